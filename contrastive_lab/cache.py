@@ -49,7 +49,7 @@ def _embedding(space: Space) -> EmbeddingSet:
     try:
         rows = space.rows()
     except FileNotFoundError:
-        raise ValueError(_("these vectors are gone; open their file again")) from None
+        raise ValueError(_("these vectors are no longer available; open their file again")) from None
     if rows is None:
         raise LookupError(space.name)
     return rows

@@ -65,7 +65,7 @@ def _said(value: Any) -> str:
 def color_of(
     rows: EmbeddingSet, name: str, details: dict[str, np.ndarray]
 ) -> tuple[np.ndarray | None, tuple[str, ...]]:
-    """Values (n) and the names of categories; no names where they are numbers on a scale."""
+    """Return values (n) and the names of categories; no names if the values are numbers on a scale."""
     if name == "class":
         assert rows.labels is not None
         names = rows.classes or tuple(map(str, range(int(rows.labels.max()) + 1)))

@@ -33,7 +33,7 @@ JUDGED = N_(
 )
 PURE = 0.9  # share above which a crowd has its class's name alone
 NEAREST = 11  # samples that are tied to the selected one
-AGREE = N_("Draws this map with two more seeds and counts the neighbors on it that all three share.")
+AGREE = N_("Draws this map with two more seeds and counts the neighbors that all three maps share.")
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +54,7 @@ def settings(kind: str) -> dict[str, Any]:
         seed = st.number_input(_("Seed"), 0, 10_000, int(now["seed"]), key="umap-seed")
         help = _("small: local detail; large: the coarse layout")
         neighbors = st.slider(_("Neighbors"), 2, 100, int(now["neighbors"]), help=help, key="umap-neighbors")
-        help = _("how close points may lie on the map")
+        help = _("minimum distance between points on the map")
         dist = st.slider("min_dist", 0.0, 1.0, float(now["min_dist"]), 0.05, help=help, key="umap-min-dist")
         look: dict[str, Any] = {"default": now["metric"], "format_func": _, "key": "umap-metric"}
         metric = st.segmented_control(_("Metric"), ["cosine", "euclidean"], required=True, **look)
@@ -102,8 +102,8 @@ def agreement(space: Space, map_settings: Mapping[str, Any]) -> None:
         seeds = ", ".join(map(str, result.meta["seeds"]))
         st.caption(
             _(
-                "Maps of seeds {seeds} share {agreement} % of the {k} nearest points: what differs "
-                "is the seed's, not the data's."
+                "Maps with seeds {seeds} share {agreement} % of the {k} nearest points. The differences come from the "
+                "seed, not from the data."
             ).format(seeds=seeds, agreement=f"{100 * result.meta['agreement']:.0f}", k=result.meta["k"])
         )
 

@@ -77,7 +77,9 @@ def map_of(settings: Mapping[str, Any], of: str = "") -> str:
     parts = [f"{_(k)} {v:g}" if isinstance(v, float) else f"{_(k)} {_(str(v))}" for k, v in used.items()]
     template = _("{kind}{of}: {settings}. ") if parts else _("{kind}{of}. ")
     text = template.format(kind=str(settings["kind"]).upper(), of=of, settings=_(", ").join(parts))
-    landmarks = _("Laid out are {landmarks} landmarks; the others are placed amid their nearest. ")
+    landmarks = _(
+        "{landmarks} landmarks are laid out first; the other points are placed among their nearest landmarks. "
+    )
     return text + (landmarks.format(landmarks=f"{n:,}") if (n := settings.get("landmarks")) else "")
 
 
@@ -90,15 +92,11 @@ def quality_of(quality: Mapping[str, float]) -> str:
     sample = _("; judged on {judged} of {n}").format(judged=f"{judged:,}", n=f"{n:,}") if judged < n else ""
     alone = ""
     if (landmarks := quality.get("trustworthiness_of_landmarks")) is not None:
-        alone = _("; trustworthiness of the landmarks {landmarks}").format(landmarks=f"{landmarks:.3f}")
-    template = _(
-        "Trustworthiness {trustworthiness}, continuity {continuity} (k = {k}; 1 is a map to "
-        "be believed{sample}{alone}). "
-    )
+        alone = _("; trustworthiness of the landmarks: {landmarks}").format(landmarks=f"{landmarks:.3f}")
+    template = _("Trustworthiness {trustworthiness}, continuity {continuity} (k = {k}; 1 is best{sample}{alone}). ")
     if recall:
         template = _(
-            "Trustworthiness {trustworthiness}, continuity {continuity} (k = {k}; 1 is a map to "
-            "be believed{sample}{alone}; {recall}). "
+            "Trustworthiness {trustworthiness}, continuity {continuity} (k = {k}; 1 is best{sample}{alone}; {recall}). "
         )
     shown = {name: f"{quality[name]:.3f}" for name in ("trustworthiness", "continuity")}
     return template.format(**shown, k=quality.get("k", "–"), sample=sample, alone=alone, recall=recall)

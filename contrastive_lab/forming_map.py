@@ -45,7 +45,7 @@ def draw(run: Run, *, with_images: bool = False, changed: Mapping[int, str] = {}
         st.warning(format.plain(error))
         return
     if not found.maps:
-        st.caption(_("The map appears once the training has taken some steps."))
+        st.caption(_("The map appears after the first training steps."))
         return
     xy, index, labels = found.maps[-1], found.index, found.labels
     names = _names(found.epochs, changed) + [_("step {step}").format(step=f"{found.step:,}")] * bool(found.step)
@@ -132,7 +132,9 @@ def show_last(run: Run) -> None:
     """Train's last map with its images, if there is one, and what it is."""
     epochs = run.snapshots()
     if epochs:
-        text = _("Until then Train's map after epoch {epochs}: training images, after the head (z).")
+        text = _(
+            "Until then, this is the map of the Train page after epoch {epochs}: training images, after the head (z)."
+        )
         st.caption(text.format(epochs=epochs[-1]))
         draw(run, with_images=True)
 

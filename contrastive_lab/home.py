@@ -103,7 +103,7 @@ def _star_view() -> StarView | None:
 
 
 def _places(images: int) -> np.ndarray:
-    """Where both views of the batch's images stand on the run's map."""
+    """Return the positions of both views of the batch's images on the run's map."""
     places, labels = door_pictures.map_of_run()
     chosen, _others = lab_view.images_of_batch(labels, images, np.random.default_rng(0))
     return np.repeat(2 * places[chosen] - 1, 2, 0)
@@ -149,7 +149,7 @@ def _labels_door() -> Door:
     mine = next((run for run in _own_runs() if run.weights.exists() and run.manifest.get("classes")), None)
     if mine is None:
         return LABELS
-    text = message("Review suspects with one key each. Opens on your run {name}.", name=mine.name)
+    text = message("Review suspects with one key press each. Opens your run {name}.", name=mine.name)
     return replace(LABELS, text=text, address={"run": mine.name})
 
 

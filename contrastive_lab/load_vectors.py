@@ -104,10 +104,10 @@ def open_dropped(key: str, on_open: Callable[[str], None]) -> None:
 def _tower_fields(number: int) -> tuple[Any, str, tuple[str, str], str]:
     """The other tower's file as it was uploaded, and the path of one; the towers' names; the column that pairs rows."""
     help = _(
-        "For example the captions of the images, or the answers to the questions, from an encoder into the same space. "
-        "A table with two columns of vectors, or an .npz with two arrays, needs no second file. A column named text "
-        "contains the captions. For triplets or BEIR, this is the file of their vectors, or the path of a "
-        "sentence-transformers folder that encodes them."
+        "For example the captions of the images, or the answers to the questions, from an encoder that embeds "
+        "into the same space. A table with two columns of vectors, or an .npz with two arrays, needs no second "
+        "file. A column named text contains the captions. For triplets or BEIR, this is the file of their "
+        "vectors, or the path of a sentence-transformers folder that encodes them."
     )
     label, kinds = _("File of the other tower"), _kinds(file_formats.OPENED)
     upload = st.file_uploader(label, kinds, key=f"vectors-other-file-{number}", help=help)
@@ -116,8 +116,9 @@ def _tower_fields(number: int) -> tuple[Any, str, tuple[str, str], str]:
     first = a.text_input(_("Name of the first"), key=f"vectors-tower-a-{number}", placeholder=_("its file's name"))
     other = b.text_input(_("Name of the other"), key=f"vectors-tower-b-{number}", placeholder=_("its file's name"))
     help = _(
-        "A column of both files whose value partners share; several partners are fine. Empty: the first of pair, group "
-        "and id that both files have, else row by row. Enter row to pair row by row anyway."
+        "A column in both files that has the same value for partners; a row may have several partners. Empty: "
+        "the first of pair, group and id that both files have, otherwise row by row. Enter row to always pair "
+        "row by row."
     )
     label = _("Column that pairs the rows")
     by = st.text_input(label, key=f"vectors-by-{number}", placeholder=_("pair, group or id"), help=help)
@@ -136,7 +137,7 @@ def _more_fields(number: int) -> tuple[Any, str, str, list[str]]:
     label, place = _("Image folder, if the file lists file names"), _("the file's own folder")
     help = _("Images are read only from this folder, from the file's own folder and from folders inside them.")
     pictures = st.text_input(label, key=f"vectors-pictures-{number}", placeholder=place, help=help)
-    label, example = _("A table's columns that are no part of the vectors"), _("price, weight")
+    label, example = _("Columns of a table that are not part of the vectors"), _("price, weight")
     help = _(
         "Separated by commas. Numbered columns (d0, d1, …) are the vectors. Without such columns, all other numeric "
         "columns are the vectors."
@@ -150,7 +151,7 @@ def _kinds(endings: Iterable[str]) -> list[str]:
 
 
 def _file(copies: ExitStack, upload: Any, path: str) -> File | None:
-    """What was named: a path counts before an upload, which is read from a copy."""
+    """Return the named file; a path takes precedence over an upload, which is read from a copy."""
     if path:
         return File(path, Path(path).name)
     if upload is None:
@@ -208,7 +209,7 @@ def about_left_out(key: str) -> str:
 
 def left_out(counts: Mapping[str, int]) -> str:
     """Describe how many rows were left out, by the reason; "" if none."""
-    reasons = {"not_finite": _("with values that are not finite"), "zero": _("of zeros only")}
+    reasons = {"not_finite": _("with values that are not finite"), "zero": _("with only zeros")}
     reasons["unpaired"] = _("without a usable partner")
     parts = ", ".join(f"{n:,} {reasons[k]}" for k, n in counts.items())
     return _("Rows left out: {parts}.").format(parts=parts) if parts else ""

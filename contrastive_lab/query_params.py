@@ -319,7 +319,7 @@ def current(name: str, options: Iterable[str], default: str, key: str = "") -> s
 
 
 def _value(name: str, key: str, default: Any, read: Callable[[str], Any], is_valid: Callable[[Any], bool]) -> Any:
-    """What was chosen, else what the address asks for, else a default that may change with the page until then."""
+    """Return the chosen value, else the value in the URL, else a default that may change with the page until then."""
     values, word = page_values(), take(name)
     if key not in values and word is not None:
         with contextlib.suppress(KeyError, ValueError, OverflowError):

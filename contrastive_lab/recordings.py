@@ -249,7 +249,7 @@ def _newest(line: dict[str, Any], towers: dict[str, str]) -> None:
         if name.endswith("negatives") and line.get("negatives") is not None:
             text = _("{value} of {negatives}").format(value=f"{value:,.0f}", negatives=f"{line['negatives']:,.0f}")
         row.metric(_named(title, towers), text, help=cache.definitions(name) or None)
-    st.caption(_("At step {step}, of the images of that step.").format(step=f"{int(line['step']):,}"))
+    st.caption(_("At step {step}, computed on the images of that step.").format(step=f"{int(line['step']):,}"))
 
 
 def _series(lines: list[dict[str, Any]], name: str) -> tuple[list[float], list[float]]:

@@ -101,7 +101,7 @@ class Guard:
             await self.app(scope, receive, with_headers)
 
     def _foreign(self, request: HTTPConnection) -> str:
-        """Why a request is refused whatever token it shows, in a sentence; "" where it is not."""
+        """Return the reason to refuse a request whatever its token, as a sentence; "" if there is none."""
         host, origin = request.headers.get("host", ""), request.headers.get("origin")
         if _name_of(f"//{host}") not in self.hosts:
             return N_("This server answers only to 127.0.0.1 and localhost.")

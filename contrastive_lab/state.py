@@ -92,7 +92,7 @@ def pick_run() -> None:
         query_params.choose(RUN, st.session_state[key])
         choose_run(st.session_state[key])
 
-    shown = _("none: {vectors} is shown").format(vectors=about["name"])
+    shown = _("no run: {vectors} is shown").format(vectors=about["name"])
     box(_("Run"), names, index=None, key=key, placeholder=shown, on_change=leave, **look)
 
 
@@ -155,7 +155,7 @@ def select(rows: Sequence[int] | np.ndarray, data: str | None = None, by: str = 
 
 
 def stamp(key: str) -> str:
-    """Changes when a selection was made elsewhere than on the map `key`."""
+    """Return a value that changes when a selection is made anywhere but on the map `key`."""
     count, by = st.session_state.get("selected", (0, ""))
     if by != key:
         st.session_state[f"{key}:stamp"] = count

@@ -58,7 +58,7 @@ class Picture:
 PICTURES = {
     "home": Picture("", "Find wrong labels"),
     "loss_lab": Picture("loss_lab?run=simclr-shapes&on=matrix", "Negatives that matter, mean"),
-    "playground": Picture("loss_lab?run=simclr-shapes&on=playground", "Untrained, its neighbors", learn=60),
+    "playground": Picture("loss_lab?run=simclr-shapes&on=playground", "Untrained, kNN is right", learn=60),
     "explore": Picture("explore?run=simclr-shapes", "1,000 points"),
     "circle": Picture("loss_lab?on=circle&loss=sup_con&groups=4&points=48&temperature=0.2", "Trails", steps=24),
     "lesson_1": Picture("loss_lab?lesson=1", "Lesson 1 of 10"),

@@ -86,7 +86,7 @@ def of_recording(run: Run, bar: Bar) -> None:
             recordings.choose_place(run, chosen, kinds)
         with heading.alone():
             heading.about_recording(run, kinds)
-            st.info(_("Fewer than three rows were kept of this step: too few for a map."))
+            st.info(_("Fewer than three rows of this step were kept, which is too few for a map."))
         return
     about = partial(heading.about_recording, run, kinds)
     subject = Subject(space, recordings.offer_figures, about, partial(recordings.figures, run))

@@ -23,7 +23,7 @@ from contrastive_core.data.dataset import Dataset
 CLASSES = 3  # that gain and lose most, named
 SCRATCH, CONTINUE = "scratch", "continue"
 SAID = {
-    "pixels": N_("Raw pixels are enough: nothing costlier is shown to be better."),
+    "pixels": N_("Raw pixels are enough: no more expensive option was shown to be better."),
     "frozen": N_("The frozen encoder {encoder} is enough: training is not shown to be better."),
     CONTINUE: N_("Continue training {encoder}."),
     SCRATCH: N_("Train from scratch."),
@@ -118,14 +118,14 @@ def decide_settings(evidence: Evidence) -> Verdict:
     compared = repeated if default.is_repeated and repeated else [max(others, key=lambda one: one.mean)]
     found = [contrast(one, default, evidence.scored, len(compared)) for one in compared]
     best = next((one for one in found if one.sign > 0), None)
-    said = N_("Keep the default, {label}.") if best is None else N_("Take {label}.")
+    said = N_("Keep the default, {label}.") if best is None else N_("Use {label}.")
     chosen = default.label if best is None else best.first
     parts = [message(said, label=chosen), (best or found[0]).sentence]
     untrained = max((one.mean for one in evidence.references.values()), default=0.0)
     if max(one.mean for one in evidence.scored) < untrained:
         text = N_(
-            "All tries score below what needs no training ({share} %), so they are too short to choose from. Plan a "
-            "longer search."
+            "All trainings score below the baseline without training ({share} %): they were too short to "
+            "choose from. Plan a longer search."
         )
         parts.append(message(text, share=f"{100 * untrained:.1f}"))
     return Verdict(sentence=join(" ", parts), chosen=chosen, is_shown=best is not None, comparisons=found)
@@ -136,7 +136,9 @@ def decide_start(evidence: Evidence) -> Verdict:
     trials = dict(zip((SCRATCH, CONTINUE), evidence.trials, strict=False))
     planned = {name: t.scores for name, t in trials.items() if not t.failure}
     if lacking := [one.label for one in planned.values() if not one.is_repeated]:
-        return Verdict(message("Not decided: three seeds are missing of: {names}.", names=join("; ", lacking)))
+        return Verdict(
+            message("Not decided: these options do not have three seeds yet: {names}.", names=join("; ", lacking))
+        )
     pixels, chance, untrained = (evidence.references[name] for name in ("pixels", "chance", "untrained"))
     frozen = max(evidence.frozen, key=lambda one: one.mean, default=None)
     rivals = [pixels, untrained, chance]
@@ -168,7 +170,8 @@ def decide_start(evidence: Evidence) -> Verdict:
         parts.append((made.get((rival.label, own.label)) or made[own.label, rival.label]).sentence)
     if not sum(beats(one, chance) for one in (pixels, *evidence.frozen, *planned.values())):
         text = N_(
-            "Nothing here is better than naming the largest class ({share} %): these images may not show their classes."
+            "No option is better than always guessing the largest class ({share} %). The images may not show "
+            "what their labels say."
         )
         parts.append(message(text, share=f"{100 * chance.mean:.1f}"))
     return Verdict(sentence=join(" ", parts), chosen=own.label, is_shown=True, comparisons=list(made.values()))

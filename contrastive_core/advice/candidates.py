@@ -77,9 +77,9 @@ class AdviceRequest:
 def check_questions(names: Sequence[str]) -> tuple[str, ...]:
     """The names, each once. Raises BadSetting for one that is no question."""
     if not names or not {*names} <= {*QUESTIONS}:
-        raise BadSetting("--choose takes {questions}; got {names}", questions=", ".join(QUESTIONS), names=[*names])
+        raise BadSetting("--choose accepts {questions}; got {names}", questions=", ".join(QUESTIONS), names=[*names])
     if START in names and len(set(names)) > 1:
-        raise BadSetting("{start} is asked alone: whether to train comes before how", start=START)
+        raise BadSetting("{start} must be the only question: decide whether to train before deciding how", start=START)
     return tuple(dict.fromkeys(names))
 
 
@@ -165,7 +165,7 @@ def fitting_methods(dataset: Dataset, named: Sequence[str] = ()) -> tuple[list[s
         elif card.needs_captions and not has_captions:
             left_out[card.title] = N_("it needs captions")
         elif not named and LARGE in card.uses and largest < LARGE_BATCH:
-            text = N_("it needs a large batch, and these images allow {largest}")
+            text = N_("it needs a large batch, but these images allow only {largest}")
             left_out[card.title] = message(text, largest=max(1, largest))
         else:
             fitting.append(name)
@@ -272,7 +272,7 @@ def _paces(plan: Plan, pace_of: Callable[[TrainConfig], float], on_progress: OnP
     order = list(dict.fromkeys(str(one.settings.get("method", plan.method)) for one in plan.candidates))
     paces = dict[str, float]()
     for number, name in enumerate(order, 1):
-        text = N_("timing {title}, {number} of {count} methods") if len(order) > 1 else N_("timing a few steps")
+        text = N_("timing {title} (method {number} of {count})") if len(order) > 1 else N_("timing a few steps")
         stage = message(text, title=methods.get(name).card.title, number=number, count=len(order))
         on_progress(stage, (number - 1) / len(order))
         config = TrainConfig(
@@ -299,7 +299,7 @@ def _fitted(plan: Plan, most: int, paces: Mapping[str, float]) -> Plan:
         needed = plan.minutes * trainings(count) * (SHORTEST * pace + OVERHEAD) / plan.budget
         values = {"minutes": f"{plan.minutes:g}", "needed": math.ceil(needed), "seeds": len(SEEDS)}
         raise BadSetting(
-            "{minutes} min are too short for a comparison with {seeds} seeds; give it {needed} min or more", **values
+            "{minutes} min is too short for a comparison with {seeds} seeds; allow at least {needed} min", **values
         )
     each = min(each, most * pace)
     timed = []

@@ -152,9 +152,10 @@ def in_words(facts: Facts) -> str:
         shares = {name: f"{100 * share:.1f}" for name, share in {**known, "chance": facts["chance"]}.items()}
         low, high = facts["smallest"], facts["largest"]
         seen = message(
-            "{text}; {classes} classes of {sizes}. kNN accuracy on {asked} of the training images, by the vote of "
-            "others, is {pixels_knn} % on pixels and {random_encoder} % with an untrained encoder; the largest class "
-            "has {chance} %. The mean cosine of centered pixels is {same} within a class and {other} between classes.",
+            "{text}; {classes} classes of {sizes}. kNN accuracy on {asked} of the training images, with the other "
+            "images as voters, is {pixels_knn} % on pixels and {random_encoder} % with an untrained encoder; the "
+            "largest class has {chance} %. The mean cosine of centered pixels is {same} within a class and {other} "
+            "between classes.",
             text=text,
             classes=facts["classes"],
             sizes=f"{low:,}" if low == high else f"{low:,}–{high:,}",
@@ -305,7 +306,7 @@ def _batch(facts: Facts, usual: int, needs_labels: bool, settle: str) -> Suggest
     reasons = [message("an epoch of {n} images has {steps} steps", n=f"{n:,}", steps=steps)]
     if best < usual:
         value = max(1, n // usual)
-        reasons.append(message("the usual {usual} would give only {value}", usual=usual, value=value))
+        reasons.append(message("the default batch size {usual} gives only {value} steps", usual=usual, value=value))
     if (same := facts.get("same_class_negatives")) is not None:
         of, own = 2 * best - 2, f"{same * (2 * best - 2):.0f}"
         template = N_("{same} of {negatives} negatives are of the anchor's class")
@@ -368,15 +369,15 @@ def _color(facts: Facts, settle: str) -> Suggestion | None:
     if facts["color_interval"][0] > chance + 0.25 * (1 - chance):
         values = {"recipe.hue": 0.0, "recipe.gray": 0.0}
         return Suggestion("recipe.hue", N_("no hue shift, no gray"), figures, settle, values)
-    return Suggestion("recipe.hue", N_("color steps as usual"), figures, settle)
+    return Suggestion("recipe.hue", N_("default color augmentations"), figures, settle)
 
 
 def _copied(facts: Facts) -> Suggestion | None:
     if not facts["copies_across"] and not facts["alike_across"]:
         return None
     reason = message(
-        "Bit-identical to a training image: {copies_across} of the test images. Almost the same pixels as one: "
-        "{alike_across} of {asked_across}. Test scores will be too high",
+        "Test images that are bit-identical to a training image: {copies_across}. Test images with almost the same "
+        "pixels as a training image: {alike_across} of {asked_across}. Test scores will be too high",
         copies_across=f"{facts['copies_across']:,}",
         alike_across=f"{facts['alike_across']:,}",
         asked_across=f"{facts['asked_across']:,}",
@@ -388,7 +389,8 @@ def _uneven(facts: Facts) -> Suggestion | None:
     if facts.get("largest", 0) < UNEVEN * max(1, facts.get("smallest", 1)):
         return None
     reason = message(
-        "{largest_class} has {largest} images, {smallest_class} {smallest}: kNN votes for the frequent ones",
+        "{largest_class} has {largest} images but {smallest_class} only {smallest}: the kNN vote favors "
+        "frequent classes",
         largest_class=facts["largest_class"],
         largest=f"{facts['largest']:,}",
         smallest_class=facts["smallest_class"],

@@ -21,12 +21,14 @@ from contrastive_core.runs import checked_name
 
 START = "start"  # the question whether to train at all, which is asked alone
 QUESTIONS = {
-    "temperature": N_("how sharp the softmax is (or, of a margin loss, how wide the margin)"),
+    "temperature": N_("sharpness of the softmax, or width of the margin for a margin loss"),
     "method": N_("pairs that are compared"),
     "augmentation": N_("positive views"),
     "head": N_("layers between the encoder and the loss"),
     "batch": N_("how many images are compared at once"),
-    START: N_("whether to train at all: raw pixels, a frozen encoder, going on from it, or training from scratch"),
+    START: N_(
+        "whether to train at all: use raw pixels or a frozen encoder, continue training it, or train from scratch"
+    ),
 }
 NEEDS_LABELS = N_(
     "The adviser compares settings by kNN on held-out images. This needs labels of at least two classes. Scores "
@@ -37,7 +39,7 @@ SEEDS = (0, 1, 2)
 FINALISTS = 2  # settings besides the default that are trained with every seed
 OVERHEAD = 2.0  # seconds around a training: loading the images, and scoring it
 RESERVE = 0.95  # of the time; the rest is for the test images and the answer
-NO_TIME = N_("no time for it")
+NO_TIME = N_("not enough time")
 
 
 @dataclass(frozen=True)
@@ -103,8 +105,8 @@ class Plan:
         )
         if self.is_start:
             said = N_(
-                "Compares raw pixels, frozen encoders ({frozen}), going on from the best of these, and training from "
-                "scratch with {method} on {dataset}. Both trainings have {seeds} seeds."
+                "Compares raw pixels, frozen encoders ({frozen}), continued training of the best of these, and "
+                "training from scratch with {method} on {dataset}. Both trainings use {seeds} seeds."
             )
         said = message(
             said,
@@ -118,8 +120,8 @@ class Plan:
             method=self.method,
         )
         time = message(
-            "Each training takes about {seconds} s (epochs: {epochs}), and all of it about {needed} of {minutes} min. "
-            "{held_out} of {all} training images are held out to compare by kNN.",
+            "Each training takes about {seconds} s (epochs: {epochs}). The whole search takes about {needed} "
+            "of {minutes} min. {held_out} of {all} training images are held out for the comparison by kNN.",
             seconds=f"{self.seconds:.0f}",
             epochs=f"{low}" if low == high else f"{low}–{high}",
             needed=f"{max(1, self.duration / 60):.0f}",

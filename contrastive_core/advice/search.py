@@ -163,7 +163,7 @@ class Search:
         config = runs.load(name).config
         settings: JsonObject = {"start": name, "encoder": config["encoder"]}
         settings |= {f"encoder.{k}": v for k, v in (config.get("encoder_knobs") or {}).items()}
-        made = Candidate(label=message("going on from {name}", name=name), settings=settings)
+        made = Candidate(label=message("training continued from {name}", name=name), settings=settings)
         self.on_progress(N_("timing a few steps"), None)
         epochs = self.plan.candidates[0].epochs
         with contextlib.suppress(CannotGoOn, ValueError, OSError, RuntimeError):  # said when it is trained

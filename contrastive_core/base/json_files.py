@@ -84,7 +84,7 @@ def read_arrays(file: BinaryIO, limit: int, mapped: int | None = None) -> dict[s
         stored = os.fstat(file.fileno()).st_size
         if expands(total, stored):
             raise ValueError(
-                message("it would unpack to {total} bytes from {stored}", **thousands(total=total, stored=stored))
+                message("it would unpack from {stored} to {total} bytes", **thousands(total=total, stored=stored))
             )
         for name, entry in entries.items():
             if name in large:
@@ -93,7 +93,7 @@ def read_arrays(file: BinaryIO, limit: int, mapped: int | None = None) -> dict[s
                 with archive.open(entry) as member:
                     shape, _, dtype = _header(member)
                     if math.prod(shape) * dtype.itemsize > entry.file_size:
-                        raise ValueError(N_("it declares other arrays than it holds"))
+                        raise ValueError(N_("its header declares other arrays than it contains"))
                     member.seek(0)
                     arrays[name] = np.lib.format.read_array(member, allow_pickle=False)
     return arrays
@@ -127,7 +127,7 @@ def _header(file: Any) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
         return np.lib.format.read_array_header_1_0(file)
     if version == (2, 0):
         return np.lib.format.read_array_header_2_0(file)
-    raise ValueError(message("version {version} of .npy is not read", version=version))
+    raise ValueError(message(".npy version {version} is not supported", version=version))
 
 
 def write_json(path: str | Path, value: Any) -> None:
@@ -291,7 +291,8 @@ def read_npz(
 
 
 def _hook(data: bytes) -> Callable[[JsonObject], Any] | None:
-    """What reads messages again, where there are any: a hook slows down long lists of objects."""
+    """Return the decoder of stored messages, or None if `data` holds no message: a hook slows down long lists of
+    objects."""
     return decode if b'"message"' in data else None
 
 

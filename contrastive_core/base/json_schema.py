@@ -145,10 +145,10 @@ def _wrong(value: Any, schema: Schema, depth: int) -> str:
         return message("is {kind}, not {expected}", kind=NAMES.get(kind, kind.__name__), expected=expected)
     if kind is str:
         if schema.choices and value not in schema.choices:
-            return message("is none of {choices}", choices=", ".join(schema.choices))
+            return message("must be one of {choices}", choices=", ".join(schema.choices))
         return "" if _is_unicode(value) else N_("contains a lone surrogate character")
     if kind in (int, float):
-        return "" if schema.low <= value <= schema.high else N_("is too large, too small or no number")
+        return "" if schema.low <= value <= schema.high else N_("is too large, too small or not a number")
     if kind in (list, dict) and depth > DEPTH:
         return message("is nested more than {depth} deep", depth=DEPTH)
     if kind is list and schema.length not in (None, len(value)):

@@ -44,7 +44,7 @@ def lock(path: str | Path, wait: float = 0.0) -> Iterator[None]:
     make_folder(path.parent)
     for file in (path, texts[0]):
         if file.is_symlink() or (file.exists() and not is_regular(file)):
-            raise NotRegular("{path} is a link, or no file: it is no lock", path=printable(file))
+            raise NotRegular("{path} is a link or not a regular file, so it cannot be a lock", path=printable(file))
     guard = FileLock(path, max(wait, GRACE), mode=0o600, poll_interval=0.02, fallback_to_soft=False)
     try:
         guard.acquire()

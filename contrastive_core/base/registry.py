@@ -12,7 +12,7 @@ from contrastive_core.base.errors import BadSetting, UnknownName
 from contrastive_core.base.messages import N_, message
 
 T = TypeVar("T")
-LEARNED = N_(": give a learned one with the pairs, loss(pairs, temperature=tau)")
+LEARNED = N_(". Pass a learned value with the pairs: loss(pairs, temperature=tau)")
 
 
 @dataclass(frozen=True)

@@ -27,8 +27,8 @@ from contrastive_core.base.paths import ROOT
 
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "ARROW_NUM_THREADS")  # each maps a stack
 ANSWER = "\0answer "  # starts a line that holds a result
-TOO_LARGE = N_("it needs more memory than opening it may take")
-CRASHED = N_("the process that opened it died: it is damaged, or needs too much memory")
+TOO_LARGE = N_("opening it needs more memory than is allowed")
+CRASHED = N_("the process that opened it crashed: the file is damaged or needs too much memory")
 OURS = {error.__name__: error for error in LabError.__subclasses__()}  # which come back as they are
 
 

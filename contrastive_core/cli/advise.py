@@ -46,7 +46,7 @@ def advise(args: Namespace) -> None:
 def text_of(answer: Answer) -> str:
     """The answer for a terminal."""
     held_out, rest = (int(str(answer["plan"][name])) for name in ("held_out", "train"))
-    lines = [f"{CRITERION}: {held_out:,} of {held_out + rest:,} training images, which no try trains on", ""]
+    lines = [f"{CRITERION}: {held_out:,} of {held_out + rest:,} training images, which are not used for training", ""]
     for row in answer["rows"]:
         label = f"{row['label']} (default)" if row["is_default"] else row["label"]
         took = f"{counted(row['epochs'], 'epoch')}, {row['seconds']:.0f} s, {counted(row['seeds'], 'seed')}"

@@ -53,7 +53,7 @@ def _wanted(args: Namespace) -> pretrained.Wanted | None:
             raise CannotImport("--weights, --fetch and --random are for torchvision:NAME and timm:NAME")
         return None
     if args.random and (args.weights or args.fetch):
-        raise CannotImport("--random takes no weights: leave --weights and --fetch out")
+        raise CannotImport("--random uses no weights: remove --weights and --fetch")
     if args.pixels < 0:
         raise CannotImport(f"--pixels must be 0 or more; got {args.pixels}")
     return pretrained.Wanted(args.file, args.weights or "", args.pixels, args.random, args.fetch)

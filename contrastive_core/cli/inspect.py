@@ -88,7 +88,7 @@ def evaluate(args: Namespace) -> None:
             record = evaluation.to_json()
             by_source = dict(evaluation.scores)
             if args.reference and split != "test":
-                raise BadSetting("references are scored on the test images; leave --reference or --split train out")
+                raise BadSetting("references are scored on the test images; remove --reference or --split train")
             beside = named_on(args.reference, run.data_key, but=run.name) if split == "test" else []
             for reference in beside:
                 taken = evaluate_run(reference, split, args.device, on_progress, chosen).scores["h"]

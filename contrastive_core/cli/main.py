@@ -351,7 +351,7 @@ def main(argv: Sequence[str] | None = None, program: str = PROGRAM) -> int:
         if getattr(args, "processes", 1) > 1 and "RANK" not in os.environ:
             return run_processes(args.processes, arguments)
         if args.command != "train" and "RANK" in os.environ and int(os.environ.get("WORLD_SIZE", 1)) > 1:
-            raise BadSetting("{command} runs in one process: leave out torchrun, which trains", command=args.command)
+            raise BadSetting("{command} runs in one process; start it without torchrun", command=args.command)
         return _command(args.run_command)(args) or 0
     except KeyboardInterrupt:
         return _failed(args, "interrupted", 130) if _speaks() else 130

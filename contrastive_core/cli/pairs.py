@@ -98,7 +98,7 @@ def _false_negative(rows: EmbeddingSet, found: TowerPairs, i: int, j: int) -> Js
 
 
 def _texts(rows: EmbeddingSet, at: np.ndarray) -> np.ndarray:
-    """What rows say; "" without a text."""
+    """Return the texts of the rows at the indices `at`; "" for rows without a text."""
     texts = rows.columns.get(TEXT, rows.texts)
     return np.full(len(at), "") if texts is None else texts[at]
 

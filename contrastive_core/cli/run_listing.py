@@ -102,7 +102,7 @@ def doctor(args: Namespace) -> int:
 
 
 def _folder(path: Path) -> JsonObject:
-    """Where it lies, whether it can be written, and how much room its disk has."""
+    """Return the folder's path, the free space of its disk in GB, and a problem if it cannot be written ("": none)."""
     there = next(p for p in (path, *path.parents) if p.exists())
     problem = "" if there.is_dir() and os.access(there, os.W_OK) else f"{there} cannot be written"
     return {"path": str(path), "free_gb": round(shutil.disk_usage(there).free / 1e9, 1), "problem": problem}

@@ -25,8 +25,9 @@ NOTHING_IN_COMMON = N_(
 MARGIN = 0.005  # the smallest difference that matters between figures of queries
 FORM = 4  # of the answer; a change makes kept ones stale
 CLAIMED = N_(
-    "A difference is shown if its 95 % interval excludes zero and its p, corrected for the number of pairs and "
-    "accuracies, is below 0.05. Trained with another seed, a run may come out differently."
+    "A difference counts as significant if its 95 % interval excludes zero and its p value, "
+    "corrected for the number of pairs and accuracies, is below 0.05. A run trained with another "
+    "seed may give a different result."
 )
 
 
@@ -94,7 +95,8 @@ class Comparison:
 
     @property
     def right(self) -> np.ndarray | None:
-        """Whether each run is right on each sample by the first accuracy, (runs, n); None without labels."""
+        """Return a boolean array (runs, n): is each run right on each sample by the first accuracy? None without
+        labels."""
         return next(iter(self.correct.values()), None)
 
     @property

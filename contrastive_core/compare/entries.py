@@ -32,7 +32,7 @@ from contrastive_core.spaces.qrels import Qrels
 from contrastive_core.spaces.towers import PAIR, Towers, towers_of
 
 MOST = 8
-TWICE = N_("{name} has the id {id} {times} times; samples are matched by their ids, so each needs one of its own")
+TWICE = N_("{name} contains the id {id} {times} times. Samples are matched by id, so each id must be unique")
 NEAREST = 20  # rows by which neighborhoods are compared
 
 
@@ -137,7 +137,8 @@ def _of_queries(
 
 
 def _alike(sets: Sequence[EmbeddingSet], kept: Graphs, is_left_out: bool) -> dict[str, Any]:
-    """How alike spaces of the same rows are, and the nearest rows of each; NaN, and none, where that is left out."""
+    """Return similarity matrices of spaces of the same rows and the nearest rows of each; NaN and empty if
+    `is_left_out`."""
     if is_left_out:
         unknown = np.full((len(sets), len(sets)), np.nan)
         matrices = dict.fromkeys(("cka", "overlap", "procrustes"), unknown)

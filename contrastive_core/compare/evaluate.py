@@ -184,7 +184,7 @@ def deviations(run: Run, device: str = "auto", cache: ScoreCache | None = None) 
     anew = computed_anew(run, CHECKED, record.split, device, cache)
     return [
         message(
-            "{name} of {sources} is {value}, not {published_value} (accepted: {accepted} to either side)",
+            "{name} of {sources} is {value}, not {published_value} (accepted deviation: ±{accepted})",
             name=name,
             sources=name_of(source),
             value=value,

@@ -1,4 +1,4 @@
-"""Why two images are similar: the cosine of their embeddings as a sum over pairs of patches.
+"""Explain the similarity of two images: the cosine of their embeddings as a sum over pairs of patches.
 
 An encoder that averages its last feature map, x_i (P, d) of one image and y_j of the other, has the similarity
 s = Σ_ij ⟨x_i, y_j⟩ / (‖Σ_i x_i‖ ‖Σ_j y_j‖): an exact sum, without a gradient or an approximation. A patch is a place of
@@ -91,9 +91,11 @@ def _before_pooling(encoder: nn.Module, x: Tensor) -> Float[Tensor, "2 d r c"]:
     for given, out in reversed(seen):
         if out.flatten(1).shape == h.shape and torch.allclose(out.flatten(1), h, atol=1e-5):
             if given.shape[2] * given.shape[3] == 1:
-                raise CannotScore("the encoder's last feature map has one patch, which has all of the similarity")
+                raise CannotScore(
+                    "the encoder's last feature map has only one patch, which holds all of the similarity"
+                )
             return given.float()
-    raise CannotScore("the similarity is a sum over patches only of an encoder that ends with average pooling")
+    raise CannotScore("the similarity is a sum over patches only if the encoder ends with average pooling")
 
 
 def _similarity_covered(

@@ -253,9 +253,7 @@ def modality_gap(towers: Towers) -> float:
     return gap_of_means(*(towers.rows.features[part] for part in parts))
 
 
-REPEATED = N_(
-    "{n} of {all} rows of {name} are identical to another. Identical rows are right answers for one another's partners."
-)
+REPEATED = N_("{n} of {all} rows in {name} are duplicates. Retrieving any copy counts as correct.")
 AT_CHANCE = N_(
     "Recall is at chance in both directions: Recall@{k} is {value} % (95 % interval {low} to {high}), and a random "
     "order gives {chance} %. Are the rows of both towers in the same order?"

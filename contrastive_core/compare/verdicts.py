@@ -110,7 +110,7 @@ class Contrast:
         elif low > -margin:
             text = N_("{first} is not worse than {second} by more than {margin} {unit}.")
         else:
-            text = N_("Either of {first} and {second} may be worse by more than {margin} {unit}.")
+            text = N_("Either {first} or {second} may be worse by more than {margin} {unit}.")
         values = {"first": names[0], "second": names[1], "unit": self.unit, "margin": f"{100 * margin:g}"}
         return message(text, **values)
 
@@ -198,7 +198,7 @@ def best_setting(name: str, settings: Sequence[SettingScores]) -> tuple[str, str
     if not all(s.is_repeated for s in settings):
         least = min(len(s.scores) for s in settings)
         return N_("No winner yet."), message(
-            "Train {number} seeds of each setting to compare them; so far the fewest are {least}.",
+            "Train {number} seeds of each setting to compare them; one setting has only {least} so far.",
             number=SEEDS,
             least=least,
         )

@@ -22,8 +22,9 @@ from contrastive_core.spaces.towers import DEFAULT_TEMPLATES, Towers, towers_of
 
 NAME = "zero_shot"
 READING = N_(
-    "Share of images whose class name, put into {count} sentences, is more similar than those of the other {others} "
-    "classes. Higher is better. Chance is {chance} %."
+    "Share of images that are more similar to the name of their own class, put into {count} "
+    "sentences, than to the names of the {others} other classes. Higher is better. Chance is "
+    "{chance} %."
 )
 NO_CLASSES = N_("zero-shot accuracy needs at least two named classes")
 UNKNOWN = N_("the text tower has not learned these class names: {names}")

@@ -221,7 +221,9 @@ def steps_of(recipe: Recipe) -> tuple[str, ...]:
     first = recipe.order.replace(",", " ").split()
     for name in first:
         if name not in STEPS:
-            raise BadSetting("order names {name}; the steps are: {steps}", name=f"{name!r}", steps=", ".join(STEPS))
+            raise BadSetting(
+                "order contains the unknown step {name}; known: {steps}", name=f"{name!r}", steps=", ".join(STEPS)
+            )
     return (*first, *(name for name in STEPS if name not in first))
 
 

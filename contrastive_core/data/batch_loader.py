@@ -230,7 +230,10 @@ def _decks(labels: np.ndarray, rng: np.random.Generator) -> dict[int, _Deck]:
     usable = classes[counts >= 2]
     if len(usable) < 2:
         values = {"least": 2, "usable": len(usable)}
-        raise BadSetting("balanced batches need two classes with {least} images each; there are {usable}", **values)
+        raise BadSetting(
+            "balanced batches need two classes with at least {least} images each; only {usable} have that many",
+            **values,
+        )
     return {int(c): _Deck(np.flatnonzero(labels == c), rng) for c in usable}
 
 

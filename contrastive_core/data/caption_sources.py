@@ -96,7 +96,7 @@ def add_captions(dataset: Dataset) -> Dataset:
     captions = captions_for(file, dataset.ids, dataset.split)
     if not captions.texts:
         images = N_("the training images") if dataset.split == "train" else N_("the test images")
-        raise BadSetting("{path} has no caption of any of {images}", path=printable(file.path), images=images)
+        raise BadSetting("{path} has no caption for any of {images}", path=printable(file.path), images=images)
     remarks = (*dataset.remarks, *filter(None, [file.remark]))
     return dataclasses.replace(dataset, captions=captions, remarks=remarks)
 
@@ -136,7 +136,7 @@ def captions_for(file: CaptionFile, ids: Sequence[str], split: str) -> Captions:
             texts[rows[name]] += captions
         elif not _is_inside(file.path.parent, name):  # as an image of the other split is
             values = {"path": printable(file.path), "line": f"{line:,}", "file": f"{printable(name, 80)!r}"}
-            raise BadSetting("{path}: line {line} has a caption of {file}, which is no file of the folder", **values)
+            raise BadSetting("{path}: line {line} has a caption for {file}, which is not in the folder", **values)
     image = np.repeat(np.arange(len(texts)), [len(each) for each in texts])
     return Captions(tuple(text for each in texts for text in each), image)
 

@@ -15,7 +15,7 @@ from contrastive_core.data.image_form import ImageForm
 REASONS = 3  # that are listed
 Files = Sequence[tuple[str, str]]  # ids, with the reason, or with the note
 SKIPPED = N_("Files left out of {images}: {n}, the first {first} ({reasons}).")
-PARTLY_READ = N_("Files of {images} that were not read whole: {n}, the first {first} ({reasons}).")
+PARTLY_READ = N_("Files of {images} that were not read completely: {n}, the first {first} ({reasons}).")
 
 
 class DatasetArrays(TypedDict):

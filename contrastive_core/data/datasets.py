@@ -78,7 +78,7 @@ def _check_arguments(name: str, split: str, form: ImageForm) -> None:
     if split not in SPLITS:
         raise BadSetting("split must be train or test; got {split}", split=f"{split!r}")
     if name.strip() in image_sets.PREFIXES:
-        raise BadSetting("{name} needs a path behind the colon", name=name.strip())
+        raise BadSetting("{name} needs a path after the colon", name=name.strip())
     if form.size and not is_files(name):
         raise BadSetting(
             "image_size is for folders and lists of images; {name} has a fixed size. Use --set encoder.pixels={size} "
@@ -209,7 +209,7 @@ def _read(name: str, split: str, folder: Path) -> Dataset:
     about = json_files.read_json(folder / "about.json")
     path = folder / "images.npy"
     if path.stat().st_size != about["bytes"]:
-        raise Damaged("{path} is damaged: its size is not what was written", path=path)
+        raise Damaged("{path} is damaged: its size differs from what was written", path=path)
     images = np.load(path, mmap_mode="r", allow_pickle=False)
     arrays = json_files.read_npz(folder / "labels.npz")
     labels, names, n = arrays.pop("labels"), arrays.pop("ids", None), about["n"]

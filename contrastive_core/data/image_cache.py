@@ -99,7 +99,7 @@ def median_side(files: list[ImageFile]) -> int:
 
 def common_channels(files: list[ImageFile], on_progress: OnProgress = ignore_progress) -> int:
     """Return 1 for gray images only, the channels that all arrays have, else 3; skips unreadable files."""
-    stage = message("looking at the colors of {files} images", files=f"{len(files):,}")
+    stage = message("checking the colors of {files} images", files=f"{len(files):,}")
     found: set[int] = set()
     for number, file in enumerate(files):
         if number % TOLD == TOLD - 1:
@@ -180,8 +180,8 @@ def _reserve_space(partial: Partial, later: list[Partial]) -> None:
         if not written:  # otherwise it continues once there is space
             shutil.rmtree(partial.folder, ignore_errors=True)
         raise BadSetting(
-            "{parts} images of {side} × {side} pixels need {size} in {parent}, but {free} are free; choose a smaller "
-            "image_size, or set CONTRASTIVE_LAB_HOME to another folder",
+            "{parts} images of {side} × {side} pixels need {size} in {parent}, but only {free} is free; "
+            "choose a smaller image_size, or set CONTRASTIVE_LAB_HOME to another folder",
             parts=f"{sum(len(p.files) for p in parts):,}",
             side=partial.side,
             size=_bytes(size),

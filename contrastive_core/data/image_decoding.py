@@ -38,7 +38,7 @@ GAP = 2  # a JPEG is decoded at a fraction of its size, at least so many times w
 NARROWEST = 16  # an array this much longer than wide holds no image
 HEADER = 128  # bytes of a file before the first row of decoded images
 MOST_CHANNELS = 1024  # an array of more holds no image, but perhaps many
-DIED = N_("reading it crashes the reader")
+DIED = N_("the image reader crashes on this file")
 
 
 @contextmanager
@@ -49,7 +49,7 @@ def open_image(source: str | Path | bytes) -> Iterator[Image.Image]:
         file.seek(0)
         if size > MAX_BYTES:
             facts = {"size": f"{size:,}", "max_bytes": f"{MAX_BYTES:,}"}
-            raise Damaged("{size} bytes; at most {max_bytes} are read of a picture", **facts)
+            raise Damaged("{size} bytes; an image file may have at most {max_bytes}", **facts)
         try:
             opened = Image.open(file, formats=FORMATS)
         except UnidentifiedImageError:
@@ -57,7 +57,7 @@ def open_image(source: str | Path | bytes) -> Iterator[Image.Image]:
         with opened as image:
             if image.width * image.height > MAX_PIXELS:
                 values = {"width": f"{image.width:,}", "height": f"{image.height:,}", "max_pixels": f"{MAX_PIXELS:,}"}
-                raise Damaged("{width} × {height} pixels; at most {max_pixels} are read", **values)
+                raise Damaged("{width} × {height} pixels; an image may have at most {max_pixels}", **values)
             yield image
 
 
@@ -74,7 +74,7 @@ def decode_image(path: str | Path, side: int, channels: int, resize: str = "crop
     else:
         with open_image(path) as image:
             has_pages = image.format in PAGED and getattr(image, "is_animated", False)
-            note = N_("of several pages the first was taken") if has_pages else ""
+            note = N_("several pages; only the first was read") if has_pages else ""
             if image.format == "JPEG":
                 image.draft(None, (GAP * side, GAP * side))
             image = _to_8_bits(image)
@@ -170,15 +170,15 @@ def _array_images(path: Path, channels: int) -> tuple[list[Image.Image], str]:
     count = array.shape[-1]
     if channels in (1, 3):
         if count > 3:
-            note = message("of {count} channels the first three were taken", count=count)
+            note = message("{count} channels; only the first three were read", count=count)
         elif count == 2:
-            note = message("of {count} channels the first was taken", count=count)
+            note = message("{count} channels; only the first was read", count=count)
         bands = [array[..., 0] if count < 3 else array[..., :3]]
     elif count == channels:
         bands = [*np.moveaxis(_scale(np.asarray(array)), -1, 0)]
     else:
         values = {"count": count, "channels": channels}
-        raise Damaged("an array of {count} channels; those of the others have {channels}", **values)
+        raise Damaged("an array with {count} channels; the other arrays have {channels}", **values)
     return [Image.fromarray(np.ascontiguousarray(_scale(np.asarray(band)))) for band in bands], note
 
 

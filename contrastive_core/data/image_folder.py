@@ -38,7 +38,7 @@ BESIDE = frozenset(
 NAMES = ("readme", "license", "makefile")  # that have no ending
 ENDINGS_TOLD, LONGEST = 3, 9  # endings that are named, and letters of one
 SEED, TEST = 0, 0.2
-LINK = N_("a link, which is followed only where CONTRASTIVE_LAB_FOLLOW_LINKS is 1")
+LINK = N_("a link; links are followed only with CONTRASTIVE_LAB_FOLLOW_LINKS=1")
 LONGEST_ID = 4096  # characters
 
 
@@ -91,8 +91,8 @@ def why_empty(path: str, listing: Listing, split: str) -> str:
     """Return the error text of a folder without images of a split."""
     links = sum(reason == LINK for _, reason in listing.skipped)
     text = message(
-        "{folder} has no images for {split}: it needs one folder per class, images, or train/ and test/ (or val/) with "
-        "either",
+        "{folder} has no images for {split}. It needs one folder per class, or only images, or folders "
+        "train/ and test/ (or val/) organized either way",
         folder=printable(Path(path).expanduser()),
         split=split,
     )
@@ -106,14 +106,11 @@ def remarks(*listings: Listing) -> list[str]:
     each = {id(listing.others): listing.others for listing in listings}  # both splits may share one
     counts = sum(each.values(), Counter[str]())
     plain = [e for e, _ in counts.most_common() if len(e) <= LONGEST and e.isascii() and (not e or e[1:].isalnum())]
-    told = [(ending or N_("no ending"), counts[ending]) for ending in plain[:ENDINGS_TOLD]]
+    told = [(ending or N_("no extension"), counts[ending]) for ending in plain[:ENDINGS_TOLD]]
     if remaining := counts.total() - sum(n for _, n in told):
-        told.append((N_("other endings"), remaining))
+        told.append((N_("other extensions"), remaining))
     listed = join(", ", [message("{ending} ({n})", ending=ending, n=f"{n:,}") for ending, n in told])
-    return [
-        *layout,
-        *([message("Files that are not read here are left out: {listed}.", listed=listed)] if told else []),
-    ]
+    return [*layout, *([message("Files of unsupported types are skipped: {listed}.", listed=listed)] if told else [])]
 
 
 def _listings(root: Path, endings: set[str]) -> dict[str, Listing]:
@@ -149,8 +146,10 @@ def _parts(root: Path, endings: set[str]) -> tuple[dict[str, Path], tuple[str, .
                 N_("All images come from train/. One fifth is held out because there is no test/."),
             )
         test, *left_out = left_out
-    said = [message("The test images are those of {test}/: there is no test/.", test=test)] if test != "test" else []
-    said += [message("{n}/ is left out: the images are those of train/ and {test}/.", n=n, test=test) for n in left_out]
+    said = (
+        [message("The test images come from {test}/, because there is no test/.", test=test)] if test != "test" else []
+    )
+    said += [message("{n}/ is not used: images come only from train/ and {test}/.", n=n, test=test) for n in left_out]
     return {"train": train, "test": root / test}, tuple(said)
 
 
@@ -220,14 +219,14 @@ def _leads_to_folder(entry: os.DirEntry[str]) -> bool:
 
 
 def _problem(entry: os.DirEntry[str], is_folder: bool) -> str:
-    """Why a link, a folder or something else is left out; "" where it is not."""
+    """Return the reason to skip a link, a folder or something else; "" if it is read."""
     if not entry.is_symlink():
-        return "" if is_folder else N_("no file")
+        return "" if is_folder else N_("not a file")
     if not follow_links():
         return LINK
     if is_folder or os.path.isfile(entry.path):
         return ""
-    return N_("no file") if os.path.exists(entry.path) else N_("a link to nothing")
+    return N_("not a file") if os.path.exists(entry.path) else N_("a link to nothing")
 
 
 def _ending(name: str) -> str:

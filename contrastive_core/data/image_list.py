@@ -59,7 +59,7 @@ def listings(where: str) -> dict[str, Listing]:
     label, splits = column or LABEL, [(line.get(SPLIT) or "train").strip().lower() for line in lines]
     test = next((name for name in ("test", *FOR_TEST) if name in splits), "test")
     splits = ["test" if split == test else split for split in splits]
-    said = message("The test images are those of the split {test}: none is named test.", test=test)
+    said = message("The test images come from the split {test}, because no split is named test.", test=test)
     more = tuple(n for n in names if n not in (*OURS, label))
     columns, layout = tuple(map(printable, more)), (said,) if test != "test" else ()
     listed = {split: Listing(column_names=columns, layout=layout, seen=seen) for split in SPLITS}
@@ -88,8 +88,8 @@ def _rows(
             reason = message("its split is {split}, neither train nor test", split=f"{printable(split, 40)!r}")
         elif name in before:
             line_before, label_before = before[name]
-            other = "" if label_before == text else message(" with another label")
-            reason = message("named before, in line {line_before}{other}", line_before=f"{line_before:,}", other=other)
+            other = "" if label_before == text else message("  and a different label")
+            reason = message("already listed in line {line_before}{other}", line_before=f"{line_before:,}", other=other)
         before.setdefault(name, (number, text))
         shown = printable(name, LONGEST_ID) or message("line {number}", number=f"{number:,}")
         if reason:
@@ -113,7 +113,7 @@ class _Home:
         filename = os.path.join(self._path, name)
         try:
             if not name.strip():
-                return filename, "", N_("no file is named")
+                return filename, "", N_("no file name given")
             if not follow_links():
                 filename = os.path.normpath(filename)  # `link/..` would lead elsewhere
                 if reason := self._problem(filename):

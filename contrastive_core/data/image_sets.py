@@ -127,7 +127,7 @@ def why_empty(name: str, listing: Listing, split: str) -> str:
     """Return the error text for a split without images."""
     if not name.startswith(LIST):
         return image_folder.why_empty(name.removeprefix(FOLDER), listing, split)
-    text = message("{name} names no images for {split} that are there", name=printable(name), split=split)
+    text = message("{name} lists no existing images for {split}", name=printable(name), split=split)
     if not listing.skipped:
         return text
     first, reason = listing.skipped[0]

@@ -61,7 +61,7 @@ def curated(dataset: Dataset, exclude: str | None, relabel: str | None) -> Datas
         for id, name in changes.items():
             if name not in numbers:
                 values = {"path": relabel, "name": f"{printable(name, 80)!r}", "classes": ", ".join(classes[:20])}
-                raise BadSetting("{path} names the class {name}; known: {classes}", **values)
+                raise BadSetting("{path} contains the unknown class {name}; known: {classes}", **values)
             labels[at[id]] = numbers[name]
         dataset = dataclasses.replace(dataset, labels=labels)
     return dataset
@@ -77,7 +77,7 @@ def _with_true_captions(
     for name, image in moved.items():
         if image not in places:
             values = {"caption": f"{printable(name, 80)!r}", "image": f"{printable(image, 80)!r}"}
-            raise BadSetting("the caption {caption} is given to {image}, which is no training image", **values)
+            raise BadSetting("the caption {caption} belongs to {image}, which is not a training image", **values)
     owner = np.array([places.get(moved.get(name, ""), i) for name, i in zip(names, captions.image, strict=True)])
     keep = [k for k, name in enumerate(names) if name not in gone]
     made = captions.at(owner, keep)
@@ -124,7 +124,7 @@ def _read_json(path: str, kind: type, otherwise: str) -> Any:
 
 
 def _read_rows(path: str, decision: str, *columns: str) -> list[dict[str, str]]:
-    """The rows of a CSV; of one with decisions only the training rows with this one."""
+    """Return the rows of a CSV. If it holds decisions, return only training rows with this decision."""
     names, rows = read_table(path, *columns)
     for number, row in enumerate(rows, 2):
         if any(row[column] is None for column in columns):
@@ -137,7 +137,7 @@ def _read_rows(path: str, decision: str, *columns: str) -> list[dict[str, str]]:
 def _check_ids(ids: set[str], dataset: Dataset, path: str) -> None:
     if unknown := sorted(ids - set(dataset.ids)):
         raise BadSetting(
-            "{path}: ids that are not in {name}: {n}, for example {first}; its ids look like {ids}",
+            "{path}: ids that are not in {name}: {n}, for example {first}; ids there look like {ids}",
             path=path,
             name=dataset.name,
             n=len(unknown),

@@ -110,9 +110,9 @@ def _check_space(files: Sequence[UploadedFile], home: Path) -> None:
 def _write(file: UploadedFile, path: tuple[str, ...], place: Path) -> str:
     """Write a file below a folder; return why it was skipped, "" for a written one."""
     if not path:
-        return N_("its path is no plain path below the folder")
+        return N_("its path points outside the folder")
     if Path(path[-1]).suffix.lower() not in ENDINGS:
-        return N_("no image, by its ending")
+        return N_("not an image file, judging by its extension")
     target = place.joinpath(*path)
     if target.exists():
         return N_("another file has this name")

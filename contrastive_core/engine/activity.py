@@ -152,8 +152,8 @@ def _with_time_left(work: AtWork, began: float, fraction: float) -> AtWork:
 
 
 def _failure(record: ProcessRecord) -> str | None:
-    """Why a process that has ended failed; None for what has its result, and for what a person has stopped. What
-    succeeded is marked: its result may be removed later, which is no failure."""
+    """Return why an ended process failed; None if it has a result or if a person stopped it. Mark a success, because
+    its result may be removed later, which is no failure."""
     key, run = record["key"], _run_of(record)
     result = training.job_of(key).result_path if run else record.get("result")
     if record.get("stopped") or not isinstance(result, (str, Path)):

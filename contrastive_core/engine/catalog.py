@@ -50,7 +50,7 @@ def read() -> Catalog:
     try:
         return cast(Catalog, calls.make_result(KIND, asked).meta)
     except Exception as error:
-        raise RuntimeError(message("the catalog cannot be made: {error}", error=error)) from None
+        raise RuntimeError(message("the catalog cannot be created: {error}", error=error)) from None
 
 
 def is_ready() -> bool:

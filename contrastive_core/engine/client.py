@@ -23,8 +23,10 @@ from contrastive_core.engine import process
 
 LOG = "_worker.log"  # no run's: their names start with a letter or digit
 HOMES = "CONTRASTIVE_LAB_"  # variables that say where runs and caches lie
-TOO_LARGE = N_("It needs more memory than it may take: half of this computer's. Choose fewer rows, or smaller images.")
-KILLED = N_("Its process was ended from outside, or had too little memory.")
+TOO_LARGE = N_(
+    "It needs more than the memory it may use (half of this computer's). Choose fewer rows or smaller images."
+)
+KILLED = N_("The process was ended by another program or ran out of memory.")
 DONE, FAILED, PROGRESS = "done", "failed", "progress"  # kinds of replies
 
 

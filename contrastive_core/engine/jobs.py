@@ -107,7 +107,7 @@ class Job:
         if errors := [line for line in lines if line.startswith("error: ")]:
             return errors[-1].removeprefix("error: ")
         is_known = any("Traceback (" in line for line in lines)
-        return message("It failed: {lines}", lines=lines[-1].strip()) if is_known else KILLED
+        return message("The computation failed: {lines}", lines=lines[-1].strip()) if is_known else KILLED
 
     def stop(self) -> None:
         """Stop making it; nothing half-made is left."""
@@ -145,7 +145,7 @@ class Asked:
             return STOPPED
         if isinstance(error, (LabError, ValueError, OSError)):
             return sentence_of(error)
-        return message("It failed: {lines}", lines=f"{type(error).__name__}: {error}")
+        return message("The computation failed: {lines}", lines=f"{type(error).__name__}: {error}")
 
 
 def asked_of_worker() -> list[Asked]:

@@ -28,7 +28,7 @@ GROWING = ("status.json", "metrics.jsonl", "weights.safetensors")  # a copy with
 
 def delete(name: str) -> Path:
     """Move a user's run to the bin; returns where it lies. Raises ValueError as `_at_rest` does."""
-    with _at_rest(name, N_("stays")) as run:
+    with _at_rest(name, N_("cannot be moved or deleted")) as run:
         _keep_log(run)
         bin_ = safe_files.make_folder(_bin()) / f"{name}-{secrets.token_hex(4)}"
         os.replace(run.path, bin_)
@@ -50,7 +50,7 @@ def restore(binned: Path) -> Run:
     """Bring a deleted run back under its name. Raises FileExistsError; FileNotFoundError, not in the bin."""
     name = binned.name.rsplit("-", 1)[0]
     if not binned.exists():
-        raise FileNotFoundError(message("{name} is not in the bin any more", name=name))
+        raise FileNotFoundError(message("{name} is no longer in the bin", name=name))
     if (runs_home() / name).exists():
         raise FileExistsError(message("there is a run {name} already; rename it first", name=f"{name!r}"))
     os.replace(binned, runs_home() / name)
@@ -60,7 +60,7 @@ def restore(binned: Path) -> Run:
 def rename(name: str, new: str) -> Run:
     """Give a user's run another name. Raises as `create` and `delete` do."""
     runs.new_name(new)
-    with _at_rest(name, N_("keeps its name")) as run:
+    with _at_rest(name, N_("cannot be renamed")) as run:
         if training.is_taken(new) or new in queue.waiting_names():
             raise FileExistsError(message("there is a run {new} already", new=f"{new!r}"))
         _keep_log(run)
@@ -131,7 +131,9 @@ def _copied(folder: Path, manifest: Manifest) -> Run:
     if len(files) > MOST or size > shutil.disk_usage(home).free // 2:
         values = {"files": f"{len(files):,}", "size": f"{size / 1e9:,.1f}", "home": home}
         raise BadSetting(
-            "{path} has {files} files of {size} GB: too much to be copied to {home}", path=printable(folder), **values
+            "{path} has {files} files of {size} GB, which is too much to copy to {home}",
+            path=printable(folder),
+            **values,
         )
     aside = Path(tempfile.mkdtemp(dir=home, prefix=".new-"))
     try:

@@ -99,8 +99,8 @@ def _is_silent(run: Run) -> bool:
 
 
 def status_of(run: Run) -> Status:
-    """The run's status; `starting` from the moment its process was started to its first word, and
-    while the process that has made the run is not at its first step yet."""
+    """Return the run's status. It is `starting` from the start of its process to its first output, and until the
+    process that created the run reaches its first step."""
     status = run.status()
     is_made = status["status"] == "queued" and run.is_claimed()
     is_starting = is_made or (status["status"] not in ("running", "done") and _is_silent(run))
@@ -161,7 +161,7 @@ def start_import(name: str, arguments: Sequence[str]) -> None:
     name is taken, also by what is about to be a run."""
     runs.check_free(name)
     if is_taken(name):
-        raise FileExistsError(message("a run {name} is being made; choose another name", name=f"{name!r}"))
+        raise FileExistsError(message("a run {name} is being created; choose another name", name=f"{name!r}"))
     _import(name, ("import", *arguments, "--run", name)).start(message("Importing {name}", name=name))
 
 
@@ -186,7 +186,7 @@ def wait_for_import(name: str, on_progress: OnProgress) -> None:
         runs.load(name)
     except NoSuchRun:
         if job and (why := job.failure()):
-            raise BadSetting("{name}, to start from, was not imported: {why}", name=name, why=why) from None
+            raise BadSetting("the run to start from, {name}, was not imported: {why}", name=name, why=why) from None
         raise
 
 

@@ -101,7 +101,9 @@ def _plainer(why: str) -> str:
     if "Unsupported global" in why or "WeightsUnpickler" in why or "weights_only" in why:
         words = why.split("GLOBAL ")[1].split(" ")[0] if "GLOBAL " in why else ""
         what = (
-            message("it contains an object of {words}", words=words) if words else N_("it contains more than tensors")
+            message("it contains an object of type {words}", words=words)
+            if words
+            else N_("it contains more than tensors")
         )
         return message(
             "{what} and could run code when opened. If you trust it, save only its state dict: "
@@ -151,7 +153,7 @@ def _our_shapes(recognized: Recognized) -> dict[str, tuple[int, ...]]:
         raise CannotImport(sentence(error)) from None
     except Exception as error:  # of a library that was given a damaged file's sizes
         values = {"name": name, "why": printable(explained(error))}
-        raise CannotImport("{name} with the file's sizes cannot be made: {why}", **values) from None
+        raise CannotImport("{name} cannot be built with the sizes in the file: {why}", **values) from None
     return {f"{p}.{k}": tuple(v.shape) for p, module in parts.items() for k, v in module.state_dict().items()}
 
 
@@ -179,7 +181,7 @@ def create_run(
             "example {first}",
             **values,
         )
-    on_progress(N_("looking at the images"), None)
+    on_progress(N_("reading the images"), None)
     config = TrainConfig(method=it.method, dataset=dataset, root=root, epochs=1, encoder=it.encoder)
     config = with_image_size(replace(config, encoder_knobs=it.encoder_knobs, method_knobs=it.head))
     images = datasets.of_config(config.to_dict(), on_progress=on_progress)
@@ -189,11 +191,11 @@ def create_run(
     elif channels != it.channels:
         values = {"name": checkpoint.source.name, "takes": it.channels, "images": images.name, "channels": channels}
         raise CannotImport(
-            "{name} takes images of {takes} channels and {images} has {channels}; choose another data set with "
-            "--dataset",
+            "{name} expects images with {takes} channels, but {images} has {channels}; choose another data "
+            "set with --dataset",
             **values,
         )
-    on_progress(N_("making the run"), None)
+    on_progress(N_("creating the run"), None)
     config = resolve(config, facts_of(images)).config
     state = create_method(config, images).state_dict()
     tensors = fold(load_file(checkpoint.weights), it.folds)

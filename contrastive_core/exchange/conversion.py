@@ -72,7 +72,7 @@ def _check_size(total: int, stored: int) -> None:
             "it would unpack to {total} bytes; at most {limit} are read", **thousands(total=total, limit=LIMIT)
         )
     if expands(total, stored):
-        raise Refused("it would unpack to {total} bytes from {stored}", **thousands(total=total, stored=stored))
+        raise Refused("it would unpack from {stored} to {total} bytes", **thousands(total=total, stored=stored))
 
 
 def _state(value: Any, stored: int) -> dict[str, Tensor]:

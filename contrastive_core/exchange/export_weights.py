@@ -121,7 +121,7 @@ def shapes_of(run: Run) -> Shapes:
 
 
 def _of_library(encoder: str, body: Shapes, side: int) -> tuple[str, str, int]:
-    """What `_network` returns, for a model of torchvision or timm."""
+    """Return what `_network` returns, for a model of torchvision or timm."""
     library, _, model = encoder.partition(":")
     first = next((v for k, v in body.items() if k.endswith("weight") and len(v) == 4), (0, 3))
     if library == "timm":

@@ -176,7 +176,7 @@ def open_model(wanted: Wanted, on_progress: OnProgress = ignore_progress) -> Ite
 
 
 def _entry_and_file(wanted: Wanted) -> tuple[Pretrained, Path | None]:
-    """Of a model's sets of weights the one to be opened, and its file where it lies here."""
+    """Return the set of weights to open of a model, and its file if it is on this computer."""
     try:
         entries = pretrained(wanted.name)
     except ValueError as error:
@@ -197,7 +197,7 @@ def _recognized(wanted: Wanted, entry: Pretrained) -> Recognized:
         sides = {"pixels": pixels, "entry_pixels": entry.pixels}
         notes = [message("opened for images of {pixels} pixels instead of its own {entry_pixels}", **sides)]
     if wanted.random:
-        kind = message("a never trained model of {library}", library=library)
+        kind = message("an untrained model of {library}", library=library)
         notes.append(message("its weights are random (seed {seed}): it has learned nothing", seed=SEED))
     else:
         kind = message("a pretrained model of {library}", library=library)
@@ -242,12 +242,12 @@ def _check_network(network: Any, pixels: int) -> None:
     with contextlib.suppress(NotImplementedError), torch.no_grad():
         made = network.eval()(torch.zeros(1, 3, pixels, pixels, device=device))
         if not isinstance(made, torch.Tensor) or made.ndim != 2:
-            raise ValueError(N_("it gives no single vector for an image"))
+            raise ValueError(N_("it does not output a single vector for each image"))
 
 
 def _cannot(recognized: Recognized, error: Exception) -> str:
     side, own = recognized.encoder_knobs["pixels"], pretrained(recognized.encoder)[0].pixels
     values = {"encoder": recognized.encoder, "side": side, "own": own, "why": printable(explained(error), 200)}
     if side != own:
-        return message("{encoder} cannot be made for images of {side} pixels; its own size is {own}: {why}", **values)
-    return message("{encoder} cannot be made for images of {side} pixels of these weights: {why}", **values)
+        return message("{encoder} cannot be built for images of {side} pixels; its own size is {own}: {why}", **values)
+    return message("{encoder} cannot be built for images of {side} pixels with these weights: {why}", **values)

@@ -61,7 +61,7 @@ def match_head(shapes: Shapes, prefixes: Sequence[str]) -> Head:
         if layers and _fit(layers, shapes):
             return _head(layers, shapes)
         note = message(
-            "its projection head ({prefix}: {some}, …) has an unknown structure and is left out: z is h",
+            "its projection head ({prefix}: {some}, …) has an unknown structure and is ignored: z is h",
             prefix=prefix,
             some=", ".join(sorted(names)[:4]),
         )
@@ -173,7 +173,7 @@ def recognize(shapes: Shapes, top: Sequence[str] = (), encoder: str | None = Non
     `create_encoder`'s names, where it cannot be told from the tensors. Raises: NotRecognized."""
     prefix = next((p for p in PREFIXES if any(p + s in shapes for s in STEMS)), None)
     if prefix is None and encoder is None:
-        raise NotRecognized("no known encoder in it; its tensor names: {some}", some=_some(shapes))
+        raise NotRecognized("it contains no known encoder; its tensor names: {some}", some=_some(shapes))
     prefix = prefix or ""
     names = _renamed([k.removeprefix(prefix) for k in shapes if k.startswith(prefix)], prefix)
     body = {n: shapes[prefix + k] for n, k in names.items()}
@@ -262,7 +262,8 @@ def _kind(shapes: Shapes, top: Sequence[str], prefix: str) -> tuple[str, str, tu
 
 
 def _input_scale(kind: str, knobs: Knobs) -> tuple[Knobs, str]:
-    """How images were scaled, and solo-learn's small stem padded, in training, and a sentence about it."""
+    """Return the settings of image scaling and of solo-learn's small stem, as in training, and a sentence about
+    them."""
     is_small = knobs.get("stem") == "small"
     match kind:
         case "Contrastive Lab":

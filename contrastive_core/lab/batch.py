@@ -72,8 +72,8 @@ def queue_of(
     chosen = _by_class(dataset, others[: min(count, size)])
     rows, thumbs = encode(chosen)
     note = message(
-        "{missing}, so other training images stand in it ({count} keys), each encoded once by this encoder, as "
-        "training would have filled it.",
+        "{missing}, so it is filled with other training images ({count} keys), each encoded once by this "
+        "encoder, as during training.",
         missing=_missing(weights, N_("queue")),
         count=_of(len(chosen), size),
     )
@@ -90,7 +90,8 @@ def bank_of(
     `others`: row numbers in the training set; each has one slot."""
     slots = _by_class(dataset, np.concatenate([queries, others[:count]]))
     query_slots = np.array([int(np.flatnonzero(slots == q)[0]) for q in queries])
-    size, share = len(dataset), message("{count} slots, the queries' among them", count=_of(len(slots), len(dataset)))
+    size = len(dataset)
+    share = message("{count} slots, including those of the queries", count=_of(len(slots), size))
     names: list[str] = [
         message("slot {index} ({label_name})", index=i, label_name=label_name(dataset, i)) for i in slots.tolist()
     ]
@@ -109,8 +110,8 @@ def bank_of(
         )
     rows, pictures = encode(slots)
     note = message(
-        "{missing}, so its slots ({share}) are filled with one augmented view of each training image, encoded by this "
-        "encoder, as training would have begun it.",
+        "{missing}, so its slots ({share}) are filled with one augmented view of each training image, "
+        "encoded by this encoder, as at the start of training.",
         missing=_missing(weights, N_("bank")),
         share=share,
     )
@@ -118,9 +119,9 @@ def bank_of(
 
 
 def _missing(weights: Weights, kind: str) -> str:
-    """Why the run's own memory is not used."""
+    """Return the reason why the run's own memory cannot be used."""
     if not weights:
-        return message("A {kind} contains z of the trained encoder, and these vectors are not z", kind=kind)
+        return message("A {kind} contains z of the trained encoder, but these vectors are not z", kind=kind)
     return message("The run's weights hold no {kind} (shipped runs keep encoder and head only)", kind=kind)
 
 
@@ -235,7 +236,7 @@ def _batch_of_snapshot(run: Run, epoch: str, dataset: Dataset, rows: int, seed: 
     at = at[np.argsort(snapshot["labels"][at], kind="stable")]
     index = snapshot["index"][at]
     if len(index) and int(index.max()) >= len(dataset):
-        raise ValueError(N_("The snapshot's images are not those of the data set as it is now."))
+        raise ValueError(N_("The images of the snapshot differ from the current images of the data set."))
     z = np.ascontiguousarray(snapshot["z"][at, None], np.float32)
     ids = [dataset.ids[i] for i in index]
     return LabBatch(z, snapshot["labels"][at], np.asarray(dataset.images[index]), dataset.classes, ids)
@@ -258,7 +259,7 @@ def _batch_of_recording(run: Run, request: BatchRequest) -> LabBatch | TowerBatc
     queue = recorded_rows.read(run, place.number).queue[: PER_QUERY * request.images]
     if not len(queue):
         raise ValueError(N_("No queue was recorded with this step; compare views or classes."))
-    note = message("{queue} keys of the queue were recorded with this step, spread over it.", queue=f"{len(queue):,}")
+    note = message("{queue} keys were recorded with this step, taken evenly from the queue.", queue=f"{len(queue):,}")
     names: list[str] = [message("queue key {index}", index=i) for i in range(1, len(queue) + 1)]
     return replace(batch, memory=Memory(queue, None, names, len(queue), note))
 
@@ -283,8 +284,8 @@ def _batch_of_vectors(vectors: EmbeddingSet, pictures: np.ndarray | None, rows: 
 
 # --- rows of two towers: as many whole groups as the matrix shows, chosen by a seed -----------------------
 
-NO_PARTNERS = N_("No usable row of {a} has a partner among those of {b}: no value of the column pair is in both.")
-SOME = N_("Shown: {n} of {total_a} rows of {a} and {m} of {total_b} rows of {b}. Another batch number draws others.")
+NO_PARTNERS = N_("No usable row of {a} has a partner in {b}: the column pair has no value that both towers share.")
+SOME = N_("Shown: {n} of {total_a} rows of {a} and {m} of {total_b} rows of {b}. Change the batch number for others.")
 ALONE = N_("Rows without a partner: {count}. They are negatives of every row of the other tower.")
 LONGEST = 200  # characters of a row's text
 LONGEST_ID = 40
@@ -387,7 +388,7 @@ def _tower_pictures(pictures: Any, a: np.ndarray, b: np.ndarray, only_a: bool) -
 
 
 def _part(towers: Towers, a: LabTower, b: LabTower) -> str:
-    """Which rows these are of all rows of the towers; "" for all."""
+    """Describe which of all rows of the towers these rows are; "" for all."""
     total_a, total_b = len(towers.a), len(towers.b)
     parts = []
     if len(a.rows) < total_a or len(b.rows) < total_b:

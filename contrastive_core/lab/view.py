@@ -108,7 +108,7 @@ def _views_to_show(batch: LabBatch, reason: str) -> tuple[np.ndarray | None, str
 
 
 def _by_dimensions(title: str, anatomy: Anatomy) -> str:
-    """What is said of a loss that has no weights on pairs to show."""
+    """Return the explanation for a loss that puts no weights on pairs."""
     parts = {k.replace("_", " "): v.item() for k, v in anatomy.extras.items() if torch.is_tensor(v) and v.ndim == 0}
     return message(
         "{title} compares dimensions over the batch and puts no weight on pairs. Its value on this batch is {value} "
@@ -123,7 +123,7 @@ def _related(batch: LabBatch, pairing: str) -> Compared:
     """Pairs of a batch of one encoder."""
     if pairing not in PAIRINGS:
         values = {"pairings": ", ".join(PAIRINGS), "pairing": f"{pairing!r}"}
-        raise ValueError(message("a pairing is one of {pairings}; got {pairing}", **values))
+        raise ValueError(message("pairing must be one of {pairings}; got {pairing}", **values))
     z = torch.from_numpy(batch.rows)  # (b, v, d)
     b, v, _ = z.shape
     every = list(range(b * v))
@@ -134,7 +134,10 @@ def _related(batch: LabBatch, pairing: str) -> Compared:
         return Compared(pairs.from_views(z, torch.from_numpy(batch.labels)), every, every, names, names)
     if v < 2:
         raise ValueError(
-            N_("A query and a key need two views of each sample; here is one. Compare rows of one class instead.")
+            N_(
+                "A query and a key need two views of each sample, but there is only one. Compare rows of one "
+                "class instead."
+            )
         )
     q, k = z[:, 0], z[:, 1]
     if batch.memory is not None:
@@ -167,16 +170,16 @@ def _with_memory(batch: LabBatch, memory: Memory, pairing: str, q: torch.Tensor,
 
 def _why_undefined(anatomy: Any, batch: LabBatch | TowerBatch, pairing: str) -> str:
     if isinstance(batch, TowerBatch):
-        return N_("No row has a negative here: all rows belong together. Take more rows of each tower.")
+        return N_("No row has a negative here: all rows belong together. Choose more rows of each tower.")
     if not bool(anatomy.positive.any()):
         reason = message("No anchor has a positive in this batch, so the loss is undefined for all of them. ")
         if pairing == "views" and batch.rows.shape[1] == 1:
             return reason + N_("There is one view of each sample; compare rows of one class instead.")
         if pairing == "classes" and (batch.labels < 0).all():
             return reason + N_("These rows have no labels.")
-        return reason + N_("Take a larger batch.")
+        return reason + N_("Choose a larger batch.")
     if len(batch.rows) == 1 and batch.rows.shape[1] > 1:
-        return N_("There is one image, and over one image no dimension varies. Take two images or more.")
+        return N_("With one image, no dimension varies. Choose at least two images.")
     if not bool(anatomy.negative.any()):
         return N_("No anchor has a negative in this batch: all rows are positives of each other.")
     return N_("The loss is undefined for every anchor of this batch.")

@@ -187,8 +187,8 @@ class Loss(ABC):
         if score * terms > torch.finfo(dtype).max and length < float("inf"):
             raise ValueError(
                 message(
-                    "rows up to {length} long have products beyond {dtype}, so {title} of raw rows would be infinite: "
-                    "scale them down, or compare unit rows",
+                    "some rows have length {length}: their products exceed {dtype}, so {title} of raw rows would be "
+                    "infinite. Scale them down, or compare unit rows",
                     length=f"{length:.2g}",
                     dtype=dtype,
                     title=self.card.title,

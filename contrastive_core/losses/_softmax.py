@@ -48,7 +48,10 @@ def temperature_knob(default: float, help: str = CONCENTRATES) -> Any:
 def negative_margin_knob() -> Any:
     """The margin above a positive from which on a negative is suspected to be false."""
     return knob(
-        None, -2.0, 2.0, N_("Leaves out negatives more similar than the positive by this margin: they may be false.")
+        None,
+        -2.0,
+        2.0,
+        N_("Excludes negatives that are more similar than the positive by this margin, because they may be false."),
     )
 
 

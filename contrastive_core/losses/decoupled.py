@@ -26,7 +26,7 @@ class Decoupled(FormulaLoss):
     weighting: str = knob(
         "none", help=N_("Weigh all positives alike, or dissimilar ones more."), choices=("none", "von_mises")
     )
-    sigma: float = knob(0.5, 0.05, 10.0, N_("Scale of the weights: small ones differ more."), log=True)
+    sigma: float = knob(0.5, 0.05, 10.0, N_("Scale of the weights: a smaller value makes them differ more."), log=True)
 
     @property
     def normalize(self) -> bool:

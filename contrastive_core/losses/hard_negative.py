@@ -25,7 +25,7 @@ class HardNegative(FormulaLoss):
     card = read_loss_card("hard_negative")
 
     temperature: float = temperature_knob(0.5)
-    beta: float = knob(1.0, 0.0, 10.0, N_("How much more similar negatives count; 0: all alike."))
+    beta: float = knob(1.0, 0.0, 10.0, N_("Extra weight of similar negatives; 0: all have the same weight."))
     tau_plus: float = knob(0.1, 0.0, 0.9, N_("Expected share of false negatives."))
     normalize: bool = knob(True, help=N_("Compare unit rows (cosine)."))
 

@@ -27,8 +27,8 @@ class InvarianceSpread(LogitLoss):
     card = read_loss_card("invariance_spread")
 
     temperature: float = temperature_knob(0.1)
-    form: str = knob("source", help=N_("As the published code, or the paper."), choices=("source", "paper"))
-    detach: bool = knob(True, help=N_("Candidates carry no gradient."))
+    form: str = knob("source", help=N_("Form of the published code, or of the paper."), choices=("source", "paper"))
+    detach: bool = knob(True, help=N_("No gradient flows through candidates."))
     normalize: bool = knob(True, help=N_("Compare unit rows (cosine)."))
 
     @property

@@ -27,8 +27,10 @@ class LeJEPALoss(TwoViewLoss):
     card = read_loss_card("lejepa")
     needs_more_inputs = True
 
-    trade_off: float = knob(0.05, 0.0, 1.0, N_("λ: weight of the Gaussian term; 1 − λ of the views' distance."))
-    directions: int = knob(256, 1, 8192, N_("M: random directions, other ones in each step."), log=True)
+    trade_off: float = knob(
+        0.05, 0.0, 1.0, N_("λ: weight of the Gaussian term. The distance between views has weight 1 − λ.")
+    )
+    directions: int = knob(256, 1, 8192, N_("M: number of random directions, drawn again in each step."), log=True)
 
     def terms(self, views: Views, seed: int) -> Terms:
         own = (views.a - views.b).square().mean(-1) / 4  # both views lie half their difference from the mean

@@ -25,7 +25,7 @@ class LiftedStructure(Loss):
 
     card = read_loss_card("lifted_structure")
 
-    margin: float = knob(1.0, 0.0, 10.0, N_("How far a negative is pushed."))
+    margin: float = knob(1.0, 0.0, 10.0, N_("Largest distance at which a negative is pushed."))
     form: str = knob("smooth", help=N_("Log-sum-exp, or the hardest negative."), choices=("smooth", "hard"))
     normalize: bool = knob(False, help=N_("Compare unit rows."))
 
@@ -73,7 +73,7 @@ class LiftedStructure(Loss):
         return value, (number * defined).to(d.dtype)
 
     def _negatives(self, d: Tensor, mask: Tensor) -> Tensor:
-        """What the negatives of each row amount to: log Σ e^{ε−D}, or max ε−D; (rows)."""
+        """Return the summed push of each row's negatives (rows): log Σ e^{ε−D}, or max ε−D."""
         if self.form == "smooth":
             return masked_logsumexp(self.margin - d, mask)
         return (self.margin - d).masked_fill(~mask, -torch.inf).amax(-1)

@@ -31,7 +31,7 @@ class NCE(LogitLoss):
 
     temperature: float = temperature_knob(0.07)
     log_z: float | None = knob(
-        None, -1000.0, 1000.0, N_("Log of the normalizer; none: from the method's bank, or the batch.")
+        None, -1000.0, 1000.0, N_("Log of the normalizer; none: estimated from the method's bank or the batch.")
     )
     normalize: bool = knob(True, help=N_("Compare unit rows (cosine)."))
 

@@ -25,7 +25,7 @@ class NTXent(FormulaLoss):
     temperature: float = temperature_knob(0.5)
     denominator: str = knob(
         "all",
-        help=N_("Include an anchor's other positives in the denominator of each."),
+        help=N_("Include an anchor's other positives in the denominator of each positive."),
         choices=("all", "own_positive"),
     )
     normalize: bool = knob(True, help=N_("Compare unit rows (cosine)."))

@@ -26,7 +26,7 @@ class SupCon(FormulaLoss):
     temperature: float = temperature_knob(0.1)
     form: str = knob("out", help=N_("Mean of logs, or log of the mean."), choices=("out", "in"))
     base_temperature: float | None = knob(
-        None, 0.001, 100.0, N_("Multiplies the loss by τ over this (the published code: 0.07).")
+        None, 0.001, 100.0, N_("Multiplies the loss by τ divided by this value (0.07 in the published code).")
     )
     normalize: bool = knob(True, help=N_("Compare unit rows (cosine)."))
     negative_margin: float | None = negative_margin_knob()
@@ -37,7 +37,7 @@ class SupCon(FormulaLoss):
 
     def at_temperature(self, temperature: float) -> Loss:
         if self.base_temperature is not None:
-            raise ValueError(N_("base_temperature makes τ a factor too: leave it out to learn τ"))
+            raise ValueError(N_("base_temperature also makes τ a factor of the loss; remove it to learn τ"))
         return super().at_temperature(temperature)
 
     def formula(self, logits: MatrixLogits, pairs: Pairs) -> Tensor:

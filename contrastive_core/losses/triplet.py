@@ -26,7 +26,7 @@ class Triplet(Loss):
 
     card = read_loss_card("triplet")
 
-    margin: float = knob(0.2, 0.0, 4.0, N_("How much nearer (in squared distance) a positive must be."))
+    margin: float = knob(0.2, 0.0, 4.0, N_("Squared distance by which a positive must be nearer."))
     mining: str = knob(
         "all",
         help=N_(
@@ -35,7 +35,9 @@ class Triplet(Loss):
         ),
         choices=("all", "semi_hard", "hard"),
     )
-    average: str = knob("all", help=N_("Mean over all counted triplets, or active ones."), choices=("all", "active"))
+    average: str = knob(
+        "all", help=N_("Average over all counted triplets, or only over active ones."), choices=("all", "active")
+    )
     normalize: bool = knob(True, help=N_("Compare unit rows."))
 
     @property

@@ -28,7 +28,7 @@ class VICRegLoss(TwoViewLoss):
     invariance: float = knob(25.0, 0.0, 100.0, N_("λ: weight of the distance between two views."))
     variance: float = knob(25.0, 0.0, 100.0, N_("μ: weight of the hinge on each dimension's deviation."))
     covariance: float = knob(1.0, 0.0, 100.0, N_("ν: weight of the covariance between dimensions."))
-    deviation: float = knob(1.0, 0.0, 10.0, N_("γ: deviation above which a dimension is left alone."))
+    deviation: float = knob(1.0, 0.0, 10.0, N_("γ: standard deviation above which a dimension is not penalized."))
 
     def terms(self, views: Views, seed: int) -> Terms:
         own = (views.a - views.b).square().mean(-1)  # (k)

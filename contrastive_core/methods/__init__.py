@@ -58,6 +58,8 @@ def checked_settings(name: str, settings: Mapping[str, Any]) -> Any:
             values = {"name": f"{name!r}", "key": f"{key!r}", "has": has}
             if others := [n for n in names() if key in knobs(n)]:
                 values |= {"others": ", ".join(others)}
-                raise ValueError(message("method {name} has no setting {key}, only {others}; it has: {has}", **values))
+                raise ValueError(
+                    message("method {name} has no setting {key}, which belongs to {others}; it has: {has}", **values)
+                )
             raise ValueError(message("method {name} has no setting {key}; it has: {has}", **values))
     return get(name).Settings(**{k: definitions[k].check(k, v) for k, v in settings.items()})

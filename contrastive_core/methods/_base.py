@@ -39,7 +39,7 @@ class HeadSettings:
     """Settings of the projection head, which every method has."""
 
     head: str = knob("nonlinear", help=N_("Projection from h to z."), choices=HEADS)
-    dim: int = knob(64, 2, 4096, N_("Width of z, the rows that are compared."))
+    dim: int = knob(64, 2, 4096, N_("Width of z, which the loss compares."))
     hidden: int = knob(256, 2, 8192, N_("Width of a nonlinear head's hidden layers."))
     depth: int = knob(2, 2, 4, N_("Layers of a nonlinear head."))
     head_bn: bool = knob(False, help=N_("BatchNorm in the head's hidden layers."))
@@ -161,7 +161,7 @@ class Method(nn.Module, ABC):
 class WideHeadSettings(HeadSettings):
     """Settings of a head whose dimensions the loss looks at."""
 
-    dim: int = knob(256, 2, 8192, N_("Width of z, whose dimensions are compared."))
+    dim: int = knob(256, 2, 8192, N_("Width of z, whose dimensions the loss compares."))
     hidden: int = knob(256, 2, 8192, N_("Width of a nonlinear head's hidden layers."))
     depth: int = knob(3, 2, 4, N_("Layers of a nonlinear head."))
     head_bn: bool = knob(True, help=N_("BatchNorm in the head's hidden layers."))

@@ -26,10 +26,10 @@ from contrastive_core.pairs.types import Pairs
 class MoCoSettings(MomentumSettings):
     """Settings of both versions."""
 
-    queue: int = knob(2048, 1, 65536, N_("K: how many old keys are negatives."), log=True)
+    queue: int = knob(2048, 1, 65536, N_("K: number of old keys used as negatives."), log=True)
     symmetric: bool = knob(False, help=N_("Both views serve as query and as key."))
     bn_splits: int = knob(1, 1, 64, N_("Split the batch norm into this many parts, as on that many GPUs."))
-    shuffle: bool = knob(True, help=N_("Keys are shuffled over these parts."))
+    shuffle: bool = knob(True, help=N_("Shuffle keys across these parts."))
 
 
 class MoCo(MomentumMethod):

@@ -20,9 +20,11 @@ from contrastive_core.pairs.types import Pairs
 class MomentumSettings(HeadSettings):
     """Settings of the average."""
 
-    momentum: float = knob(0.99, 0.0, 1.0, N_("m: how slowly the key encoder follows."))
+    momentum: float = knob(
+        0.99, 0.0, 1.0, N_("m: momentum of the key encoder; higher values make it follow more slowly.")
+    )
     momentum_warmup: bool = knob(False, help=N_("m rises as (1+t)/(10+t) to its value."))
-    momentum_cosine: bool = knob(False, help=N_("m rises to 1 along half a cosine, as BYOL's does."))
+    momentum_cosine: bool = knob(False, help=N_("m rises to 1 along half a cosine, as in BYOL."))
 
 
 class MomentumMethod(Method):

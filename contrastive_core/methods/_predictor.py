@@ -62,7 +62,7 @@ def across_views(anchors: Tensor, candidates: Tensor) -> Pairs:
 class MomentumPredictorSettings(MomentumSettings, PredictorSettings):
     """Settings of a predictor on one side and a momentum encoder on the other."""
 
-    momentum_cosine: bool = knob(True, help=N_("m rises to 1 along half a cosine, as BYOL's does."))
+    momentum_cosine: bool = knob(True, help=N_("m rises to 1 along half a cosine, as in BYOL."))
 
 
 class MomentumPredictorMethod(MomentumMethod):

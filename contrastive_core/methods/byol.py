@@ -13,7 +13,7 @@ class BYOL(MomentumPredictorMethod):
     @classmethod
     def defaults(cls, facts: DatasetInfo) -> dict[str, Default]:
         reason = N_(
-            "m 0.9, constant: best of four on digits, by kNN on the test images of one seed, so a choice and no "
-            "finding; in a short run a slower copy lags behind the encoder"
+            "m 0.9, constant: the best of four values on digits, by kNN on the test images of one seed, so a "
+            "choice and not a finding; in a short run, a slower momentum encoder lags behind the encoder"
         )
         return super().defaults(facts) | {"method_knobs": ({"momentum": 0.9, "momentum_cosine": False}, reason)}

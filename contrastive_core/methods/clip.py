@@ -31,12 +31,13 @@ NO_CAPTIONS = N_("clip needs captions: choose shapes, or a folder of images with
 class Settings(HeadSettings):
     head: str = knob("linear", help=N_("Projection of each tower from h to z."), choices=("linear", "nonlinear"))
     text_encoder: str = knob(
-        "transformer", help=N_("Encoder of the captions: reads word order, or not."), choices=TEXT_ENCODERS
+        "transformer", help=N_("Encoder of the captions, with or without word order."), choices=TEXT_ENCODERS
     )
     text_tower: str = knob(
         "",
         help=N_(
-            "A pretrained text tower instead: sentence-transformers:FOLDER, a model on this machine with safetensors."
+            "Use a pretrained text tower instead: sentence-transformers:FOLDER, a model on this machine with "
+            "safetensors."
         ),
     )
     train_text_tower: bool = knob(

@@ -30,9 +30,9 @@ SPATIAL: dict[str, Any] = dict.fromkeys(COLOR_STEPS, 0.0)
 @dataclass(frozen=True)
 class Settings(HeadSettings):
     head: str = knob("none", help=N_("Projection from a patch's h to z."), choices=("none", "linear"))
-    steps: int = knob(3, 1, 6, N_("How many rows ahead are predicted."))
+    steps: int = knob(3, 1, 6, N_("Number of rows to predict ahead."))
     context: int = knob(128, 8, 1024, N_("Width of the context."))
-    patch_colors: bool = knob(True, help=N_("Color steps are drawn for each patch separately."))
+    patch_colors: bool = knob(True, help=N_("Draw color augmentations for each patch separately."))
 
 
 class CPC(Method):

@@ -32,7 +32,9 @@ class Settings(HeadSettings):
     noise: int = knob(4096, 0, 65536, N_("K noise slots per anchor; 0: the whole bank."))
     bank_momentum: float = knob(0.5, 0.0, 1.0, N_("μ: v ← norm(μ v + (1 − μ) f)."))
     log_z: str = knob(
-        "ema", help=N_("NCE's normalizer: of the first batch, or followed."), choices=("ema", "first_batch")
+        "ema",
+        help=N_("Normalizer of NCE: fixed after the first batch, or updated continuously."),
+        choices=("ema", "first_batch"),
     )
 
 
@@ -81,7 +83,7 @@ class InstDisc(Method):
     @classmethod
     def defaults(cls, facts: DatasetInfo) -> dict[str, Default]:
         defaults = super().defaults(facts)
-        defaults["lr"] = (1e-3, N_("a slot is one epoch old: slower steps keep the bank close to the encoder"))
+        defaults["lr"] = (1e-3, N_("a slot is one epoch old: smaller steps keep the bank close to the encoder"))
         defaults["loss_knobs"] = (cls.card.loss_knobs, N_("τ 0.1, as the published CIFAR-10 code"))
         if facts.n_train > WHOLE_BANK:
             return defaults | {"method_knobs": ({"noise": 4096}, N_("K 4,096, as published"))}

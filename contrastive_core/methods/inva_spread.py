@@ -18,8 +18,8 @@ from contrastive_core.pairs.types import Pairs
 @dataclass(frozen=True)
 class Settings(HeadSettings):
     head: str = knob("linear", help=N_("Projection from h to z."), choices=HEADS)
-    dim: int = knob(128, 2, 4096, N_("Width of z, the rows that are compared."))
-    augmented: int = knob(2, 1, 2, N_("Augmented views; with one the other is the image itself."))
+    dim: int = knob(128, 2, 4096, N_("Width of z, which the loss compares."))
+    augmented: int = knob(2, 1, 2, N_("Number of augmented views. With 1, the second view is the image itself."))
 
 
 class InvaSpread(Method):

@@ -24,7 +24,10 @@ class Settings(HeadSettings):
     head: str = knob("linear", help=N_("Projection from h to z."), choices=HEADS)
     batches: str = knob(
         "class_balanced",
-        help=N_("Many of each class; one pair of each; or random pairs with their hardest negatives."),
+        help=N_(
+            "Batch composition: many images of each class, one pair of each class, or random pairs with "
+            "their hardest negatives."
+        ),
         choices=("class_balanced", "n_pair", "lifted"),
     )
 

@@ -16,7 +16,7 @@ from contrastive_core.pairs.types import Pairs
 
 @dataclass(frozen=True)
 class Settings(PredictorSettings):
-    stop_gradient: bool = knob(True, help=N_("No gradient through z. Turned off, the embedding collapses."))
+    stop_gradient: bool = knob(True, help=N_("Stop the gradient through z. Without this, the embedding collapses."))
 
 
 class SimSiam(Method):

@@ -20,9 +20,11 @@ from contrastive_core.pairs.types import Pairs
 @dataclass(frozen=True)
 class Settings(HeadSettings):
     head_bn: bool = knob(True, help=N_("BatchNorm in the head's hidden layers."))
-    prototypes: int = knob(128, 2, 65536, N_("K: how many prototypes share the images."), log=True)
-    epsilon: float = knob(0.05, 0.001, 1.0, N_("ε: how soft a code is; large: all prototypes alike."), log=True)
-    iterations: int = knob(3, 1, 100, N_("Rounds of Sinkhorn-Knopp."))
+    prototypes: int = knob(128, 2, 65536, N_("K: number of prototypes."), log=True)
+    epsilon: float = knob(
+        0.05, 0.001, 1.0, N_("ε: softness of the codes. A large value makes all prototypes equally likely."), log=True
+    )
+    iterations: int = knob(3, 1, 100, N_("Number of Sinkhorn-Knopp iterations."))
 
 
 class SwAV(Method):

@@ -59,7 +59,7 @@ class Metric:
         self._check(test)
         if self.needs_train and train is not None and train.width != test.width:
             values = {"width": train.width, "test_width": test.width}
-            raise CannotScore("training rows are {width} wide, test rows {test_width}", **values)
+            raise CannotScore("training rows have {width} dimensions, but test rows have {test_width}", **values)
         if self.most is None or test.views is not None or len(test) <= self.most:
             return self.score(train, test, graphs)
         drawn = rows_of_sample(len(test), self.drawn or self.most)

@@ -58,7 +58,7 @@ class Factors(Metric):
 def _regression_target(
     name: str, train_values: np.ndarray, truth: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None] | None:
-    """Targets (n, t) to learn, what is to be met (m, …), and the kinds; None if nothing varies."""
+    """Return targets (n, t) to learn, the true values (m, …), and the kinds; None if nothing varies."""
     kinds = np.unique(train_values)
     if len(kinds) < 2 or not (np.isfinite(train_values).all() and np.isfinite(truth).all()):
         return None

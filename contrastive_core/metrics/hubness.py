@@ -17,13 +17,14 @@ from contrastive_core.spaces.graphs import Graphs
 class Hubness(Metric):
     title = N_("Hubness")
     reading = N_(
-        "Skewness of how often a sample is a neighbor of others. Near 0, samples are chosen equally often. Above "
-        "about 1, a few hubs dominate, and many samples are nobody's neighbor."
+        "Skewness of the number of times that a sample is a neighbor of others. Near 0, samples are "
+        "chosen equally often. Above about 1, a few hubs dominate, and many samples are nobody's "
+        "neighbor."
     )
     paper = "https://jmlr.org/papers/v11/radovanovic10a.html"
     higher_is_better = False
     most = AMONG
-    k: int = knob(10, 1, 1000, N_("neighbors that are counted"))
+    k: int = knob(10, 1, 1000, N_("number of neighbors to count"))
 
     def score(self, train: EmbeddingSet | None, test: EmbeddingSet, graphs: Graphs) -> MetricResult:
         n = len(test)

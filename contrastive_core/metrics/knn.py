@@ -38,7 +38,9 @@ class Knn(Metric):
     needs_train = True
     most = 50_000  # test rows, as many as ImageNet's
     drawn = 10_000  # whose 95 % interval is at most two points wide
-    k: int = knob(0, 0, 10_000, N_("neighbors that vote; 0: 200 from 20,000 training rows, else 20"))
+    k: int = knob(
+        0, 0, 10_000, N_("number of neighbors that vote; 0: 200 with at least 20,000 training rows, otherwise 20")
+    )
     temperature: float = knob(0.07, 0.001, 100, N_("τ of the vote's weight exp(s/τ)"), log=True)
 
     def score(self, train: EmbeddingSet | None, test: EmbeddingSet, graphs: Graphs) -> MetricResult:

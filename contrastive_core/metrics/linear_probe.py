@@ -51,7 +51,12 @@ class LinearProbe(Metric):
     needs_labels = True
     needs_train = True
     unit_rows = False
-    c: float = knob(0.0, 0, 1e6, N_("inverse strength of the L2 penalty; 0: by cross-validated log-loss on train"))
+    c: float = knob(
+        0.0,
+        0,
+        1e6,
+        N_("inverse strength of the L2 penalty; 0: chosen by cross-validated log loss on the training rows"),
+    )
 
     def score(self, train: EmbeddingSet | None, test: EmbeddingSet, graphs: Graphs) -> MetricResult:
         assert train is not None

@@ -26,8 +26,8 @@ class NeighborStability(Metric):
         "halves of the columns are compared. Chance is k over the number of samples."
     )
     most = AMONG
-    k: int = knob(10, 1, 1000, N_("neighbors that are compared"))
-    seed: int = knob(0, 0, 10_000, N_("seed of the halves, used without views"))
+    k: int = knob(10, 1, 1000, N_("number of neighbors to compare"))
+    seed: int = knob(0, 0, 10_000, N_("seed of the split into halves, used without views"))
 
     def score(self, train: EmbeddingSet | None, test: EmbeddingSet, graphs: Graphs) -> MetricResult:
         if test.views is not None and test.views.shape[1] > 1:

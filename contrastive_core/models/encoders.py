@@ -107,7 +107,7 @@ def _scale(colors: Any) -> tuple[tuple[float, ...], tuple[float, ...]]:
         pass
     names = ", ".join(COLORS)
     values = {"names": names, "colors": f"{colors!r}"}
-    raise BadSetting("colors must be one of {names}, or means and deviations; got {colors}", **values)
+    raise BadSetting("colors must be one of {names}, or means and standard deviations; got {colors}", **values)
 
 
 def _small(channels: int, size: int, width: float = 1.0) -> tuple[nn.Module, int]:

@@ -211,5 +211,5 @@ def _timm_network(name: str, channels: int, pixels: int) -> tuple[nn.Module, int
     except TypeError as error:
         if "img_size" not in str(error):
             raise
-        raise BadSetting("timm:{name} takes no other image size than its own", name=name) from None
+        raise BadSetting("timm:{name} accepts only its own image size", name=name) from None
     return net, int(getattr(net, "head_hidden_size", net.num_features))

@@ -31,12 +31,13 @@ MOST_BYTES = 1 << 20  # of modules.json
 RATE = 0.01  # of the learning rate: 3e-5 where the small encoder learns at 3e-3
 FORM = N_("text_tower must be sentence-transformers:FOLDER; got {text}")
 MISSING = N_("sentence-transformers is not installed; text_tower needs it: pip install sentence-transformers")
-GONE = N_("there is no folder {path}, where the text tower is read from")
+GONE = N_("the folder of the text tower does not exist: {path}")
 NO_MODEL = N_("{path} is not a model of sentence-transformers: {why}")
 NO_WEIGHTS = N_("{path} has no model.safetensors; other weights may run code and are not opened")
 CODE = N_("{path} contains Python code ({file}), which is never run: such a model cannot be opened")
 EDITED = N_(
-    "{path} was edited after the run's training: its text tower is another; put the old files back or train again"
+    "{path} was edited after training and no longer contains the text tower that the run was trained "
+    "with; restore the original files or train again"
 )
 
 _hash_of = FileCache(safe_files.sha256_file, 256)

@@ -185,7 +185,7 @@ def _stripes_of_views(n: int, views: int) -> list[Stripe]:
 
 
 def _place_in(stripes: list[Stripe], row: Tensor) -> tuple[Tensor, Tensor]:
-    """Where the stripe of each row (k) starts, and which it is."""
+    """Return the start of the stripe of each row (k), and the index of that stripe."""
     starts = torch.tensor([one.start for one in stripes], device=row.device)
     which = torch.searchsorted(starts, row, right=True) - 1
     return starts[which], which

@@ -228,18 +228,24 @@ def _check_towers(a: Tensor, b: Tensor, groups_a: Tensor | None, groups_b: Tenso
     check_rows("b", b, "(m, d)")
     shapes = {"a": tuple(a.shape), "b": tuple(b.shape)}
     if a.shape[1] != b.shape[1]:
-        raise ValueError(message("the two towers must be equally wide; got {a} and {b}", **shapes))
+        raise ValueError(message("the two towers must have the same width; got {a} and {b}", **shapes))
     if a.dtype != b.dtype:
         types = {"a": a.dtype, "b": b.dtype}
-        raise ValueError(message("the two towers are {a} and {b}: make them one, as by z.float()", **types))
+        raise ValueError(
+            message(
+                "the two towers have different types, {a} and {b}: convert one, for example with z.float()", **types
+            )
+        )
     if a.device != b.device:
         devices = {"a": a.device, "b": b.device}
-        raise ValueError(message("the two towers are on {a} and {b}: move one", **devices))
+        raise ValueError(message("the two towers are on different devices, {a} and {b}: move one", **devices))
     if (groups_a is None) != (groups_b is None):
         raise ValueError(N_("groups_a and groups_b must be given together"))
     if groups_a is None and len(a) != len(b):
         raise ValueError(
-            message("towers of {a} and {b} rows need groups_a and groups_b: which rows belong together", **shapes)
+            message(
+                "towers of {a} and {b} rows need groups_a and groups_b, which say which rows belong together", **shapes
+            )
         )
 
 

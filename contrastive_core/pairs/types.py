@@ -258,7 +258,7 @@ def how_to_build(*arguments: Any) -> str:
 def check_rows(name: str, z: Any, shape: str) -> None:
     """Raise when `z` is no floating-point tensor of as many dimensions as `shape` names."""
     if not isinstance(z, Tensor):
-        hint = N_(": torch.from_numpy makes one") if hasattr(z, "__array__") else ""
+        hint = N_("; convert it with torch.from_numpy") if hasattr(z, "__array__") else ""
         values: dict[str, object] = {"name": name, "shape": shape, "z": describe(z), "hint": hint}
         raise TypeError(message("{name} must be a torch tensor {shape}; got {z}{hint}", **values))
     if z.ndim != shape.count(",") + 1:
@@ -281,7 +281,7 @@ def check_labels(name: str, labels: Any, n: int, each: str) -> None:
     if not isinstance(labels, Tensor):
         values = {"name": name, "n": n, "labels": describe(labels)}
         raise TypeError(
-            message("{name} must be a torch tensor ({n},); got {labels}: torch.as_tensor makes one", **values)
+            message("{name} must be a torch tensor ({n},); got {labels}; convert it with torch.as_tensor", **values)
         )
     if labels.shape != (n,):
         values = {"name": name, "n": n, "each": each, "shape": tuple(labels.shape)}
@@ -297,13 +297,15 @@ def _check_pairs(a: Any, c: Any, anchor_ids: list[Tensor], candidate_ids: list[T
     check_rows("candidates", c, "(m, d)")
     if a.shape[1] != c.shape[1]:
         shapes = {"a": tuple(a.shape), "c": tuple(c.shape)}
-        raise ValueError(message("anchors and candidates must be equally wide; got {a} and {c}", **shapes))
+        raise ValueError(message("anchors and candidates must have the same width; got {a} and {c}", **shapes))
     if a.dtype != c.dtype and torch.float64 in (a.dtype, c.dtype):
         types = {"a": a.dtype, "c": c.dtype}
-        raise ValueError(message("anchors are {a} and candidates {c}: make them one, as by z.float()", **types))
+        raise ValueError(
+            message("anchors are {a} but candidates {c}: convert one, for example with z.float()", **types)
+        )
     if a.device != c.device:
         devices = {"a": a.device, "c": c.device}
-        raise ValueError(message("anchors are on {a} and candidates on {c}: move one", **devices))
+        raise ValueError(message("anchors are on {a} but candidates on {c}: move one", **devices))
     for name, ids, n in (("anchor", anchor_ids, len(a)), ("candidate", candidate_ids, len(c))):
         for x in ids:
             if x.shape != (n,):

@@ -128,7 +128,7 @@ class WatchCallback:
             return
         if len(views) > COLUMNS:
             counts = {"views": len(views), "columns": COLUMNS}
-            text = message("Of {views} columns of sentences the first {columns} are recorded.", **counts)
+            text = message("Only the first {columns} of {views} sentence columns are recorded.", **counts)
             self.watch.omissions.remark(text)
         self.watch.step(*views[:COLUMNS], step=state.global_step, **beside)
 
@@ -173,4 +173,4 @@ def named_rows(output: Any) -> list[Any]:
         if all(isinstance(z, Tensor) and z.ndim > 1 for z in found):
             return found
     known = "; ".join(" and ".join(names) for names in ROWS)
-    raise UnusableEmbedding("the training step or the model returns none of {known}; give rows=", known=known)
+    raise UnusableEmbedding("the training step or the model returns none of {known}; pass rows=", known=known)

@@ -97,7 +97,7 @@ class Wrapped(nn.Module):
                 shape = rows[0].shape
                 views = [v for v in rows if v.shape == shape or (are_towers and v.shape[1:] == shape[1:])]
             if has_reference:
-                text = N_("Rows that a loss compares with those of its batch (ref_emb) are not recorded.")
+                text = N_("Reference rows (ref_emb), which a loss compares with its batch, are not recorded.")
                 self.watch.omissions.remark(text)
         if not views:
             raise ValueError(N_("the loss was called without rows (n, d)"))

@@ -1,4 +1,4 @@
-"""Which loss of this library a loss module of another one computes: `watch("my-run", loss=criterion)`."""
+"""Find the loss of this library that matches the loss module of another one: `watch("my-run", loss=criterion)`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ class Declaration(NamedTuple):
         if self.name:
             return losses.create(self.name, **{**self.settings, **knobs})
         if knobs:
-            raise TypeError(message("watch() got {map} without a loss that has it", map=", ".join(map(repr, knobs))))
+            raise TypeError(
+                message("watch() got {map} without a loss that has this parameter", map=", ".join(map(repr, knobs)))
+            )
         return None
 
 
@@ -33,7 +35,7 @@ def declaration_of(loss: Any) -> Declaration:
     """A name, None, or a module of lightly, pytorch-metric-learning, open_clip or sentence-transformers, with its τ."""
     if loss is None or isinstance(loss, str):
         return Declaration(loss)
-    remark = N_("The loss is not checked: Contrastive Lab has none that computes the same.")
+    remark = N_("The loss is not checked: Contrastive Lab has no equivalent loss.")
     return _of_module(loss) or Declaration(None, remark=remark)
 
 

@@ -58,8 +58,8 @@ class SavedBatch:
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """What explains the loop's numbers. `faults` is empty for a healthy loop, and where nothing explains them:
-    then `is_explained` is False. `problem` says why nothing was compared."""
+    """Explanation of the loop's numbers. `faults` is empty for a healthy loop. It is also empty if no known fault
+    explains the numbers: then `is_explained` is False. `problem` says why nothing was compared."""
 
     faults: tuple[Fault, ...] = ()
     is_explained: bool = True
@@ -79,10 +79,13 @@ class Diagnosis:
         if self.faults:
             return sentences_of(self.faults)
         if self.is_explained:
-            return self.problem or N_("Value and gradient are those of the declared loss.")
+            return self.problem or N_("The loss value and the gradient match the declared loss.")
         value, expected = self.value, self.expected
         if value is not None and expected is not None and math.isclose(value, expected, rel_tol=0.01):
-            return N_("The loss is the declared one, but its gradient is not: another loss may reach these rows too.")
+            return N_(
+                "The loss is the declared one, but its gradient is not: another loss may also send gradients to "
+                "these rows."
+            )
         return NOT_EXPLAINED
 
     @property
@@ -146,7 +149,7 @@ def _comparable(batch: SavedBatch, loss: Loss | None) -> Loss:
     if loss.needs_more_inputs:
         raise ValueError(message("Not checked: {title} needs inputs that are not recorded.", title=loss.card.title))
     if len(batch.rows) * size > MOST_SCORES:
-        raise ValueError(message("Not checked: {count} rows are more than are compared.", count=f"{size:,}"))
+        raise ValueError(message("Not checked: {count} rows are too many to compare.", count=f"{size:,}"))
     return loss
 
 
@@ -309,8 +312,8 @@ class _Judge:
             return None
         if self.grad is not None and self._is_value_right():
             text = N_(
-                "The gradient is {factor} times that of the loss, as for a wrong number of processes or of accumulated "
-                "batches. If that is meant, pass accumulate={number}."
+                "The gradient is {factor} times that of the loss, as for a wrong number of processes or of "
+                "accumulated batches. If this is intended, pass accumulate={number}."
             )
             if factor > 1:
                 text = N_(

@@ -97,7 +97,7 @@ class Case:
 
     @property
     def views(self) -> int:
-        """Of each image, if all have as many; else, and of two towers, 0."""
+        """The number of views of each image; 0 if it differs between images, and for two towers."""
         counts = np.unique(self.rows.image, return_counts=True)[1]
         is_even = not self.rows.is_of_towers and bool((counts == counts[0]).all())
         return int(counts[0]) if is_even else 0
@@ -143,7 +143,7 @@ def _of_settings(case: Case) -> Iterator[Suspect]:
     if "bias" in knobs:
         yield case.of(Fault("bias_unused", N_("The bias is not added.")), loss=with_setting(bias=0.0), bias=None)
     raw = Fault("not_normalized", N_("The rows are not normalized."))
-    unit = Fault("normalized", N_("The rows are normalized, which was not declared."))
+    unit = Fault("normalized", N_("The rows are normalized, although this was not declared."))
     known = {"normalize=False": raw, "critic=dot": raw, "normalize=True": unit, "critic=cosine": unit}
     for name, knob in knobs.items():
         for value in knob.choices or ((True, False) if isinstance(knob.default, bool) else ()):
@@ -200,7 +200,7 @@ def _of_masks(case: Case) -> Iterator[Suspect]:
         apart = _with_masks(lambda masks: (masks.positive, masks.negative & same))
         yield case.of(Fault("processes_apart", text), apart)
     if (masks.positive.sum(1) > 1).any():
-        text = N_("Only the first positive of an anchor counts as one. The others are negatives.")
+        text = N_("Only the first positive of an anchor is used as a positive. The others are treated as negatives.")
         yield case.of(Fault("first_positive_only", text), _with_masks(_first_of(lambda masks: masks.positive)))
     column = Fault("column_0", N_("Every target is column 0."))
     first = (lambda masks: masks.negative) if rows.queue is not None else lambda masks: masks.positive | masks.negative
@@ -238,7 +238,7 @@ def _of_rows_left_out(case: Case) -> Iterator[Suspect]:
             text = message("The rows of {count} of {views} views are not used.", count=len(left), views=views)
             yield case.of(Fault("view_unused", text), _kept(~np.isin(rows.view, left), anchors=True))
     if rows.has_labels and rows.has_views and not case.is_one_sided:
-        yield case.of(Fault("paired_by_labels", N_("Rows of one label are positives.")), positives="labels")
+        yield case.of(Fault("paired_by_labels", N_("Rows with the same label are positives.")), positives="labels")
         yield case.of(Fault("paired_by_views", N_("The labels are not used.")), positives="views")
 
 
@@ -247,7 +247,7 @@ def _of_targets(case: Case) -> Iterator[Suspect]:
     second, by_image = rows.view == 1, "" if rows.is_of_towers else "views"
 
     def rolled(pairs: Pairs, by: int) -> Pairs:
-        """The same targets in both directions."""
+        """Shift the targets of both directions by `by` rows."""
 
         def change(masks: Masks) -> tuple[Tensor, Tensor]:
             positive = masks.positive.clone()
@@ -389,7 +389,7 @@ def duplicates(rows: RecordedBatch) -> list[Fault]:
 
 
 def own_keys(rows: RecordedBatch) -> np.ndarray:
-    """Which rows (k) of the queue are keys of this batch."""
+    """Return a boolean array (k): is each row of the queue a key of this batch?"""
     assert rows.queue is not None
     keys = normalize(rows.z[torch.from_numpy(rows.view == 1)], dim=1)
     scores = normalize(rows.queue, dim=1) @ keys.T

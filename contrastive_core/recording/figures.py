@@ -1,5 +1,5 @@
-"""What a loss does at one step: per row, and in figures. By the recorder's thread, on the CPU. In float64 and by the
-losses' own dense formula, so nothing depends on the precision and the threads that the training has set.
+"""Compute a loss at one step, per row and in figures, on the CPU in the recorder's thread. It uses float64 and the
+losses' own dense formula, so nothing depends on the precision and threads of the training.
 
 Embedding a fixed probe set in the middle of a training leaves no trace in it: the generators of torch, NumPy and Python
 and the modes of the modules are put back.
@@ -85,8 +85,8 @@ def with_learned(batch: RecordedBatch, loss: Loss, pairs: Pairs) -> tuple[Loss, 
 
 
 def pairs_of(batch: RecordedBatch, loss: Loss, positives: str) -> tuple[Pairs, np.ndarray]:
-    """Who is compared with whom, and which rows (n) the anchors are. Raises ValueError where no row has a positive.
-    Of two towers rows of both, or with "keys" of the first alone, are compared with rows of the other."""
+    """Return the pairs of a batch, and which rows (n) are the anchors. With two towers, rows of both (with "keys":
+    of the first only) are compared with rows of the other. Raises ValueError if no row has a positive."""
     if batch.is_of_towers:
         sides = [np.flatnonzero(batch.view == tower) for tower in (0, 1)]
         a, b = (batch.z[torch.from_numpy(side)] for side in sides)
@@ -220,7 +220,7 @@ def embed_probe(step: int, encode: Callable[[Any], Any], loader: Iterable[Any], 
             if sum(map(len, z)) >= MOST:
                 break
     if not z:
-        raise ValueError(N_("the probe's loader gives no batches"))
+        raise ValueError(N_("the probe's loader returns no batches"))
     names, known = _together(ids, np.str_), _together(labels, np.int64)
     if names is None and isinstance(getattr(loader, "sampler", None), RandomSampler):
         raise ValueError(

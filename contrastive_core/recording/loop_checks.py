@@ -144,7 +144,7 @@ def precision_of(copy: StepCopy) -> float:
 
 
 class LoopFindings:
-    """What the checks of a recording say together."""
+    """Combined findings of the checks of a recording."""
 
     def __init__(self, loss: Loss | None, positives: str, accumulate: int) -> None:
         self.loss, self.positives, self.accumulate = loss, positives, accumulate
@@ -182,8 +182,9 @@ class LoopFindings:
         """Note a probe set whose rows are not the same when it is embedded again."""
         if probe.cosine_again < REPEATED:
             text = N_(
-                "The encoder is not in evaluation mode during the probe: the same samples get other rows when they are "
-                "embedded again (cosine {cosine}), as with dropout. Call model.eval(), or pass model=."
+                "The encoder is not in evaluation mode during the probe: the same samples get different rows "
+                "when they are embedded again (cosine {cosine}), as with dropout. Call model.eval(), or pass "
+                "model=."
             )
             self.counts[RANDOM] += 1
             self.faults[RANDOM] = Fault(RANDOM, message(text, cosine=f"{probe.cosine_again:.2f}"))

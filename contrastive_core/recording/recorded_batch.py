@@ -68,12 +68,12 @@ def batch_of(copy: StepCopy, omissions: Omissions) -> RecordedBatch:
         batch = replace(batch, queue=batch.queue[finite])
     lost = np.isin(batch.image, batch.image[~np.isfinite(batch.z.numpy()).all(1)])
     if lost.any():
-        omissions.add("rows", N_("not finite, or a view of one that is not"), int(lost.sum()))
+        omissions.add("rows", N_("not finite, or another view of an image that is not finite"), int(lost.sum()))
         if lost.all():
             raise ValueError(N_("none of its rows is finite"))
         batch = batch.take(~lost)
     if batch.is_of_towers and not len(batch.shared_groups()):
-        raise UnusableEmbedding("no row of one tower shares its id with a row of the other")
+        raise UnusableEmbedding("the two towers have no ids in common")
     return batch
 
 
@@ -119,7 +119,7 @@ def _rows_of_towers(copy: StepCopy, omissions: Omissions) -> RecordedBatch:
     elif (labels >= 0).any():
         ids = np.array([str(y) if y >= 0 else f"{copy.step}:{row}" for row, y in enumerate(labels.tolist())])
     else:
-        raise UnusableEmbedding("two towers of different size need ids, or labels, that say which rows belong together")
+        raise UnusableEmbedding("two towers of different sizes need ids or labels that say which rows belong together")
     return RecordedBatch(
         z=torch.cat([z.cpu().double() for z in copy.views]),
         image=group_numbers(ids),
@@ -187,7 +187,7 @@ def _labels(given: object, count: int, views: int, omissions: Omissions) -> np.n
         return none
     labels = to_numpy(given)
     if labels.shape not in ((count,), (count * views,)) or labels.dtype.kind not in "iub":
-        omissions.add(N_("steps' labels"), message("they must be ({count},) whole numbers", count=count))
+        omissions.add(N_("steps' labels"), message("they must be whole numbers of shape ({count},)", count=count))
         return none
     labels = np.maximum(labels.astype(np.int64), -1)
     return labels if len(labels) == len(none) else np.repeat(labels, views)
@@ -202,7 +202,7 @@ def _losses(given: object, count: int, views: int, view_major: bool, omissions: 
     if losses.shape == (count,):
         return np.repeat(losses, views)
     if losses.shape != (count * views,):
-        reason = message("they must be ({count},) or ({views},)", count=count, views=count * views)
+        reason = message("their shape must be ({count},) or ({views},)", count=count, views=count * views)
         omissions.add(N_("steps' losses"), reason)
         return None
     return losses.reshape(views, count).T.ravel() if view_major else losses

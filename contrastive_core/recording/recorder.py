@@ -95,7 +95,7 @@ class Recorder:
             self._queue.put_nowait(item)
         except queue.Full:
             if not isinstance(item, CheckCopy):
-                self.omissions.add("steps", N_("earlier ones were still being recorded"))
+                self.omissions.add("steps", N_("earlier steps were still being recorded"))
 
     def wait(self) -> None:
         """Wait until all queued copies are recorded."""
@@ -167,7 +167,9 @@ class Recorder:
         width = batch.z.shape[1]
         if self._width and width != self._width:
             words = {"width": width, "step": f"{copy.step:,}", "earlier": self._width}
-            self.omissions.remark(message("Rows are {width} wide from step {step}, before {earlier}.", **words))
+            self.omissions.remark(
+                message("From step {step} on, rows have {width} dimensions; before, they had {earlier}.", **words)
+            )
         if self._had_labels and not batch.has_labels:
             self.omissions.add(N_("steps' labels"), N_("they were missing"))
         self._width, self._had_labels = width, self._had_labels or batch.has_labels
@@ -213,7 +215,7 @@ class Recorder:
             else:
                 rows[place] = row
         if missing := len(self._probe) - len(rows):
-            self.omissions.add(OF_PROBE, N_("the first probe had them, a later one not"), missing)
+            self.omissions.add(OF_PROBE, N_("the first probe had them, but a later one did not"), missing)
         index = np.array(sorted(rows), np.int64)
         kept = np.array([rows[place] for place in index.tolist()], np.int64)
         finite = (np.isfinite(probe.z).all(1) & np.isfinite(probe.h).all(1))[kept]

@@ -60,7 +60,7 @@ class Omissions:
 
 
 def reason_of(error: Exception) -> str:
-    """Why, in the system's words where it has some."""
+    """Return the reason of an error, in the system's words if it has some."""
     return getattr(error, "strerror", None) or str(error) or type(error).__name__
 
 
@@ -113,13 +113,13 @@ def copy_step(
     stride = max(1, -(-sum(counts) // MOST_ROWS))
     copies = tuple(z.detach()[::stride].clone() for z in tensors)
     if skipped := sum(counts) - sum(z.shape[:-1].numel() for z in copies):
-        omissions.add("rows", N_("a step has more than are looked at"), skipped)
+        omissions.add("rows", N_("the step has more rows than the limit"), skipped)
     keys = None
     if queue is not None:
         queue = _rows("queue", queue)
         keys = queue.detach()[:: -(-len(queue) // MOST_ROWS) or 1].clone()
         if len(keys) < len(queue):
-            omissions.add(N_("rows of the queue"), N_("it has more than can be read"), len(queue) - len(keys))
+            omissions.add(N_("rows of the queue"), N_("it has more rows than can be read"), len(queue) - len(keys))
     copied = None
     if copies[0].device.type == "cuda":
         copied = torch.cuda.Event()
@@ -151,11 +151,12 @@ def _views(views: Sequence[Any], are_towers: bool) -> list[Tensor]:
     if are_towers:
         if len(tensors) != 2 or any(t.ndim != 2 for t in tensors) or tensors[0].shape[1] != tensors[1].shape[1]:
             raise UnusableEmbedding(
-                "two towers take rows (n, d) of the one and rows (m, d) of the other, equally wide; got {shapes}",
-                shapes=shapes,
+                "two towers need rows (n, d) and rows (m, d) of the same width; got {shapes}", shapes=shapes
             )
     elif len(tensors) > 1 and (tensors[0].ndim != 2 or len({t.shape for t in tensors}) > 1):
-        raise UnusableEmbedding("views must be rows (n, d) of one shape, or of two towers; got {shapes}", shapes=shapes)
+        raise UnusableEmbedding(
+            "views must be rows (n, d) of the same shape, or belong to two towers; got {shapes}", shapes=shapes
+        )
     return tensors
 
 

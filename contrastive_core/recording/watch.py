@@ -221,7 +221,7 @@ class Watch:
         self._raise_if_strict()
 
     def wrap(self, criterion: Callable[..., Any]) -> Any:
-        """The same loss module, each of whose calls is a step: see `recording.criterion`."""
+        """Return the loss module wrapped so that each call is recorded as a step: see `recording.criterion`."""
         return Wrapped(self, criterion)
 
     # --- the end ---

@@ -52,7 +52,7 @@ def checked_name(name: str) -> str:
 def new_name(name: str) -> str:
     """The name, if a new run may have it: on every system a folder can. Raises BadName."""
     if checked_name(name).endswith(".") or DEVICE.fullmatch(name.partition(".")[0]):
-        raise BadName("{name} is a name that Windows keeps for itself; choose another", name=repr(name))
+        raise BadName("{name} is a reserved name on Windows; choose another", name=repr(name))
     return name
 
 
@@ -172,7 +172,7 @@ def _open(path: Path) -> Run | Exception:
 def _manifest(path: Path) -> Manifest:
     """A run's manifest. Raises Damaged, also where it cannot be read, and for a user's folder that is a link."""
     if path.parent != SHIPPED and path.is_symlink():
-        raise Damaged("{path} is a link; move the run's folder itself here", path=path)
+        raise Damaged("{path} is a link; move the run folder itself here", path=path)
     try:
         return manifests(path / "run.json").copy()
     except OSError as error:

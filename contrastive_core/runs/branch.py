@@ -38,11 +38,11 @@ def branch(run: Run, *every: Mapping[str, Any], epoch: int | None = None) -> lis
             continue
         if plain["place"]["epoch"] < int(config.get("epochs") or 0):
             return [_made(run, new, data, plain) for new in checked_values]
-    text = N_("{name} keeps no state from before its end to branch from; train again with --schedule")
+    text = N_("{name} has no saved state before its end to branch from; train it again with --schedule")
     if run.status()["status"] in ("running", "queued"):
-        text = N_("{name} has saved no epoch yet; try again after its next epoch")
+        text = N_("{name} has not saved an epoch yet; try again after its next epoch")
     if epoch is not None:
-        text = N_("{name} keeps no whole state after epoch {epoch}; choose among these: {kept}")
+        text = N_("{name} has no complete state after epoch {epoch}; choose one of these: {kept}")
     raise ValueError(message(text, name=run.name, epoch=epoch, kept=", ".join(map(str, kept)) or "–"))
 
 

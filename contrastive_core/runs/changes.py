@@ -59,7 +59,7 @@ class ChangeLog:
         return sorted(cast(list[Change], lines), key=lambda change: change["step"])
 
     def requests(self) -> list[JsonObject]:
-        """What was asked to be changed: `id`, `name` and `to` of each."""
+        """Return the requested changes: `id`, `name` and `to` of each."""
         return _lines(self.path / "requests.jsonl", REQUEST)
 
     def append_changes(self, changes: Iterable[Change]) -> None:
@@ -116,7 +116,7 @@ def checked(live: Mapping[str, Live], name: str, value: Any) -> float:
     """The value, if this setting can be changed to it. Raises BadSetting."""
     if name not in live:
         values = {"name": repr(name), "names": ", ".join(live)}
-        raise BadSetting("{name} cannot be changed while a run trains; these can: {names}", **values)
+        raise BadSetting("{name} cannot be changed during training; these settings can: {names}", **values)
     return live[name].knob.check(name, value)  # type: ignore[no-any-return]
 
 
@@ -160,6 +160,6 @@ def settings_of(texts: Iterable[str]) -> JsonObject:
     for line in texts:
         name, equals, value = line.partition("=")
         if not equals:
-            raise BadSetting("a setting is written key=value; got {setting}", setting=repr(line))
+            raise BadSetting("settings must be written as key=value; got {setting}", setting=repr(line))
         found[name.strip().replace("-", "_")] = value.strip()
     return found

@@ -92,7 +92,7 @@ def _hashes(manifest: Path) -> dict[str, str]:
     match = re.fullmatch("".join(line % re.escape(name) for name in names), text)
     if match is None:
         values = {"manifest": manifest, "names": " and ".join(names)}
-        raise Damaged("{manifest} is damaged: it is not a line of SHA-256 and name for each of {names}", **values)
+        raise Damaged("{manifest} is damaged: it must have a line with SHA-256 and name for each of {names}", **values)
     return dict(zip(names, match.groups(), strict=True))
 
 

@@ -85,7 +85,7 @@ def named_on(names: list[str] | None, data_key: str, but: str = "") -> list[Run]
         run.weights_hash()
         if run.data_key != data_key:
             raise BadSetting(
-                "{name} is on {own}, not on {data}: `import run:{name} --dataset {data}` makes a run that is",
+                "{name} uses {own}, not {data}: `import run:{name} --dataset {data}` creates a run on {data}",
                 name=run.name,
                 own=run.data_key,
                 data=data_key,

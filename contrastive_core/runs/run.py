@@ -257,7 +257,7 @@ class Run(ChangeLog):
                 rest = N_("Resume continues from its last state")
                 if self.is_recording:
                     rest = N_("the steps recorded before are kept")
-                reason = message("its process ended without a word; ") + rest
+                reason = message("its process ended unexpectedly;  ") + rest
                 return {**current, "status": "failed", "reason": reason}
             current = again  # it had its last word between the two looks
         return current

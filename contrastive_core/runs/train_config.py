@@ -20,16 +20,18 @@ from contrastive_core.data.image_form import ImageForm
 
 GROUPS = {"loss": "loss_knobs", "method": "method_knobs", "recipe": "recipe", "encoder": "encoder_knobs"}
 IMAGE_SIZE = N_(
-    "side length in pixels for a folder's images; default: the encoder's size, otherwise their median up to 64"
+    "side length in pixels for a folder's images; default: the encoder's size, otherwise the median side, at most 64"
 )
 RECIPE = N_("short, cifar or imagenet; default: chosen from encoder, image size and epochs")
-CACHE = N_("of a folder's decoded images: auto (default), memory-map, or stream, which decodes them in training")
+CACHE = N_(
+    "storage of a folder's decoded images: auto (default), memory-map, or stream, which decodes them during training"
+)
 CACHES = ("auto", "memory-map", "stream")
 RECIPES = ("short", "cifar", "imagenet")
 EPOCHS = 20  # of a training, where its method needs no more
 SLOW = {("byol", "digits"): 100, ("simsiam", "digits"): 60}  # epochs, by method and data set: measured, three seeds
 FLAGS = {"training_recipe": "recipe"}  # `recipe` is the field of the augmentations
-MICRO_BATCH = N_("images encoded at a time: memory follows it, and the loss still sees the whole batch")
+MICRO_BATCH = N_("number of images encoded at a time: it determines memory use; the loss still sees the whole batch")
 
 
 def _setting(default: Any, **limits: float) -> Any:
@@ -55,14 +57,14 @@ class TrainConfig:
     dataset: str = _option("digits", N_("digits (default), shapes, cifar10, …, folder:PATH, csv:PATH"))
     root: str | None = _option(None, N_("folder of downloaded data sets"), metavar="FOLDER")
     image_size: int | None = _option(None, IMAGE_SIZE, metavar="PIXELS")
-    resize: str = _option("crop", N_("of a folder's images: crop (default) or pad"))
+    resize: str = _option("crop", N_("how a folder's images are made square: crop (default) or pad"))
     cache: str = _option("auto", CACHE)
     epochs: int = _option(EPOCHS, N_("default: 20; on digits, 100 for byol and 60 for simsiam"), low=1)
     batch_size: int | None = _setting(None, low=1)
     micro_batch: int | None = _option(None, MICRO_BATCH, metavar="IMAGES", low=2)
     encoder: str = _option("small", N_("small (default), resnet18, resnet50, timm:NAME"))
     encoder_knobs: JsonObject = field(default_factory=dict)
-    loss: str | None = _option(None, N_("another loss than the method's own"))
+    loss: str | None = _option(None, N_("loss to use instead of the method's own"))
     loss_knobs: JsonObject = field(default_factory=dict)
     method_knobs: JsonObject = field(default_factory=dict)
     training_recipe: str | None = _option(None, RECIPE, metavar="RECIPE")
@@ -160,7 +162,7 @@ def with_settings(config: TrainConfig, settings: Iterable[str]) -> TrainConfig:
         key = next((name for name, short in FLAGS.items() if short == key), key)
         group, dot, knob = key.partition(".")
         if not equals or not key:
-            raise BadSetting("a setting is written key=value; got {setting}", setting=repr(setting))
+            raise BadSetting("settings must be written as key=value; got {setting}", setting=repr(setting))
         if dot and group in GROUPS:
             name = GROUPS[group]
             changed[name] = {**changed.get(name, getattr(config, name)), knob: knob_literal(text)}

@@ -1,4 +1,5 @@
-"""Whether a training has turned: a score was best at an earlier step and has fallen significantly since. Torch-free.
+"""Detect whether a training has turned: a score was best at an earlier step and has fallen significantly since.
+Torch-free.
 
 The mean of the last three values is compared with the best mean of three values before them. The noise is taken from
 the differences between successive values (von Neumann 1941, Ann. Math. Stat. 12, 367), by their median so that the

@@ -129,9 +129,9 @@ def add_many(file: Path, lines: Sequence[JsonObject], event: str | None = None, 
     for line in lines:
         if (what := line["what"]) not in CHOICES:
             values = {"choices": ", ".join(CHOICES), "what": f"{what!r}"}
-            raise ValueError(message("a mark is one of {choices}; got {what}", **values))
+            raise ValueError(message("mark must be one of {choices}; got {what}", **values))
         if what == "relabel" and not line.get("label"):
-            raise ValueError(N_("a relabel needs the class that the sample should have"))
+            raise ValueError(N_("relabel needs the class that the sample should have"))
     _write(file, [{**about, **line} for line in lines], event)
 
 
@@ -195,8 +195,8 @@ class Changes:
 
 
 def changes(file: Path, run: Run | None = None, column: str = overrides.LABEL) -> Changes:
-    """What the run left out and relabeled itself together with the marks. Nothing is written. `column`: the head of
-    what replaces the class, of pairs the key of the true partner."""
+    """Combine the samples that the run left out and relabeled itself with the marks; write nothing. `column` is the
+    head of the column that replaces the class (for pairs: the key of the true partner)."""
     decisions, before = marks(file), run.config if run is not None else {}
     drop = [i for i, m in decisions.items() if m["what"] == "drop"]
     labels = {i: str(m["label"]) for i, m in decisions.items() if m["what"] == "relabel"}
@@ -222,7 +222,7 @@ def export(file: Path, run: Run | None = None, column: str = overrides.LABEL) ->
 
 
 def cleaned(run: Run, candidates: Sequence[Run]) -> list[Run]:
-    """Those of `candidates` that were trained with files exported from this run's page."""
+    """Return the `candidates` that were trained with files exported from this run's page."""
     folder = str(_folder(run))
     return [
         one
@@ -239,5 +239,5 @@ def _csv(head: Sequence[str], rows: Iterable[Sequence[str]]) -> bytes:
 
 
 def _folder(run: Run) -> Path:
-    """Where a run's exported files lie; those of shipped runs, which are read-only, with the data."""
+    """Return the folder of a run's exported files. For shipped runs, which are read-only, it is in the data folder."""
     return data_home() / "marks" / run.name if run.shipped else run.path

@@ -27,7 +27,9 @@ def placed(dataset: str, by_split: Mapping[str, Marks]) -> Iterator[Placed]:
     """Every image of `folder:PATH` by the decisions of each split. A name that the other class has already gets its old
     class in front. Raises BadSetting for other data sets, and for a class that the folder does not have."""
     if not dataset.startswith("folder:"):
-        raise BadSetting("a corrected folder needs a folder of images; {dataset} is none", dataset=printable(dataset))
+        raise BadSetting(
+            "a corrected folder needs a folder of images, and {dataset} is not one", dataset=printable(dataset)
+        )
     for split, listing in image_sets.listings_of(dataset).items():
         decisions = by_split.get(split, {})
         parts = [Path(*file.path.parts[-len(file.id.split("/")) :]) for file in listing.files]
@@ -40,7 +42,7 @@ def placed(dataset: str, by_split: Mapping[str, Marks]) -> Iterator[Placed]:
             if mark.get("what") == "relabel":
                 if (label := str(mark.get("label"))) not in folders:
                     values = {"id": printable(file.id, 80), "label": printable(label, 80)}
-                    raise BadSetting("{id} is relabeled as {label}, which is no class of the folder", **values)
+                    raise BadSetting("{id} is relabeled as {label}, which is not a class of the folder", **values)
                 place = Path(folders[label], *old.parts[1:])
                 while place in taken:
                     place = place.with_name(f"{old.parts[0]}-{place.name}")
@@ -55,7 +57,7 @@ def write_folder(dataset: str, by_split: Mapping[str, Marks], out: Path, should_
     BadSetting, and where `out` exists."""
     every = [one for one in placed(dataset, by_split) if one.place is not None]
     if out.exists():
-        raise BadSetting("{out} exists already", out=printable(out))
+        raise BadSetting("{out} already exists", out=printable(out))
     for one in every:
         target = out / one.split / str(one.place)
         target.parent.mkdir(parents=True, exist_ok=True)

@@ -202,7 +202,7 @@ class SampleInputs:
 
     @property
     def augmented_draws(self) -> list[LossInputs]:
-        """Draws that only show what augmentation does."""
+        """Return the draws that show only the effect of augmentation."""
         rows = [dataclasses.replace(self.rows, features=one) for one in self.augmented or () if not self.views]
         return [LossInputs(one, self.loss, self.knobs, None, self.device) for one in rows]
 
@@ -325,7 +325,8 @@ def _label_columns(rows: EmbeddingSet, wrong: LabelErrors) -> dict[str, np.ndarr
 
 
 def _highest(p: np.ndarray, most: int) -> np.ndarray:
-    """Where each row of p (n, classes) is highest, next to highest, and so on (n, most); of equals the first."""
+    """Return the columns of the `most` highest values of each row of p (n, classes), highest first (n, most); the
+    first of equals."""
     most = min(most, p.shape[1])
     parts = (np.nan_to_num(p[start : start + BLOCK]) for start in range(0, len(p), BLOCK))
     return np.concatenate([np.argsort(-part, 1, kind="stable")[:, :most] for part in parts])

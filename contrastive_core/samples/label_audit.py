@@ -1,4 +1,4 @@
-"""How many labels are wrong, from a person's decisions: an estimate with an interval, and a stop rule. Torch-free.
+"""Estimate how many labels are wrong from a person's decisions, with an interval and a stop rule. Torch-free.
 
 No estimate from a model alone can promise coverage, because wrong labels and ambiguous classes look alike. A few
 decisions on random rows can. Let p be the model's probability that a label is wrong.
@@ -276,8 +276,8 @@ def _evidence(p: np.ndarray, wrong: np.ndarray, is_drawn: np.ndarray, top: np.nd
 
 
 def _most(size: int, n: int, k: int, wrong: int, known: int) -> int:
-    """How many of `size` labels are still wrong at most: n of them drawn at random had k wrong ones; of `known` in all
-    `wrong` are."""
+    """Return the largest plausible number of wrong labels still among `size`: n random ones had k wrong, and of all
+    `known` ones `wrong` are."""
     last = size - known + wrong
     counts = np.unique(np.linspace(wrong, last, min(GRID, last - wrong + 1)).astype(int))
     table, falling = _log_factorials(size), []

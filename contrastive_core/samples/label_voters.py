@@ -155,7 +155,7 @@ def folds(y: np.ndarray, number: int = FOLDS) -> np.ndarray:
 
 
 def _changed(change_for: Callable[[np.ndarray], Change], fit: Fit) -> Fit:
-    """The same classifier on rows that are changed in the way that suits those learned from."""
+    """Return the classifier on rows transformed by `change_for` of the training rows."""
 
     def fit_changed(x: np.ndarray, y: np.ndarray) -> Vote:
         change = change_for(x)
@@ -231,8 +231,8 @@ def by_class(rows: EmbeddingSet, device: str = "auto", near: Neighbors | None = 
 
 
 class _Candidates:
-    """Labels of all n rows, about `most` rows drawn at random (m), every class in proportion and side by side, or all
-    where n are wanted; and how many of either are of no class (first), and of each."""
+    """Candidates for neighbors: the labels of all n rows, and about `most` rows drawn at random (m), each class in
+    proportion and side by side (all rows if n are wanted). Counts of rows without a class (first) and of each class."""
 
     def __init__(self, labels: np.ndarray, most: int, seed: int) -> None:
         order, counts = np.argsort(labels, kind="stable"), np.bincount(labels + 1, minlength=2)
@@ -250,8 +250,8 @@ class _Candidates:
 def _of_block(
     s: Tensor, block: slice, candidates: _Candidates, near: np.ndarray, nearness: np.ndarray
 ) -> tuple[np.ndarray, ...]:
-    """What ByClass holds, of the rows of a block. `s`: (r, m) similarities to the drawn rows; `near`, `nearness`:
-    numbers and similarities (r, k) of the nearest rows, which count for themselves."""
+    """Return the values of ByClass for the rows of a block. `s`: (r, m) similarities to the drawn rows; `near`,
+    `nearness`: indices and similarities (r, k) of the nearest rows, which count for themselves."""
     labels, counts, classes = candidates.labels, candidates.counts, len(candidates.counts)
     apart = np.concatenate([np.arange(*block.indices(len(labels)))[:, None], near], 1)  # (r, 1 + k)
     column = candidates.column[apart]

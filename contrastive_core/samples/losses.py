@@ -162,7 +162,7 @@ def split_variance(by_draw: np.ndarray) -> dict[str, float]:
     augmentation adds to it; `share` is the part of their sum that comes from augmentation."""
     draws = by_draw.shape[1]
     if draws < 2:
-        raise ValueError(N_("the part of augmentation shows only over two draws or more"))
+        raise ValueError(N_("the effect of augmentation needs at least two draws"))
     within = float(by_draw.var(1, ddof=1).mean())
     between = max(0.0, float(by_draw.mean(1).var(ddof=1)) - within / draws)
     total = within + between

@@ -67,8 +67,8 @@ def samples_of_run(
 
 
 def _by_another(inputs: SampleInputs, name: str, split: str, device: str, on_progress: OnProgress) -> SampleInputs:
-    """The same samples with the same labels, searched among the rows of another run. Raises BadSetting where it is on
-    other images."""
+    """Return the same samples and labels, with features of another run's encoder. Raises BadSetting if that run is
+    on other images."""
     assert inputs.features is not None
     on_fraction = fraction_of(on_progress, message("embedding {name}", name=name))
     by, far = runs.load(name), "test" if split == "train" else "train"

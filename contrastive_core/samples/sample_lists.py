@@ -177,7 +177,7 @@ def _beside_lookalike(table: SampleTable, row: int) -> list[ShownBeside]:
 def _nearest_copy(table: SampleTable, row: int) -> str:
     extra = table.extra
     return message(
-        "nearest: {nearest_duplicate}{where}, {share} as far as its {k}th",
+        "nearest: {nearest_duplicate}{where}, at {share} of the distance to its {k}th neighbor",
         nearest_duplicate=extra["nearest_duplicate"][row],
         where=message(" in the other split") if extra["leaked"][row] else "",
         share=f"{100 * max(0.0, 1 - float(extra['nearness'][row])):.0f} %",
@@ -197,7 +197,10 @@ def _twin_label(table: SampleTable, row: int) -> str:
 
 def _copy_facts(table: SampleTable) -> Iterable[str]:
     near, leaks = table.extra["nearness"] > NEAR, table.extra["leaked"]
-    template = N_("{count} have a neighbor at most a tenth as far as their 20th. Of these pairs, {leaks} cross splits.")
+    template = N_(
+        "{count} samples have a neighbor at most a tenth as far away as their 20th. Of these pairs, "
+        "{leaks} cross splits."
+    )
     yield message(template, count=f"{int(near.sum()):,}", leaks=f"{int((near & leaks).sum()):,}")
 
 
@@ -224,8 +227,8 @@ LISTS = {
             key="loss",
             title=N_("Highest loss"),
             how=N_(
-                "Samples with the highest loss against every other sample of the split: what training works on. Use "
-                "the list of likely mislabeled samples to find wrong labels."
+                "Samples with the highest loss against all other samples of the split. Training works on these "
+                "most. To find wrong labels, use the list of likely mislabeled samples."
             ),
             score=N_("loss"),
             reason=_rank_by_loss,
@@ -238,8 +241,7 @@ LISTS = {
             key="false_negative",
             title=N_("Likely false negatives"),
             how=N_(
-                "The loss pushes them away from a sample that looks the same: cosine similarity to the nearest "
-                "negative."
+                "Samples that the loss pushes away from a look-alike. Score: cosine similarity to the nearest negative."
             ),
             score=N_("cosine similarity to the nearest negative"),
             reason=_pushed_away,
@@ -262,8 +264,8 @@ LISTS = {
             key="duplicate",
             title=N_("Near-duplicates and leaks"),
             how=N_(
-                "Much nearer to one sample of either split than to its 20th neighbor, in the embedding or in pixels. "
-                "Score: 1 − d₁/d₂₀, in interquartile ranges above the median."
+                "Samples much nearer to one sample of either split than to their 20th neighbor, in the embedding "
+                "or in pixels. Score: 1 − d₁/d₂₀, in interquartile ranges above the median."
             ),
             score=N_("near-duplicate score"),
             reason=_nearest_copy,
@@ -277,9 +279,9 @@ LISTS = {
             title=N_("Same picture, two labels"),
             how=N_(
                 "Near-duplicates with different labels, in the embedding or in pixels. One label of each pair is "
-                "wrong, or both fit. Pairs stand together, the likelier wrong label first."
+                "wrong, or both fit. Pairs are listed together, the label more likely to be wrong first."
             ),
-            score=N_("the higher probability of the pair that the label is wrong"),
+            score=N_("the higher of the pair's two probabilities of a wrong label"),
             reason=lambda table, row: message(
                 "same picture as {other}, labeled {label}",
                 other=table.extra["nearest_duplicate"][row],
@@ -294,9 +296,9 @@ LISTS = {
             key="outlier",
             title=N_("Outliers"),
             how=N_(
-                "Far from everything, in the embedding or in pixels: the logarithm of the mean distance to the 20 "
-                "nearest, in interquartile ranges above the median. It finds damaged and foreign samples, not wrong "
-                "labels."
+                "Samples far from all others, in the embedding or in pixels. Score: logarithm of the mean "
+                "distance to the 20 nearest, in interquartile ranges above the median. The list finds damaged "
+                "and unrelated samples, not wrong labels."
             ),
             score=N_("outlier score"),
             reason=lambda table, row: message(
@@ -341,8 +343,8 @@ LISTS = {
             key=FALSE_NEGATIVES,
             title=N_("False negatives"),
             how=N_(
-                "Two pairs that a loss pushes apart although each fits the other's partner: the texts, or what they "
-                "stand for, say the same."
+                "Two pairs that a loss pushes apart although each fits the other's partner: their texts, or what "
+                "the texts describe, mean the same."
             ),
             score=N_("similarity of the two pairs"),
             reason=pair_evidence,

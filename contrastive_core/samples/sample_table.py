@@ -119,8 +119,8 @@ class SampleTable:
 
     @cached_property
     def _two_labels(self) -> np.ndarray:
-        """Of rows (n) with a near-duplicate of another label the larger probability of both that the label is wrong,
-        the likelier one of the two a little higher; else NaN."""
+        """Return for each row (n) with a near-duplicate of another label the larger of both probabilities of a wrong
+        label, with the likelier of the two slightly higher; NaN for other rows."""
         label, p, twin = self.columns["label"], np.nan_to_num(self.score("mislabeled")), self.twin
         row = np.flatnonzero(twin >= 0)
         row = row[(label[row] != label[twin[row]]) & (label[row] != "") & (label[twin[row]] != "")]
@@ -139,7 +139,7 @@ class SampleTable:
 
 
 def percent(p: float | np.floating[Any]) -> str:
-    """A probability in words. Certainty is said only of 1: what is rounded up to it is not."""
+    """Format a probability as text. Only exactly 1 is shown as certain: values that round up to it are not."""
     if 0.99 < p < 1:
         return N_("over 99 %")
     return N_("under 1 %") if 0 < p < 0.01 else f"{100 * p:.0f} %"
@@ -219,8 +219,8 @@ def pair_table(rows: EmbeddingSet, found: Mapping[str, np.ndarray], about: JsonO
 
 
 def path_of(run: Run, what: str, loss: str, split: str, by: str = "") -> Path:
-    """Where `what` (samples, views) of a run's present weights is kept. Tables that come
-    with a shipped run lie beside it; nobody writes there.
+    """Return the path of the table `what` (samples, views) for a run's present weights. Tables of shipped runs are
+    stored beside the run and are read-only.
 
     Args: by: the run on whose encoder the lists rest instead. Raises ValueError where it is gone."""
     by = f"-by-{runs.load(by).weights_hash()[:12]}" if by else ""

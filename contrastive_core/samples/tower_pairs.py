@@ -127,8 +127,8 @@ def _centered(unit: np.ndarray, tower: np.ndarray, pairs: np.ndarray) -> np.ndar
 
 @dataclass(frozen=True, eq=False)
 class _Across:
-    """Of n rows among those of the other tower: `own`, the similarity to the best partner, its place `at` and `rank`;
-    the K nearest wrong rows; and which row fits better, as of `TowerPairs.better`."""
+    """Comparison of n rows with the rows of the other tower: `own`, the similarity to the best partner, its place
+    `at` and `rank`; the K nearest wrong rows; and the better fit, as in `TowerPairs.better`."""
 
     own: Float64[np.ndarray, " n"]
     at: Int64[np.ndarray, " n"]

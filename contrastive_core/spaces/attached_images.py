@@ -28,7 +28,7 @@ from contrastive_core.spaces.towers import Towers, towers_of
 SIDE = 64  # pixels along the side of a kept picture
 ARRAYS = ("images", "image", "pictures")
 GRAY = 128
-OUTSIDE, MISSING = N_("their names point outside its folder"), N_("they are not there")
+OUTSIDE, MISSING = N_("their paths point outside its folder"), N_("they do not exist")
 LINK = N_("they are links; set CONTRASTIVE_LAB_FOLLOW_LINKS=1 to follow links")
 MOST = 200_000  # rows whose pictures are kept: 2.5 GB
 
@@ -91,7 +91,9 @@ def _note(names: Sequence[str], files: Sequence[Path | str | None]) -> str:
         if refused := [n for n, file in zip(names, files, strict=True) if file == why]:
             counts = thousands(refused=len(refused), files=sum(f is not None for f in files))
             values = {"why": why, "first": printable(refused[0], 60), **counts}
-            parts.append(message("{refused} of {files} images were not opened because {why}: {first}.", **values))
+            parts.append(
+                message("{refused} of {files} images were not opened because {why}, for example {first}.", **values)
+            )
     if parts:
         parts.append(N_("If they are in another folder, give that folder when you open the file."))
     return join(" ", parts)

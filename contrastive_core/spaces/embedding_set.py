@@ -223,17 +223,17 @@ def _check_lengths(n: int, parts: Mapping[str, np.ndarray | tuple[str, ...] | No
     """There are as many of each as rows. Raises UnusableEmbedding."""
     for name, part in parts.items():
         if part is not None and len(part) != n:
-            raise UnusableEmbedding("{n} rows of features but {part} of {name}", n=n, part=len(part), name=name)
+            raise UnusableEmbedding("features has {n} rows, but {name} has {part}", n=n, part=len(part), name=name)
 
 
 def _check_parts(features: np.ndarray, views: np.ndarray | None, columns: dict[str, np.ndarray], **others: Any) -> None:
-    """What a file holds is what `EmbeddingSet` declares, but for lengths. Raises UnusableEmbedding."""
+    """Check that the contents of a file match `EmbeddingSet`, except for lengths. Raises UnusableEmbedding."""
     if views is not None and views.shape[2] != features.shape[1]:
         shapes = {"views": views.shape, "features": features.shape}
-        raise UnusableEmbedding("views {views} beside features {features}", **shapes)
+        raise UnusableEmbedding("the shape of views, {views}, does not match that of features, {features}", **shapes)
     for name, column in columns.items():
         if column.ndim != 1 or column.dtype.kind not in "fiubU":
-            raise UnusableEmbedding("column {name} must be numbers or texts, one a row", name=repr(name))
+            raise UnusableEmbedding("column {name} must be numbers or texts, one per row", name=repr(name))
     words = [others["split"], others["layer"], *others["ids"], *others["classes"]]
     if not all(isinstance(word, str) for word in words):
         raise UnusableEmbedding(N_("ids, classes, split and layer must be texts"))

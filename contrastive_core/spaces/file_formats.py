@@ -32,8 +32,9 @@ STEP = 64 << 20  # bytes of vectors that are read at a time
 UNREADABLE = N_("{name} cannot be read: {why}")
 NARROW = N_("{name} needs two or more columns of numbers as vectors; got {got}")
 NO_VECTORS = N_(
-    "{name} must hold one array (n, d) of numbers, or several with the one of vectors named {usual}; got {got}. Labels "
-    "go with their vectors into one .npz: np.savez('both.npz', features=vectors, label=labels)"
+    "{name} must contain one numeric array (n, d). If it contains several, name the array of vectors "
+    "{usual}; got {got}. Store labels in the same .npz: np.savez('both.npz', features=vectors, "
+    "label=labels)"
 )
 USUAL = ("features", "embeddings", "embedding", "vectors", "x", "X", "z")  # names of the array of vectors
 QUERY = ("anchor", "anchors", "query", "queries", "sentence1", "messages")
@@ -53,7 +54,7 @@ def read(path: str | Path, leave_out: Sequence[str] = ()) -> EmbeddingSet:
         return triplets.read(path)
     if path.suffix.lower() not in ENDINGS:
         values = {"endings": ", ".join(OPENED), "name": f"{name!r}"}
-        raise UnusableEmbedding("vectors are read from {endings}; got {name}", **values)
+        raise UnusableEmbedding("vector files must end in {endings}; got {name}", **values)
     with open_regular(path, VECTORS) as file:
         try:
             rows = _read(file, path, leave_out)
@@ -98,7 +99,7 @@ def table_columns(path: Path) -> tuple[str, ...]:
 
 
 def are_triplets(path: str | Path) -> bool:
-    """Whether a file or folder holds such texts or vectors, by its names."""
+    """Return True if a file or folder holds triplets or their vectors, judging by its names."""
     path, wanted = Path(path), [QUERY, POSITIVE]
     ending = path.suffix.lower()
     if ending == ".jsonl" or is_beir(path):
@@ -116,7 +117,7 @@ def are_triplets(path: str | Path) -> bool:
 
 
 def is_column_of(name: str, known: Sequence[str]) -> bool:
-    """Whether a column is one of these names, or of them with a number behind it."""
+    """Return True if a column has one of these names, or one of them followed by a number."""
     stem, _, number = name.rpartition("_")
     return name in known or (stem in known and number.isdigit())
 
@@ -217,7 +218,7 @@ def npy_head(file: Any, path: Path, size: int) -> Head:
     try:
         version = np.lib.format.read_magic(file)
     except ValueError:
-        raise Damaged("{name} does not begin as a .npy file does", name=path.name) from None
+        raise Damaged("{name} does not begin like a .npy file", name=path.name) from None
     readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
     if version not in readers:
         raise UnusableEmbedding("{name} has an unknown .npy version", name=path.name)

@@ -34,7 +34,7 @@ def labeled(rows: EmbeddingSet, path: str | Path) -> EmbeddingSet:
     name, n = printable(path.name), len(rows)
     if path.suffix.lower() not in ENDINGS:
         facts = {"endings": ", ".join(ENDINGS), "name": f"{name!r}"}
-        raise UnusableEmbedding("labels are read from {endings}; got {name}", **facts)
+        raise UnusableEmbedding("label files must end in {endings}; got {name}", **facts)
     with open_regular(path, LIMIT) as file:
         values = _array(file, path) if path.suffix.lower() == ".npy" else _lines(file.read(), path, n)
     if len(values) != n:
@@ -61,7 +61,7 @@ def _array(file: BinaryIO, path: Path) -> np.ndarray:
     shape, _, dtype = npy_head(file, path, os.fstat(file.fileno()).st_size)
     if len([n for n in shape if n != 1]) > 1 or not shape or dtype.kind not in "iubfUS":
         facts = {"name": name, "dtype": dtype, "shape": shape}
-        raise UnusableEmbedding("{name} must hold (n) labels, numbers or texts; got {dtype} {shape}", **facts)
+        raise UnusableEmbedding("{name} must contain (n) labels, as numbers or texts; got {dtype} {shape}", **facts)
     file.seek(0)
     try:
         values = np.lib.format.read_array(file, allow_pickle=False).reshape(-1)
@@ -78,7 +78,7 @@ def _lines(content: bytes, path: Path, n: int) -> np.ndarray:
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise UnusableEmbedding("{name} is no text in UTF-8", name=name) from None
+        raise UnusableEmbedding("{name} is not text in UTF-8", name=name) from None
     if path.suffix.lower() == ".txt":
         cells = [[line] for line in text.splitlines()]
     else:
@@ -98,7 +98,7 @@ def _lines(content: bytes, path: Path, n: int) -> np.ndarray:
 
 
 def _column(head: list[str], name: str) -> int:
-    """Which column holds the labels."""
+    """Return the index of the column of labels."""
     if len(head) == 1:
         return 0
     names = [cell.strip().lower() for cell in head]
@@ -106,7 +106,7 @@ def _column(head: list[str], name: str) -> int:
     if known is None:
         values = {"name": name, "head": len(head)}
         raise UnusableEmbedding(
-            "{name} has {head} columns; the one of labels must be named label in its first line", **values
+            "{name} has {head} columns; the column of labels must be named label in the first line", **values
         )
     return names.index(known)
 

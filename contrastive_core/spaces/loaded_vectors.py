@@ -96,7 +96,7 @@ def _name_of(key: str) -> str | None:
 
 
 def _key(rows: EmbeddingSet) -> str:
-    """Of the vectors and of what is known of each: other names of classes are other content."""
+    """Return a hash of the vectors and their columns and class names."""
     if not rows.classes and not rows.columns:
         return rows.content_hash[:16]
     digest = hashlib.sha256(f"{rows.content_hash} {rows.classes}".encode())

@@ -64,7 +64,7 @@ def open_upload(name: str, content: bytes | memoryview, labels: str | Path | Non
 
 @contextmanager
 def uploaded(name: str, content: bytes | memoryview, stem: str) -> Iterator[Path]:
-    """A file of what was uploaded, for a child to open; of its name only the ending is kept."""
+    """Write an upload to a file that a child process can open. Only the extension of its name is kept."""
     with scratch_folder() as folder:
         copy = folder / f"{stem}{Path(name).suffix.lower()}"
         copy.write_bytes(content)
@@ -101,7 +101,7 @@ def _keep(
 def _keep_both(
     path: Path, name: str, folder: Path | None, leave_out: Sequence[str], labels: str | None, other: OtherTower
 ) -> str:
-    """The same of two files."""
+    """Store two files as the two towers of one set and return its key."""
     a, b = read_both(path, name, other, leave_out)
     if labels is not None:
         a = label_files.labeled(a, labels)
@@ -118,7 +118,8 @@ def _sentences(*parts: str) -> str:
 
 
 def _taken(rows: EmbeddingSet) -> str:
-    """Which of a table's columns are the vectors, and what the others are; "" where one of lists holds them."""
+    """Describe which columns of a table are the vectors and what the others are; "" if one column of lists holds
+    them."""
     taken = rows.provenance.get("columns")
     if not isinstance(taken, list) or len(taken) != rows.width:
         return ""

@@ -16,9 +16,9 @@ from contrastive_core.spaces.towers import PAIR, TOWER, joined, towers_of, why_o
 
 BY = (PAIR, "group", "id")  # columns that say which rows belong together, if both files have one
 IN_ORDER = "row"
-ONE_EACH = N_("{name} already has two towers; a second file goes with one that has a single tower")
+ONE_EACH = N_("{name} already has two towers; a second file can only be added to a file with one tower")
 NO_COLUMN = N_("{name} has no column {column} that says which rows belong together")
-TWO_NAMES = N_("--towers takes two names, as in --towers image,caption; got {towers}")
+TWO_NAMES = N_("--towers needs two names, for example --towers image,caption; got {towers}")
 NONE_LEFT = N_("no pair is left: in every pair, a row has values that are not finite, or only zeros")
 
 
@@ -38,7 +38,7 @@ def other_tower(path: str | None, towers: str | None, by: str) -> OtherTower | N
     """The second file that a command names. `towers`: two names with a comma between. Raises: UnusableEmbedding."""
     if not path:
         if towers or by:
-            raise UnusableEmbedding(N_("--towers and --by go with --other FILE"))
+            raise UnusableEmbedding(N_("--towers and --by need --other FILE"))
         return None
     names = [name.strip() for name in towers.split(",")] if towers else ["", ""]
     if len(names) != 2 or (towers and not all(names)):
@@ -120,8 +120,8 @@ def note_of_towers(rows: EmbeddingSet) -> Message | str:
     if whole == pairs:
         return message("Two towers: {a} ({n} rows) and {b} ({m} rows), {how}: {pairs} pairs.", **values)
     return message(
-        "Two towers: {a} ({n} rows) and {b} ({m} rows), {how}: {pairs} of {all} pairs; in the {lost} others a row is "
-        "not finite or only zeros.",
+        "Two towers: {a} ({n} rows) and {b} ({m} rows), {how}: {pairs} of {all} pairs; the {lost} other "
+        "pairs contain a row that is not finite or all zeros.",
         **values,
         all=f"{pairs:,}",
         lost=f"{pairs - whole:,}",

@@ -13,12 +13,12 @@ ENDINGS = (".tsv", ".txt", ".qrels", ".json")
 LIMIT = 400 << 20  # bytes of such a file
 Qrels = dict[str, dict[str, int]]  # the grade of each judged document, by query
 LINE = N_(
-    "{name}: line {line} is no judgment ({text}); expected query, document and a whole number, with tabs between "
-    "(BEIR), or query, 0, document and a whole number (TREC)"
+    "{name}: line {line} is not a judgment ({text}); expected query, document and a whole number, "
+    "with tabs between (BEIR), or query, 0, document and a whole number (TREC)"
 )
 TWICE = N_("{name} judges document {document} of query {query} twice, with different numbers")
-UNKNOWN_QUERIES = N_("{name} names queries that are not in the data: {count}, for example {example}")
-UNKNOWN_DOCUMENTS = N_("{name} names documents that are not in the data: {count}, for example {example}")
+UNKNOWN_QUERIES = N_("{name} refers to queries that are not in the data: {count}, for example {example}")
+UNKNOWN_DOCUMENTS = N_("{name} refers to documents that are not in the data: {count}, for example {example}")
 
 
 def read_qrels(path: str | Path) -> Qrels:
@@ -32,7 +32,7 @@ def read_qrels(path: str | Path) -> Qrels:
     try:
         text = read_regular(path, LIMIT).decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise Damaged("{name} is no text in UTF-8", name=name) from None
+        raise Damaged("{name} is not text in UTF-8", name=name) from None
     found = _of_json(text, name) if path.suffix.lower() == ".json" else _of_lines(text, name)
     if not any(grade > 0 for grades in found.values() for grade in grades.values()):
         raise UnusableEmbedding("{name} judges no document as relevant", name=name)
@@ -79,4 +79,4 @@ def _of_json(text: str, name: str) -> Qrels:
             return {str(query): dict(grades) for query, grades in read.items()}
     except (ValueError, AttributeError, RecursionError):
         pass
-    raise Damaged(N_('{name} must hold judgments as {{"query": {{"document": 1}}}}'), name=name)
+    raise Damaged(N_('{name} must contain judgments in the form {{"query": {{"document": 1}}}}'), name=name)

@@ -83,7 +83,7 @@ class Recorded:
     def _towers(self, rows: StepRows, names: Any) -> EmbeddingSet:
         """The rows of a step of two towers, with the columns `tower` and `pair`. Raises UnusableEmbedding; Damaged."""
         if not are_tower_names(names) or not np.isin(rows.view, (0, 1)).all():
-            why = N_("its rows are not of two towers")
+            why = N_("its rows do not belong to two towers")
             raise Damaged("{path} is damaged: {why}", path=path_of(self.run, self.number), why=why)
         if not {0, 1} <= set(rows.view.tolist()):
             raise Damaged("{path} is damaged: {why}", path=path_of(self.run, self.number), why=N_("it has one tower"))
@@ -103,13 +103,13 @@ class Recorded:
         return not np.array_equal(arrays["h"], arrays["z"])
 
     def _read(self, read: Callable[[int], T]) -> T:
-        """What `read` gives of this step. Raises UnusableEmbedding where it is no longer kept."""
+        """Return `read` of this step. Raises UnusableEmbedding if the step is no longer kept."""
         try:
             return read(self.number)
         except FileNotFoundError:
             name, number = self.run.name, f"{self.number:,}"
             raise UnusableEmbedding(
-                "{name} has no rows of step {number}, or no longer; choose another step", name=name, number=number
+                "{name} does not keep the rows of step {number}; choose another step", name=name, number=number
             ) from None
 
     def _set(
@@ -133,11 +133,11 @@ def of_key(key: str) -> Recorded:
     match = KEY.fullmatch(key)
     if match is None:
         raise UnusableEmbedding(
-            "{key} does not name rows of a recording; write NAME@probe-100 or NAME@step-50", key=f"{key!r}"
+            "{key} does not specify rows of a recording; write NAME@probe-100 or NAME@step-50", key=f"{key!r}"
         )
     run = load(match["name"])
     if not run.is_recording:
-        raise UnusableEmbedding("{name} is no recording", name=run.name)
+        raise UnusableEmbedding("{name} is not a recording", name=run.name)
     return Recorded(run, match["kind"], int(match["number"]))
 
 
@@ -204,7 +204,7 @@ def read(run: Run, step: int) -> StepRows:
     if any(len(arrays[name]) != len(rows.z) for name in SHAPES if name != "queue"):
         raise Damaged("{path} is damaged: {why}", path=path, why=N_("its arrays differ in length"))
     if len(rows.queue) and rows.queue.shape[1] != rows.z.shape[1]:
-        raise Damaged("{path} is damaged: {why}", path=path, why=N_("its queue is not as wide as its rows"))
+        raise Damaged("{path} is damaged: {why}", path=path, why=N_("its queue and its rows differ in width"))
     if not np.isfinite(rows.z).all():
         raise Damaged("{path} is damaged: {why}", path=path, why=N_("its rows are not finite"))
     return rows

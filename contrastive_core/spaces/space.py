@@ -197,9 +197,9 @@ def towers_of_snapshot(arrays: Mapping[str, np.ndarray]) -> EmbeddingSet:
     z, of = arrays.get("text_z"), arrays.get("text_of")
     n = len(arrays["z"])
     if z is None or of is None or z.ndim != 2 or of.shape != (len(z),) or of.dtype.kind not in "iu":
-        raise Damaged(N_("the snapshot holds no rows of captions"))
+        raise Damaged(N_("the snapshot has no embeddings of captions"))
     if len(of) and (of.min() < 0 or of.max() >= n or (np.diff(of) < 0).any()):
-        raise Damaged(N_("the snapshot's captions are of images that it does not hold"))
+        raise Damaged(N_("the snapshot has captions of images that it does not contain"))
     ids = tuple(map(str, arrays["index"].tolist()))
     images = EmbeddingSet(arrays["z"].astype(np.float32), arrays["labels"].astype(np.int64), ids, "train", "z")
     return with_captions(images, z.astype(np.float32), of.astype(np.int64))
@@ -253,10 +253,10 @@ def train_test_split(rows: EmbeddingSet) -> tuple[EmbeddingSet | None, Embedding
     where it has train and test; else a fifth of each class, chosen by a hash of the ids, so that files that share rows
     judge (nearly) the same ones."""
     splits = np.asarray(rows.columns.get("split", [])).astype(str)
-    how = N_("Judged on the rows marked as test, taught by those marked as train.")
+    how = N_("Trained on the rows marked train and evaluated on the rows marked test.")
     train, test = splits == "train", splits == "test"
     if not (train.any() and test.any()):
-        how = N_("No rows are marked as train and test: a fixed fifth of each class is judged.")
+        how = N_("No rows are marked train and test, so a fixed fifth of each class is held out for evaluation.")
         labels, test = np.zeros(len(rows), np.int64) if rows.labels is None else rows.labels, np.zeros(len(rows), bool)
         hashed = [hashlib.blake2b(name.encode(), digest_size=8).digest() for name in rows.ids]
         order = np.argsort(np.frombuffer(b"".join(hashed), ">u8"), kind="stable")

@@ -61,7 +61,7 @@ def read_csv(file: BinaryIO, path: Path, leave_out: Sequence[str] = (), batch: i
         stop = n + len(frame)
         if held > file_formats.LIMIT or 4 * stop * len(taken) > file_formats.VECTORS:
             values = {"name": path.name, "stop": f"{stop:,}"}
-            raise UnusableEmbedding("{name} is too large a table: {stop} rows and more", **values)
+            raise UnusableEmbedding("the table in {name} is too large: more than {stop} rows", **values)
         if stop > len(features):
             features.resize((stop * 5 // 4, len(taken)), refcheck=False)
         features[n:stop] = frame[taken].to_numpy(np.float32)
@@ -259,7 +259,7 @@ def _stored_origin(metadata: dict[bytes, bytes]) -> JsonObject:
 
 
 def _vector_columns(numbers: Sequence[str], names: Collection[str], path: Path, leave_out: Sequence[str]) -> Series:
-    """Which columns are the vectors, where no column of lists holds them: the numbered ones among the columns of
+    """Choose the columns of vectors of a table without a column of lists: the numbered ones among the columns of
     numbers, or all of these. `names`: all columns."""
     numbered = _numbered(numbers)
     for name in leave_out:
@@ -293,6 +293,6 @@ def _numbered(names: Sequence[str]) -> Series:
 
 
 def _origin(series: Series) -> JsonObject:
-    """Which columns the vectors are."""
+    """Return the names of the vector columns, for the provenance."""
     columns = [printable(name, 80) for names in series.values() for name in names]
     return {"columns": columns} if columns else {}

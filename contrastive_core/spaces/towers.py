@@ -28,14 +28,14 @@ COUNTS = N_(
     "{a} has {n} rows and {b} {m}; towers of different size need a column that says which rows belong together, "
     "for example the id of the image or question"
 )
-NO_GROUP = N_("no row of {a} shares its group with a row of {b}: {a} has groups such as {first_a}, {b} {first_b}")
+NO_GROUP = N_("{a} and {b} have no group in common: {a} has groups such as {first_a}, {b} has {first_b}")
 NAMES = N_("two towers need two different names, not {a} and {b}")
 LENGTHS = N_("{name} has {n} rows but {groups} groups")
 NO_PAIR = N_(
-    "The column tower names two towers, but no column pair says which rows belong together: all rows are shown as one "
-    "set."
+    "The column tower names two towers, but no column pair says which rows belong together, so all "
+    "rows are shown as one set."
 )
-ORDINARY = N_("The column tower holds {count} names ({names}), and two towers have two: all rows are shown as one set.")
+ORDINARY = N_("The column tower has {count} names ({names}) instead of two, so all rows are shown as one set.")
 Groups = Sequence[str] | Sequence[int] | np.ndarray
 
 
@@ -223,7 +223,8 @@ def _labels(a: EmbeddingSet, b: EmbeddingSet) -> tuple[np.ndarray | None, tuple[
 
 
 def _column(a: EmbeddingSet, b: EmbeddingSet, key: str) -> np.ndarray:
-    """What both know of a column; where one lacks it, "" or NaN. A column of texts makes texts of the other's."""
+    """Concatenate a column of both towers, filled with "" or NaN where one lacks it. If one column has texts, both
+    become texts."""
     known = [part.columns[key] for part in (a, b) if key in part.columns]
     is_text = any(column.dtype.kind == "U" for column in known)
     parts = []

@@ -34,7 +34,7 @@ BESIDE = (".npz", ".npy")
 LIMIT = 2 << 30  # bytes of a file of texts
 MOST_ENCODED = 20_000  # texts that are encoded while a person waits
 NO_QUERIES = N_("{name} has no queries")
-NO_LINE = N_("{name}: line {line} is no JSON object")
+NO_LINE = N_("{name}: line {line} is not a JSON object")
 NO_TEXT = N_("{name}: line {line} has no {column}, or an empty one")
 UNEVEN = N_("{name}: line {line} needs as many vectors as texts of {column}; got {vectors} and {texts}")
 TWICE = N_("{name} has the id {id} twice")
@@ -43,11 +43,11 @@ NO_VECTORS = N_(
     "of sentence-transformers as the second file"
 )
 COUNTS = N_(
-    "{vectors} has {got} vectors, but {name} has {queries} different queries and {documents} different documents: the "
-    "vectors stand in this order, queries first"
+    "{vectors} has {got} vectors, but {name} has {queries} different queries and {documents} "
+    "different documents; store the vectors in this order, queries first"
 )
 TOO_MANY = N_("{name} has {count} texts; at most {most} are encoded here: save their vectors beside it")
-UNEQUAL = N_("{name} needs arrays of one length, a row for each query; got {got}")
+UNEQUAL = N_("{name} needs arrays of the same length, with one row for each query; got {got}")
 GIVEN = N_("Documents given as negatives: {count}.")
 SHARED = N_("Queries that share an answer with another query: {count}. They count as one group with all its answers.")
 OTHER_WIDTHS = N_("{name}: its vectors have different lengths")
@@ -141,7 +141,7 @@ def of_triplets(found: Triplets, features: Sequence[np.ndarray]) -> EmbeddingSet
 
 
 def note(rows: EmbeddingSet) -> str:
-    """What is to be known of such rows besides their number."""
+    """Return a note on such rows: given negatives and shared answers; "" if there are none."""
     if (towers := towers_of(rows)) is None or rows.provenance.get("paired_by") not in ("positive", "qrels"):
         return ""
     counts = np.bincount(towers.group_a[towers.group_a >= 0])
@@ -185,7 +185,7 @@ def _lines(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
     try:
         text = read_regular(path, LIMIT).decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise Damaged("{name} is no text in UTF-8", name=name) from None
+        raise Damaged("{name} is not text in UTF-8", name=name) from None
     if path.suffix.lower() == ".csv":
         csv.field_size_limit(LIMIT)
         yield from enumerate(csv.DictReader(io.StringIO(text)), 2)

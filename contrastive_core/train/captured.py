@@ -10,7 +10,7 @@ from contrastive_core.ops.collectives import World
 from contrastive_core.runs.train_config import TrainConfig
 
 NEEDS = N_(
-    "capture needs a CUDA GPU and one process, and goes with neither compile, micro_batch nor freeze; turn it off"
+    "capture needs a CUDA GPU and a single process, and does not work with compile, micro_batch or freeze; turn it off"
 )
 
 

@@ -93,7 +93,7 @@ class LiveChanges:
         return message("changes after step {step} were withdrawn", step=step) if gone else ""
 
     def due(self, step: int) -> list[JsonObject]:
-        """What is to be changed before `step`, from 1; on the first process only."""
+        """Return the changes to apply before `step` (from 1), on the first process only."""
         if not self.writes:
             return []
         if self._coming:

@@ -26,7 +26,9 @@ def refusal(config: TrainConfig, facts: DatasetInfo, processes: int = 1) -> str:
     together = 4 if config.method_knobs.get("batches") == "lifted" else 2  # images that stay whole
     least = together * processes if processes > 1 else 2
     if n < 2:
-        return message("{name} has {n} training image; add more: contrast needs two", **names)
+        return message(
+            "{name} has only {n} training image; add more, because contrastive training needs at least two", **names
+        )
     if not least <= size <= n:
         text = N_(
             "batch_size must lie between {least} and the {n} training images of {name}, with {processes} processes; "
@@ -37,8 +39,8 @@ def refusal(config: TrainConfig, facts: DatasetInfo, processes: int = 1) -> str:
         return message(text, least=least, processes=processes, **names)
     if (cls.card.needs_labels or cls.card.batch != "shuffled") and facts.classes < 2:
         text = N_(
-            "{method} needs two classes and {name} has {classes}; add images of another class, or choose a method "
-            "without labels, such as simclr"
+            "{method} needs at least two classes, but {name} has {classes}; add images of another class, or "
+            "choose a method without labels, such as simclr"
         )
         return message(text, classes=facts.classes, **names)
     why = nothing_to_learn(losses.create(config.loss or "", **config.loss_knobs))
@@ -83,8 +85,9 @@ def notes(config: TrainConfig, facts: DatasetInfo) -> tuple[str, ...]:
 def why_epochs(method: str, dataset: str, epochs: int) -> str:
     """The reason for a number of epochs above the usual."""
     return message(
-        "On {dataset}, {method} starts slowly: after 20 epochs the small encoder's kNN accuracy was below that of an "
-        "untrained one in at least two seeds of three, after {epochs} above it in all three.",
+        "On {dataset}, {method} starts slowly: after 20 epochs, the small encoder's kNN accuracy was "
+        "below that of an untrained encoder in at least two of three seeds; after {epochs}, it was above "
+        "in all three.",
         dataset=dataset,
         method=method,
         epochs=epochs,
@@ -103,20 +106,20 @@ def misfit(run: Run, channels: int | None, knobs: Mapping[str, Any]) -> str:
     own, these = entering(shape[0] if shape else None, trained), entering(channels, knobs)
     if own and these and own != these:
         text = N_(
-            "{name} learned from images of {own} channels and these have {these}: choose other images, or a new "
-            "encoder."
+            "{name} was trained on images with {own} channels, but these have {these}: choose other images, "
+            "or a new encoder."
         )
         if (own, these) == (3, 1):
             text = N_(
-                "{name} learned from color images and these are gray: set encoder.gray_as_color=on, or choose other "
-                "images."
+                "{name} was trained on color images, but these are gray: set encoder.gray_as_color=on, or choose "
+                "other images."
             )
         return message(text, name=run.name, own=own, these=these)
     before, now = (k.get("colors") or "plain" for k in (trained, knobs))
     if before != now:
         text = before if isinstance(before, str) else json.dumps(before, separators=(",", ":"))
         return message(
-            "{name} learned from images normalized in another way: set encoder.colors={text}, not {now}.",
+            "{name} was trained on images normalized differently: set encoder.colors={text}, not {now}.",
             name=run.name,
             text=text,
             now=now,

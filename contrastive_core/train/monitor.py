@@ -247,7 +247,8 @@ def deviations(rows: Tensor, total: Callable[[Tensor], Tensor] = lambda x: x) ->
 
 
 def dimension_scores(z: np.ndarray) -> dict[str, float]:
-    """Of a sample's rows z (n, d): mean and least deviation, effective rank, and mean |correlation| of dimensions."""
+    """Return scores of the dimensions of rows z (n, d): mean and least deviation, effective rank, and mean
+    |correlation|."""
     scores = _of_unit_rows(torch.from_numpy(z))
     centered = z - z.mean(0)
     varies = centered.std(0) > 1e-6 * max(1e-6, float(np.abs(z).max()))
@@ -296,7 +297,7 @@ class CollapseWatch:
 
 
 def warning(watch: CollapseWatch, config: TrainConfig, method: Method, loss: Loss) -> str:
-    """What is said of a collapsed run, with the likely reason and the remedy."""
+    """Return the warning about a collapsed run, with the likely reason and the remedy."""
     reason = likely_reason(config, method, loss)
     if watch.is_one_point:
         return message("the embedding is collapsing to one point. Likely reason: {reason}", reason=reason)
@@ -308,7 +309,7 @@ def warning(watch: CollapseWatch, config: TrainConfig, method: Method, loss: Los
 
 
 def likely_reason(config: TrainConfig, method: Method, loss: Loss) -> str:
-    """Why an embedding collapses, from the settings, and what to change."""
+    """Return the likely reason for a collapse, from the settings, and what to change."""
     if not getattr(method.settings, "stop_gradient", True):
         return message("the stop-gradient is off; use --set method.stop_gradient=on")
     if not getattr(method.settings, "predictor", True):

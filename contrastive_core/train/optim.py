@@ -59,8 +59,8 @@ def trust(w: Tensor, g: Tensor, weight_decay: float) -> Tensor:
 
 
 def _without_compiler(cls: type[torch.optim.Optimizer]) -> type[torch.optim.Optimizer]:
-    """The same optimizer, whose methods do not import torch._dynamo, which takes seconds: torch imports it to keep a
-    compiler out of them, and nothing compiles a step here."""
+    """Return the optimizer with methods that do not import torch._dynamo, which takes seconds: torch imports it to
+    keep a compiler out of them, and nothing compiles a step here."""
     names = ("add_param_group", "zero_grad", "state_dict", "load_state_dict")
     methods = {name: inspect.unwrap(getattr(cls, name)) for name in names}
     return type(cls.__name__, (cls,), {**methods, "step": torch.no_grad()(inspect.unwrap(cls.step))})

@@ -138,7 +138,11 @@ def defaults_of(config: TrainConfig, facts: DatasetInfo) -> dict[str, Default]:
         name, why = config.training_recipe, SET
     published = cls.card.published.get(name)
     if name != "short" and published is None:
-        why = message("{why}; nothing like it was published for {method}: as short runs", why=why, method=config.method)
+        why = message(
+            "{why}; no such recipe was published for {method}, so the values for short runs are used",
+            why=why,
+            method=config.method,
+        )
     defaults = short | (_of_published(published, name, config, facts, short) if published else {})
     lr, weight_decay = short["lr"], short["weight_decay"]
     rate = usual = BatchRate("adamw", lr[0], short["batch_size"][0], weight_decay[0], lr[1])
@@ -173,11 +177,17 @@ def suggested(encoder: str, pixels: int, epochs: int, is_start: bool = False) ->
 def _of_published(
     p: Published, name: str, config: TrainConfig, facts: DatasetInfo, short: Mapping[str, Default]
 ) -> dict[str, Default]:
-    """What a published recipe sets otherwise than short runs have it, as far as the data set allows."""
+    """Return the defaults that a published recipe sets differently from short runs, as far as the data set allows."""
     size, why = p.batch_size, p.source
     if name == "imagenet" and size > ONE_GPU:
         values = {"size": ONE_GPU, "published": f"{size:,}"}
-        size, why = ONE_GPU, message("{size} fits on one GPU, published with {published}: the rate follows", **values)
+        size, why = (
+            ONE_GPU,
+            message(
+                "{size} fits on one GPU ({published} in the publication); the learning rate is scaled accordingly",
+                **values,
+            ),
+        )
     batch_size, why = fitting(size, why, facts.n_train, methods.get(config.method).card.least_batch)
     knobs = {**short.get("method_knobs", NO_DEFAULT)[0], **p.method_knobs}
     if "queue" in knobs:
@@ -216,7 +226,7 @@ def _as_made_for(config: TrainConfig, channels: int) -> dict[str, Any]:
 
 
 def _reason(name: str, default: Default, config: TrainConfig) -> str:
-    """Why a setting is as it is: the default's reason only where the default was taken."""
+    """Return the reason for a setting's value: the default's reason only if the default was used."""
     value, why = default
     setting = getattr(config, name)
     if not isinstance(setting, Mapping):

@@ -198,4 +198,4 @@ def _load(module: nn.Module | None, state: dict[str, Tensor], what: str, advice:
     try:
         module.load_state_dict(state)
     except RuntimeError:
-        raise BadSetting("{what} has another form than this one; {advice}", what=what, advice=advice) from None
+        raise BadSetting("{what} has a different structure; {advice}", what=what, advice=advice) from None

@@ -86,11 +86,11 @@ def _fitting_batch_size(setup: TrainSetup) -> int:
 
 
 CAPTIONS = N_(
-    "{name} cannot continue: its captions are not those that it was trained on; put the old captions.csv back, or "
-    "train again"
+    "{name} cannot continue: its captions differ from those it was trained on; restore the old captions.csv, "
+    "or train again"
 )
 TEXT_TOWER = N_(
-    "{name} cannot continue: the folder of its text tower was edited; put the old files back, or train again"
+    "{name} cannot continue: the folder of its text tower was edited; restore the old files, or train again"
 )
 OF_EACH_PROCESS = ("random.torch", "random.cuda")  # saved once for every process
 
@@ -241,11 +241,17 @@ def resume(setup: TrainSetup, run: Run, totals: Tensor) -> tuple[TrainPosition, 
     reasons, damaged = [], ", ".join(plain["damaged"])
     if plain["world"] != setup.world.size:
         worlds = {"world": plain["world"], "size": setup.world.size}
-        reasons.append(message("it had {world} processes and goes on with {size} (equal to rounding)", **worlds))
+        reasons.append(message("it had {world} processes and continues with {size} (equal up to rounding)", **worlds))
     if plain["versions"] != (now := _versions(setup)):
-        reasons.append(message("it ran on {versions} and goes on with {setup}", versions=plain["versions"], setup=now))
-    notes = [message("{damaged} is damaged; went on from the state before it", damaged=damaged)] if damaged else []
-    notes += [message("not bit-equal to a run in one go: {reasons}", reasons=join("; ", reasons))] if reasons else []
+        reasons.append(
+            message("it ran on {versions} and continues with {setup}", versions=plain["versions"], setup=now)
+        )
+    notes = [message("{damaged} is damaged; continued from the state before it", damaged=damaged)] if damaged else []
+    notes += (
+        [message("not bit-identical to an uninterrupted run: {reasons}", reasons=join("; ", reasons))]
+        if reasons
+        else []
+    )
     return position, join(". ", notes), plain.get("changes") or []
 
 

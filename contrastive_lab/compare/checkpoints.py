@@ -83,8 +83,8 @@ def _changes(result: Result, before: int, after: int) -> None:
         )
     draw_table(rows, hide_index=True, width="stretch", height="content")
     text = _(
-        "Of {n} training images and their {m} captions, the same at every epoch. The interval of a difference draws "
-        "images, each with its captions. Recall differences are in points."
+        "Computed on {n} training images and their {m} captions, the same at every epoch. Intervals of "
+        "differences are over images, each with its captions. Recall differences are in points."
     )
     images, captions = result.meta["n"]
     st.caption(text.format(n=f"{images:,}", m=f"{captions:,}"))

@@ -203,7 +203,7 @@ def disagree(samples: ComparedSamples) -> None:
 
 
 def _choose_way(samples: ComparedSamples) -> str:
-    """What is looked at, at first what has samples; each name has its count."""
+    """Let the user choose the kind of disagreement, initially the first kind with samples; each name has its count."""
     ways = samples.ways
     return query_params.one_of(
         st.radio,
@@ -264,7 +264,10 @@ def _choose_moved(samples: ComparedSamples) -> int:
     """One of the samples whose neighborhoods differ most."""
     ids, (first, second) = samples.comparison.ids, samples.comparison.names[:2]
     both = format.plain(_("{first} and {second}").format(first=first, second=second))
-    text = _("Of a sample's {k} nearest, {first} share **{mean} %**. The samples that moved most come first.")
+    text = _(
+        "On average, {first} share **{mean} %** of a sample's {k} nearest neighbors. The samples that moved most "
+        "come first."
+    )
     st.markdown(text.format(k=samples.comparison.k, first=both, mean=f"{100 * samples.shared.mean():.0f}"))
     moved, key = np.argsort(samples.shared, kind="stable")[:200].tolist(), f"moved-{cache.digest(first, second)}"
     shares = {row: f"{100 * samples.shared[row]:.0f}" for row in moved}
@@ -275,7 +278,7 @@ def _choose_moved(samples: ComparedSamples) -> int:
 
 
 def _neighbors(samples: ComparedSamples, row: int) -> None:
-    """What A keeps and B loses of the neighbors of a sample."""
+    """Show the neighbors of a sample that A keeps, B loses, and both share."""
     first, second = samples.comparison.names[:2]
     a, b = (graph[row].tolist() for graph in samples.comparison.graphs[:2])
     groups = {

@@ -25,8 +25,8 @@ from contrastive_lab.locale import N_, _
 MANY = 50_000  # rows, of which UMAP takes minutes
 COLORS = ("class", N_("who is right"))
 ALIGNED = N_(
-    "Each map is turned and mirrored onto that of A (Procrustes), at one size. The slider moves every sample to where "
-    "A's map has it."
+    "Each map is turned and mirrored onto that of A (Procrustes), at one size. The slider moves every sample "
+    "to its place on A's map."
 )
 
 
@@ -59,7 +59,7 @@ def maps(spaces: list[Space], samples: ComparedSamples | None) -> str:
     kind = query_params.current("map", kinds, kinds[0])
     embeddings = [rows for space in spaces if (rows := cache.embedding(space)) is not None]
     if len(embeddings) < len(spaces):
-        empty(_("The maps are not there yet"), _("They appear here once every run is embedded."))
+        empty(_("The maps are not ready yet"), _("They appear here once every run is embedded."))
         return ""
     if len(set.intersection(*(set(rows.ids) for rows in embeddings))) < 2:
         empty(_("No samples in common"), format.plain(NOTHING_IN_COMMON))

@@ -26,7 +26,7 @@ def show(spaces: list[Space], samples: ComparedSamples | None) -> None:
                 _answers(spaces, samples)
             else:
                 st.header(_("The verdict comes in a moment"))
-                st.caption(_("The scores of each run are taken once. The maps do not wait for them."))
+                st.caption(_("The scores of each run are computed once. The maps do not wait for them."))
                 if verdict.known(spaces, waits=True) is not None:
                     st.rerun()  # it was made while the toolbar was drawn
     with picture, guard.on_its_own(_("Candidates")):

@@ -93,7 +93,7 @@ def table(spaces: list[Space], comparison: Comparison) -> None:
     if any({*heads} - {*cells} - {LABELED} for cells in columns.values()):
         text = _(
             "–: not known. Recall and modality gap need two towers, zero-shot accuracy also a text tower; cost is "
-            "known of trained runs only."
+            "known for trained runs only."
         )
         st.caption(text)
     listed = [
@@ -169,8 +169,8 @@ def tests(comparison: Comparison) -> None:
     st.caption(text.format(tests=len(comparison.tests)))
     with st.container(horizontal=True, vertical_alignment="center"):
         text = _(
-            "These rows are about these runs: intervals and p contain the variation over samples, not between seeds. "
-            "For a statement about methods, choose three seeds of both."
+            "These results hold for these runs only: intervals and p values contain the variation over samples, not "
+            "between seeds. To compare methods, choose three seeds of each."
         )
         st.caption(text)
         st.download_button(_("Table as CSV"), format.table_csv(rows), "tests.csv", "text/csv", on_click="ignore")

@@ -29,7 +29,7 @@ def alike(spaces: list[Space], comparison: Comparison) -> None:
     else:
         matrices(list(shapes), between, comparison.k, full=comparison.names)
     if note := recall_text(comparison.recall):
-        st.caption(_("Shared neighbors are of {note}.").format(note=note))
+        st.caption(_("Shared neighbors are based on {note}.").format(note=note))
     runs = {run.name: (run, s.layer) for s in spaces if (run := s.run) and len(run.snapshots()) > 1}
     if not runs:
         return
@@ -45,7 +45,10 @@ def alike(spaces: list[Space], comparison: Comparison) -> None:
 READINGS = {
     "cka": (N_("Linear CKA (debiased)"), N_("1: the same up to turning and scaling, 0: unrelated.")),
     "overlap": (N_("Shared neighbors"), N_("Share of the {k} nearest neighbors that two spaces have in common.")),
-    "procrustes": (N_("Procrustes distance"), N_("0: one can be turned into the other, 1: not at all.")),
+    "procrustes": (
+        N_("Procrustes distance"),
+        N_("0: the spaces coincide after rotation; 1: they do not match at all."),
+    ),
 }
 
 

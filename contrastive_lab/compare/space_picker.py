@@ -76,7 +76,7 @@ def _pick(place: int, names: list[str], titles: dict[str, str]) -> None:
 
 
 def put_at(place: int, name: str, names: list[str]) -> None:
-    """Compare this one as A or B in the place of another."""
+    """Compare this space as A or B, instead of the space there."""
     changed = list(names)
     if name in names:
         changed[names.index(name)] = names[place]

@@ -30,7 +30,7 @@ def comparable(spaces: list[Space]) -> str:
     data = {state.data_of(s) for s in spaces if not s.is_loaded}
     if len(data) < 2:
         return ""
-    text = _("These runs have no samples in common: they are of {data_names}. Choose runs of one data set.")
+    text = _("These runs have no samples in common: they use {data_names}. Choose runs of one data set.")
     return text.format(data_names=format.plain(", ".join(sorted(d.strip() for d in data))))
 
 
@@ -40,7 +40,10 @@ def choose_judgments(spaces: list[Space]) -> None:
     st.session_state[QRELS] = ""
     if all(rows is not None and cache.towers(rows) is not None for rows in sets):
         with st.popover(_("Judgments")):
-            about = _("Which documents answer which query: .tsv of BEIR, TREC's, or .json. Without it, partners do.")
+            about = _(
+                "Relevance of documents to queries: a .tsv of BEIR, a file of TREC, or .json. Without a file, partners "
+                "count as relevant."
+            )
             st.session_state[QRELS] = path_input(_("Relevance judgments"), "qrels", "/path/to/qrels/test.tsv", about)
 
 
@@ -119,14 +122,14 @@ def with_scores(spaces: list[Space], comparison: Comparison) -> Comparison | Non
 
 
 def _rests_on(comparison: Comparison, spaces: list[Space]) -> str:
-    """How many samples and which features the verdict is of, who saw labels, and what varies in the intervals."""
+    """Describe the samples, the features, the use of labels and the variation that the verdict is based on."""
     n = comparison.n_judged
     whole = max((len(rows) for s in spaces if (rows := cache.embedding(s))), default=n)
     template = _("Judged on {n} samples of {whole}. ") if n < whole else _("Judged on {n} samples. ")
     text = template.format(n=f"{n:,}", whole=f"{whole:,}")
     if n < whole:
-        text += _("The other rows teach, have no label, or are not in every space. ")
-        text += _("Recall and the modality gap are of all rows of each space. ")
+        text += _("The other rows are used for training, have no label, or are not in every space. ")
+        text += _("Recall and the modality gap are computed on all rows of each space. ")
     layer = next((s.layer for s in spaces if not s.is_loaded), None)
     text += _("Features: {sources}. ").format(sources=_(SOURCES[layer])) if layer else ""
     if with_labels := [s.title for s in spaces if (run := s.run) and score_tables.needs_labels(run)]:
@@ -152,7 +155,8 @@ def _warn(spaces: list[Space], comparison: Comparison) -> None:
     if not any(order_may_change(right, doubtful) for right in comparison.correct.values()):
         return
     text = _(
-        "Some test labels are suspects that nobody checked. If they are wrong, the order of these runs can change."
+        "Some test labels are suspect and have not been reviewed. If they are wrong, the order of these runs can "
+        "change."
     )
     st.warning(text, icon=":material/label:")
     address = {"run": request.name, "split": "test", "list": "mislabeled", "cut": str(START), "sample": suspects[0]}

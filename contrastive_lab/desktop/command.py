@@ -64,7 +64,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def parser() -> argparse.ArgumentParser:
     """The options of opening the app."""
-    commands = "\n".join(f"  {name:<12}{command.help}" for name, command in COMMANDS.items())
+    commands = "\n".join(f"  {name:<10}{command.help}" for name, command in COMMANDS.items())
     options = Parser(
         prog=PROGRAM,
         description="Open Contrastive Lab, on this computer only, in a window.",
@@ -168,7 +168,7 @@ def _complete() -> None:
 
 
 def _things(prefix: str, **_: object) -> list[str]:
-    """Commands, runs and files that go on from what was typed."""
+    """Return commands, runs and files that complete the typed text."""
     from argcomplete.completers import FilesCompleter
 
     names = [*COMMANDS, *(run.name for run in runs.list_runs())]

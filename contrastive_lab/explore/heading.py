@@ -137,11 +137,11 @@ def without_weights(run: Run) -> None:
         st.info(_("This run is still training; its map forms on the Train page."))
         st.page_link("pages/train.py", label=_("Watch it train"), icon=":material/play_circle:")
     else:
-        text = _("It is {status} and has no weights. {reason}")
+        text = _("The run is {status} and has no weights. {reason}")
         st.warning(format.plain(text.format(status=locale.text(status["status"]), reason=status["reason"])))
 
 
 def not_embedded(space: Space) -> None:
-    text = _("{name} has no {layer} of its {split} images yet.")
+    text = _("{name} has no {layer} for its {split} images yet.")
     layer = locale.text(recordings.LAYER_TITLES[TOWERS]) if space.layer == TOWERS else space.layer
     st.info(text.format(name=format.plain(space.title), layer=layer, split=space.split))

@@ -103,7 +103,7 @@ def vote(space: Space, rows: EmbeddingSet, i: int, near: np.ndarray) -> str:
     verdict = ""
     if predicted is not None and np.isfinite(predicted[i]) and rows.labels[i] >= 0 and predicted[i] >= 0:
         taken, is_right = int(predicted[i]), int(predicted[i]) == int(rows.labels[i])
-        wrong = _("kNN takes it for {name}: wrong").format(name=rows.class_name(taken))
+        wrong = _("kNN predicts {name}, which is wrong").format(name=rows.class_name(taken))
         said = _("kNN is right") if is_right else wrong
         verdict = f'<b class="{"right" if is_right else "wrong"}">{html.escape(said)}</b>'
     name, text = (html.escape(line) for line in (rows.ids[i], text))

@@ -37,7 +37,7 @@ def more(space: Space, rows: EmbeddingSet) -> None:
 
 
 def _panel(view: str, space: Space, rows: EmbeddingSet) -> None:
-    what = message("All scores and what they say of each sample")
+    what = message("All scores, with values for each sample")
     if not (answer := answer_or_wait("scores", {"space": space.values}, what)):
         return
     scores = {k: scores_from_json(v) for k, v in answer.meta["scores"].items()}
@@ -74,7 +74,9 @@ def _table(space: Space, scores: dict[str, Scores]) -> None:
             del shown[head], written[head]
     draw_table(rows, hide_index=True, width="stretch", height="content")
     with st.container(horizontal=True, vertical_alignment="center"):
-        text = _("95 % intervals are over samples, not seeds; a score that estimates nothing from a sample has none.")
+        text = _(
+            "95 % intervals are over samples, not seeds. Scores that are not estimated from samples have no interval."
+        )
         st.caption(text)
         st.download_button(_("Scores as CSV"), format.table_csv(listed), "scores.csv", "text/csv", on_click="ignore")
         references.manage()
@@ -87,7 +89,7 @@ def _names(scores: dict[str, Scores]) -> dict[str, str]:
 
 
 def _by_source(scores: dict[str, Scores], name: str) -> dict[str, Score]:
-    """The same score of each source that has it, by the source's name on the page."""
+    """Return this score of each source that has it, by the source's name on the page."""
     names = _names(scores)
     return {locale.text(names[k]): scores[k][name] for k in names if name in scores.get(k, {})}
 

@@ -106,7 +106,7 @@ def _why_alike(space: Space, rows: EmbeddingSet, i: int, near: dict[int, str]) -
         "lowers it by {gap} more than covering random ones (95 % CI {low} to {high})."
     )
     if low <= 0:
-        text += " " + _("That is no clear effect: the patches see much more than their place.")
+        text += " " + _("This effect is not clear: each patch sees much more of the image than its own area.")
     numbers = {"similarity": found.meta["similarity"], "gap": found.meta["gap"], "low": low, "high": high}
     st.caption(format.plain(text.format(**{name: f"{x:.2f}" for name, x in numbers.items()})))
 
@@ -174,10 +174,8 @@ def _vector_files(rows: EmbeddingSet, name: str) -> None:
 
 
 def _about_neighbors(rows: EmbeddingSet, chosen: int) -> None:
-    """How the tables name what they hold, and which of them are without neighbors."""
-    text = _(
-        "x, y and neighbors are named as Embedding Atlas reads them. Neighbors are ids in CSV, row numbers in Parquet."
-    )
+    """Explain the column names of the tables, and which tables have no neighbors."""
+    text = _("The names x, y and neighbors follow Embedding Atlas. Neighbors are ids in CSV, row numbers in Parquet.")
     st.caption(text)
     are_known, recall = export.about_neighbors(rows)
     most = f"{EXACT_UP_TO:,}"
@@ -191,5 +189,5 @@ def _about_neighbors(rows: EmbeddingSet, chosen: int) -> None:
         text = _("These are {neighbors}; the column neighbors_recall says so.")
         st.caption(text.format(neighbors=recall_text(recall)))
     if chosen > EXACT_UP_TO:
-        text = _("Within a selection of more than {exact_up_to} rows neighbors are left out.")
+        text = _("Neighbors are not exported for selections of more than {exact_up_to} rows.")
         st.caption(text.format(exact_up_to=most))

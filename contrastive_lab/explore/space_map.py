@@ -66,7 +66,7 @@ def _placed(space: Space, view: View) -> tuple[np.ndarray, str] | None:
 
 
 def _details(space: Space, view: View) -> dict[str, np.ndarray]:
-    """What is known of each sample, where the map is colored by it."""
+    """Return the details of each sample if the map is colored by one of them."""
     if view.color not in (*DETAILS, LOSS):
         return {}
     kind, what = "scores", message("Table of all samples")

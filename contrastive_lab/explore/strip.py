@@ -39,7 +39,7 @@ def draw(scores: dict[str, Scores], how: str = "", other: str = "") -> None:
         st.markdown(sentence)
     show(scores, names, other)
     if names[0] != FIRST[0] and "knn" in own and (why := own["knn"].missing):
-        st.caption(_("{why}; so the scores that need no labels are shown.").format(why=format.plain(why)))
+        st.caption(_("{why}, so the scores that need no labels are shown.").format(why=format.plain(why)))
     elif how:
         st.caption(locale.text(how))
 
@@ -116,7 +116,7 @@ def _scale(name: str, scores: dict[str, Scores], alt: str) -> str:
     low, high = ends
 
     def place(value: float) -> float:
-        """Where a value stands, in per cent of the scale."""
+        """Return the position of a value, in percent of the scale."""
         return 100 * min(1.0, max(0.0, (value - low) / (high - low)))
 
     marks = ""
@@ -154,14 +154,14 @@ def _beside(name: str, scores: dict[str, Scores]) -> list[str]:
 
 
 def _read(name: str, scores: dict[str, Scores], other: str) -> list[str]:
-    """What the figure is of, and how it is read."""
+    """Return the lines that describe a figure and how to read it."""
     score, lines = scores["own"][name], []
     if other in LAYER_TITLES and (beside := _known(name, scores, "other")) is not None:
         lines.append(f"{_(LAYER_TITLES[other])}: {_figure(beside)}")
     if score.value is None:
         lines.append(score.missing)
     if name == "knn" and (k := score.number("k")) and (tau := score.number("temperature")):
-        lines.append(_("The {k} nearest vote, at τ {tau}.").format(k=f"{k:g}", tau=f"{tau:g}"))
+        lines.append(_("The {k} nearest samples vote, with τ {tau}.").format(k=f"{k:g}", tau=f"{tau:g}"))
     if score.approximation:
         lines.append(score.approximation)
     if score.value is not None and (ends := _range(name, score)):
@@ -170,7 +170,7 @@ def _read(name: str, scores: dict[str, Scores], other: str) -> list[str]:
 
 
 def _key(names: list[str], scores: dict[str, Scores]) -> str:
-    """What the marks are, where there are others than the space's own."""
+    """Return the key of the marks; "" if the space has only its own mark."""
     has_interval = any(scores["own"][n].interval is not None for n in names)
     own = _("this one, with its 95 % interval over samples, not seeds") if has_interval else _("this one")
     known = {"own": own} | {k: v for k, v in _marks(scores).items() if scores.get(k)}

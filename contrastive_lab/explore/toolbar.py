@@ -19,7 +19,7 @@ MANY = 50_000  # rows, of which UMAP takes minutes
 COLOR_WIDTH = 150  # pixels
 NOTHING = N_("nothing else")
 SHORT = {"h": "h", "z": "z", TOWERS: LAYER_TITLES[TOWERS]}
-FEATURES = N_("h is the encoder's output, z what the projection head makes of it.")
+FEATURES = N_("h is the output of the encoder, z the output of the projection head.")
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ def _color(space: Space, rows: EmbeddingSet) -> str:
 
 
 def _selected(space: Space, rows: EmbeddingSet) -> None:
-    """What is selected, as a chip that clears it."""
+    """Show the selection as a chip that clears it."""
     place = state.place_of(space)
     if picked := [i for i in state.selection(place) if i < len(rows)]:
         text = _("{picked} selected").format(picked=f"{len(picked):,}")

@@ -64,8 +64,8 @@ def partners(space: Space, rows: EmbeddingSet, i: int) -> None:
             "Cosine {cosine}."
         )
     help = _(
-        "Rank 1: no wrong row of that tower is more similar. Other partners of the row, and rows equal to one, are not "
-        "counted."
+        "Rank 1: no wrong row of that tower is more similar. Other partners of the row and duplicates of a "
+        "partner are not counted."
     )
     st.caption(format.plain(text.format(own=own, other=other, n=len(found), **ranks)), help=help)
     chosen = [i, *(partner.row for partner in found)]

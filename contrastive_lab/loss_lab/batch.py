@@ -240,7 +240,7 @@ def _second(
         first_value = second.knobs.get(live, second.about["knobs"][live]["default"])
         value = first_value if state.second_value is None else state.second_value
         second = replace(second, knobs=second.knobs | {live: value})
-    reason: str = _("The second setting compares other pairs, so there is no difference to show.")
+    reason: str = _("The second setting compares different pairs, so no difference can be shown.")
     try:
         second_view = computed(second)
         if second_view.scores.shape == view.scores.shape:

@@ -38,14 +38,15 @@ VECTORS = N_(
     "epoch, one view of each."
 )
 PAIRED = N_(
-    "Views: two augmentations of each image, self-supervised. Classes: every view of a class, supervised. Queue: "
-    "training images as queries, compared with their own keys and a queue of older keys. Bank: training images as "
-    "queries, compared with a slot for each image. A quarter of the columns are the queries' own."
+    "Views: two augmentations of each image, self-supervised. Classes: every view of a class, supervised. "
+    "Queue: training images as queries, compared with their own keys and a queue of older keys. Bank: "
+    "training images as queries, compared with a slot for each image. A quarter of the columns belong to the "
+    "queries themselves."
 )
 
 PAIRED_ROWS = N_(
-    "An id that several rows share: they are views of one sample. Classes: every row of a class. Queue and bank: the "
-    "first view is the query, the second its key."
+    "Rows with the same id are views of one sample. Classes: all rows of a class. Queue and bank: the first "
+    "view is the query, the second its key."
 )
 ACROSS = N_(
     "Rows of one tower are the anchors, rows of the other the candidates. The loss of the batch is that of this "
@@ -114,13 +115,13 @@ def _choose_pairing(place: Any, directions: Mapping[str, str], paired: str | Non
 def _choose_size(are_rows: bool, has_towers: bool) -> tuple[int, int]:
     """Return how many rows, and which batch."""
     columns = _("Candidates: columns of the matrix.")
-    other = _("Another number draws other images and other augmentations.")
+    other = _("Change the number to draw different images and augmentations.")
     label = _("Images (views)")
     if are_rows:
-        label, other = _("Rows"), _("Another number draws other rows.")
+        label, other = _("Rows"), _("Change the number to draw different rows.")
     if has_towers:
-        label, columns = _("Rows of each tower"), _("At most so many, with all their partners.")
-        other = _("Another number draws other rows.")
+        label, columns = _("Rows of each tower"), _("The maximum number of rows, with all their partners.")
+        other = _("Change the number to draw different rows.")
     size = query_params.one_of(st.selectbox, label, SIZES, name="size", default=FIRST_SIZE, help=columns)
     seed = query_params.number(st.number_input, _("Batch"), 0, 9999, name="batch", default=0, help=other)
     return size, seed
@@ -148,7 +149,8 @@ def losses_across(losses: dict[str, LossEntry]) -> dict[str, LossEntry]:
 
 
 def _sources(run: Run) -> dict[str, str]:
-    """What a run's data set and snapshots give; of a recording its steps and snapshots, and files."""
+    """Return the sources of vectors: the data set and snapshots of a run, or the steps, snapshots and files of a
+    recording."""
     if run.has_towers:
         return SOURCE | SOURCES | snapshots_of(run, are_all=True)
     if not run.is_recording:

@@ -79,7 +79,7 @@ def _points(loss: str, about: LossEntry, knobs: dict[str, Any], lesson: int) -> 
     else:
         kernel = _kernel(loss, json.dumps(knobs, sort_keys=True))
     if kernel is None:
-        st.info(_("The browser has no kernel for this loss; choose one of the softmax or hinge kind."))
+        st.info(_("The browser cannot compute this loss; choose a softmax or hinge loss."))
     else:
         heard = reported(key).get("report")
         more = further_knobs_of(about, knobs)
@@ -139,7 +139,7 @@ def _training(lesson: int) -> None:
 
 
 def _start(report: dict[str, Any]) -> SiameseStart:
-    """What was chosen: as the part said itself, or as the address asks."""
+    """Return the start of the circle: as the component reported it, or as the URL asks."""
     first = SiameseStart()
     method = report.get("method", query_params.kept_value("method"))
     return SiameseStart(

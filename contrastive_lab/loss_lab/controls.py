@@ -162,12 +162,12 @@ def _figure(found: list[Trade], at: float, trained: Any) -> Any:
 
 
 def _in_words(found: list[Trade], at: float) -> str:
-    """Where the chosen τ stands."""
+    """Describe the current τ."""
     here = min(found, key=lambda f: abs(np.log(f.temperature / at)))
     template = _("At τ {temperature} the push covers {spread} % of the negatives")
     text = template.format(temperature=f"{at:g}", spread=f"{100 * here.spread:.0f}")
     if here.own_class is not None:
         own = _("; {own_class} % of it falls on the anchor's own class")
         text += own.format(own_class=f"{100 * here.own_class:.0f}")
-    about = _("A low τ separates what is alike, a high one keeps it together.")
+    about = _("A low τ separates similar samples, a high τ keeps them together.")
     return f"{text}. {about} (Wang and Liu, 2021; Kukleva et al., 2023.)"

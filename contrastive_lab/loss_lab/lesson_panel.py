@@ -116,7 +116,7 @@ def panel_of(number: int) -> dict[str, Any] | None:
 
 
 def _next_of(number: int) -> dict[str, Any]:
-    """What follows a lesson: the next one; after the last, the first that was not done, or a training."""
+    """Return the next step after a lesson: the next lesson; after the last, the first unfinished one, or a training."""
     done = {*_kept()[0], number}
     left = number + 1 if number < len(LESSONS) else next((n for n in range(1, number) if n not in done), TRAIN)
     if left == TRAIN:

@@ -81,7 +81,7 @@ LESSONS = (
             "Each image was cropped and recolored twice at random, into views a and b. The anchor is image 1, view a. "
             "Click the image that shows the same, or choose it with the arrow keys and press Enter."
         ),
-        goals=(N_("Goal: the other view is the anchor."),),
+        goals=(N_("Goal: make the other view the anchor."),),
         said=N_(
             "Views a and b show one image, so the loss pulls them together: a positive pair. All other images of the "
             "batch are negatives, even those of the same class."
@@ -184,9 +184,13 @@ LESSONS = (
         title=N_("Effect of labels"),
         task=N_("Turn the labels on, then change the form from out to in."),
         question=N_(
-            "Without labels only the other view is a positive. With them every cross is one. Watch who is pulled."
+            "Without labels, only the other view is a positive. With labels, every cross is one. Watch which images "
+            "are pulled."
         ),
-        goals=(N_("Positives of the anchor: {now}. Goal: the whole class."), N_("Form: {now}. Goal: in.")),
+        goals=(
+            N_("Positives of the anchor: {now}. Goal: the whole class."),
+            N_("Form: “{now}”. Goal: change it to “in”."),
+        ),
         said=N_(
             "Labels make a whole class positive. With “out”, far positives are pulled, and the nearest can even be "
             "pushed away. With “in”, the nearest is pulled hardest, and far ones are ignored."
@@ -220,12 +224,15 @@ LESSONS = (
             N_("Without predictor, spread: {now}. Goal: below 0.1."),
             N_("With both, steps without collapse: {now}. Goal: 500."),
         ),
-        said=N_("Without the stop-gradient or without the predictor the points become one; with both they stay apart."),
+        said=N_(
+            "Without the stop-gradient or without the predictor, the points collapse into one; with both they stay "
+            "apart."
+        ),
         concept=N_(
-            "Without the stop-gradient both ends of each line move, and one point is the shortest way for all. With it "
-            "the target, in its ring, stands still. Without a predictor each view still moves to its target, at half "
-            "the speed. A predictor learns that move itself, so the encoder need not make it. Of 20 seeds all collapse "
-            "with one part alone, and none in 1,500 steps with both."
+            "Without the stop-gradient, both ends of each line move, and they meet fastest in a single point. With "
+            "it, the target (in its ring) does not move. Without a predictor, each view still moves to its target, "
+            "at half the speed. A predictor learns that move itself, so the encoder need not make it. With only one "
+            "of the two parts, all of 20 seeds collapse; with both, none does in 1,500 steps."
         ),
     ),
     Lesson(
@@ -296,8 +303,8 @@ LESSONS = (
         title=N_("CLIP and SigLIP"),
         task=N_("Lower τ to 0.1. Then choose SigLIP and balance push and pull with b."),
         question=N_(
-            "The anchor is an image, the bars are captions. CLIP takes InfoNCE between the two. Watch the push on all "
-            "negatives over the pull on the positive. SigLIP starts at τ = 0.1 and b = −10."
+            "The anchor is an image, the bars are captions. CLIP takes InfoNCE between the two. Watch the ratio of "
+            "the push on all negatives to the pull on the positive. SigLIP starts at τ = 0.1 and b = −10."
         ),
         goals=(
             N_("InfoNCE, push over pull: {now}. Goal: τ at most 0.1."),

@@ -163,7 +163,7 @@ def aspects(names: Sequence[str], catalog: Catalog, data: str) -> dict[str, list
 
 
 def _moves(method: MethodEntry) -> str:
-    """What moves, by how it does."""
+    """Return the parts that move after a step, grouped by how they move."""
     by_how: dict[str, list[str]] = {}
     for _unused, to, how in method["updates"]:
         by_how.setdefault(locale.text(how), []).append(locale.text(to))

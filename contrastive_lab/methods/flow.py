@@ -92,7 +92,7 @@ def flow(method: Mapping[str, Any], loss: str, images: Mapping[int, str] | None 
 
 
 def _compared(method: Mapping[str, Any], images: Mapping[int, str] | None) -> str:
-    """Which images attract each other, and which are pushed apart where a method has negatives."""
+    """Draw the images that attract each other, and those that are pushed apart if the method has negatives."""
     pulled = (*VIEWS, *(OF_CLASS if method.get("needs_labels") else ()))
     drawn = _tiles("pull", pulled, images, _("pull"))
     return drawn + (_tiles("push", OTHERS, images, _("push")) if USES[0] in method.get("uses", ()) else "")

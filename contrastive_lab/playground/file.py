@@ -53,7 +53,7 @@ DEVIATIONS = 3  # of a column of vectors, from its mean to black and to white
 
 
 def kernels() -> dict[str, Mapping[str, Any]]:
-    """Of the losses that the browser computes."""
+    """Return the kernels of the losses that the browser computes, by name."""
     return {loss: kernel for loss in LOSSES if (kernel := about_loss(loss, {})["kernel"])}
 
 

@@ -82,7 +82,7 @@ def gather(spaces: Sequence[Space], map_kind: str, device: str, on_progress: OnP
     data = {(str(r.config.get("dataset")), str(r.manifest.get("data_fingerprint"))) for r in chosen}
     if len(data) > 1:
         named = ", ".join(sorted({Path(format.data_of(name)).name for name, _ in data}))
-        return Contents(parts, apart=f"These runs have no samples in common: they are of {named}.")
+        return Contents(parts, apart=f"These runs have no samples in common: they use {named}.")
     try:
         result = answers.make("comparison", comparison_request(spaces, qrels=qrels), on_progress, device)
     except ValueError as error:
@@ -129,7 +129,7 @@ def _part(space: Space, map_kind: str, device: str, on_progress: OnProgress) -> 
 
 
 def label_checks(run: Run) -> list[str]:
-    """How many labels of a split are wrong, by the random rows that somebody checked; nothing without a check."""
+    """Return for each split an estimate of its wrong labels from checked random rows; [] without a check."""
     told = []
     for split in SPLITS:
         request = request_of_samples(run.name, split, str(run.config.get("loss")))
@@ -141,7 +141,7 @@ def label_checks(run: Run) -> list[str]:
 
 
 def _loop_check(run: Run) -> str:
-    """What the checks of a recorded loop's loss found."""
+    """Return the findings of the checks of a recorded loop's loss."""
     record = read_loop_check(run)
     return f"{record['text']} {record['numbers']}" if record and record["faults"] else ""
 

@@ -147,7 +147,7 @@ def _padded(sheet: ThumbnailSheet) -> bytes:
 
 
 def _verdict(contents: Contents) -> Html | None:
-    """Which is better and by how much; None where there is one."""
+    """Return the section that says which is better and by how much; None for a single run."""
     comparison = contents.comparison
     if comparison is None:
         return el("section", el("p", contents.apart, class_="note")) if contents.apart else None
@@ -182,7 +182,7 @@ def _differences(comparison: Comparison) -> Html:
 
 
 def _queries(comparison: Comparison, sets: Sequence[EmbeddingSet]) -> list[Html]:
-    """Whether figures of queries differ by what matters, and the queries that changed most."""
+    """Return the section on queries: do their figures differ by more than the margin, and which changed most?"""
     if all(metric in ACCURACIES for metric in comparison.correct):
         return []
     _, found = query_figures(comparison, sets, 100 * MARGIN, CHANGED)

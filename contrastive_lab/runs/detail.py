@@ -133,10 +133,10 @@ def act(run: Run, status: str) -> None:
             st.button(_("Resume"), disabled=True, help=_("It is already queued"))
         elif run.is_recording:
             if status == "running":
-                st.caption(_("It stops when its training loop stops."))
+                st.caption(_("The recording stops when its training loop stops."))
         elif status in ("running", "starting") and st.button(_("Stop"), icon=":material/stop:"):
             training.stop(run.name)
-            st.toast(_("It saves its state and stops."))
+            st.toast(_("The run saves its state and stops."))
         elif can_resume and st.button(_("Resume"), icon=":material/play_arrow:"):
             with guard.errors_shown():
                 queue.resume(run.name)
@@ -153,13 +153,13 @@ def again(run: Run) -> None:
     """The exact command line, here, with many processes and on many machines."""
     if imported := run.manifest.get("imported"):
         random = _("Its weights are random: it was never trained.")
-        st.caption(random if imported.get("random") else _("It was imported, not trained here."))
+        st.caption(random if imported.get("random") else _("The run was imported, not trained here."))
         return
     with st.expander(_("Command line")):
-        st.caption(_("It makes this run again, every setting spelled out."))
+        st.caption(_("Repeats this run, with every setting stated explicitly."))
         st.code(training.command_of(run), language="bash", wrap_lines=True)
         if changed := run.changes():
-            st.caption(_("Add --schedule FILE with this file to change the same settings at the same steps:"))
+            st.caption(_("To make the same changes at the same steps, add --schedule with the path of this file:"))
             data = json_files.json_bytes(schedule_of(changed))
             st.download_button(_("Changes as JSON"), data, f"{run.name}-changes.json", on_click="ignore")
         st.markdown(_("**On several GPUs or machines**"))
@@ -170,8 +170,8 @@ def again(run: Run) -> None:
         many = training.command_of(run, max(processes, 2) if machines == 1 else processes, machines)
         st.code(many, language="bash", wrap_lines=True)
         on_each = _(
-            "Run this on every machine. RANK is 0 on the first and counts up; FIRST is the first "
-            "machine's address. The batch size is that of all processes together."
+            "Run this on every machine. RANK is 0 on the first machine, 1 on the second and so on; FIRST is the "
+            "first machine's address. The batch size is that of all processes together."
         )
         st.caption(on_each if machines > 1 else _("The batch size is that of all processes together."))
 
@@ -247,7 +247,7 @@ def check(run: Run) -> None:
         for line in damaged:
             st.error(format.plain(line))
         if not damaged:
-            st.success(_("Every file is what was written."))
+            st.success(_("No file has changed since it was written."))
         if any(line.startswith("state/") for line in damaged):
             st.info(_("Resume continues from the newest intact state."))
 

@@ -87,7 +87,7 @@ def _file(upload: Any, typed: str) -> Iterator[str]:
 def of_library() -> None:
     """Name a model, see where its weights are, open it."""
     help = _(
-        "Any model of torchvision, or of timm where it is installed; a tag behind a dot chooses among several weights."
+        "Any model of torchvision, or of timm if it is installed. A tag after a dot selects one of several weights."
     )
     model = st.text_input(_("Model"), placeholder="torchvision:resnet50, timm:…", help=help).strip()
     if not model:
@@ -109,7 +109,7 @@ def of_library() -> None:
 
 
 def _weights() -> list[str]:
-    """Where the weights come from, and the image size, as arguments."""
+    """Let the user choose the source of the weights and the image size; return them as arguments."""
     label = _("Path of its weights, if they are not in the library's own cache")
     file = path_input(label, "weights", placeholder="/path/to/weights.safetensors")
     a, b = st.columns(2, vertical_alignment="bottom")
@@ -136,7 +136,7 @@ def _report(chosen: list[str]) -> dict[str, Any]:
 
 def _offer(about: Mapping[str, Any], chosen: list[str]) -> None:
     """Weights that are not here: fetch them, name a file, or do without."""
-    text = _("The weights of {encoder} are not on this computer. Name a file of them, or choose random weights.")
+    text = _("The weights of {encoder} are not on this computer. Choose a weights file or random weights.")
     st.info(format.plain(text.format(encoder=about["encoder"])))
     if not about["host"]:
         return
@@ -166,7 +166,7 @@ def judged_on(place: Any) -> str:
     """The data set to open an encoder with: of those that were trained on here, or any folder."""
     known = [str(run.config.get("dataset")) for run in runs.list_runs() if not run.shipped]
     own = [name for name in dict.fromkeys(known) if name.startswith(("folder:", "csv:"))]
-    label, help = _("To be judged on"), _("Or type the path of a folder of images")
+    label, help = _("Evaluation data"), _("Or type the path of a folder of images")
     chosen = place.selectbox(label, [*own, *DATA], accept_new_options=True, help=help)
     return name_of(chosen) if chosen.startswith(("/", "~")) else str(chosen)
 
@@ -174,7 +174,7 @@ def judged_on(place: Any) -> str:
 def preview(report: Mapping[str, Any]) -> None:
     """Show the detected encoder, the matched tensors and the missing ones."""
     st.header(format.plain(f"{report['kind']}, {report['encoder']}"))
-    parts = {"missing": _("Missing"), "unlike": _("Of another shape"), "unused": _("Not used")}
+    parts = {"missing": _("Missing"), "unlike": _("With a different shape"), "unused": _("Not used")}
     counts = {_("Tensors matched"): report["matched"], **{name: len(report[part]) for part, name in parts.items()}}
     for column, (name, count) in zip(st.columns(4), counts.items(), strict=True):
         column.metric(name, count)

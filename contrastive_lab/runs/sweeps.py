@@ -82,7 +82,7 @@ def plan(sweep: Sweep, path: Path) -> None:
     c.metric(_("Stopped or failed"), bad, help=_("Start continues with them."))
     seconds = sweep_file.estimate(sweep)
     left = _("unknown") if seconds is None else format.duration(seconds) if seconds else "0"
-    d.metric(_("Still to train"), left, help=_("On this computer, alone."))
+    d.metric(_("Still to train"), left, help=_("Estimated for this computer, with no other training running."))
     if blocked := next(filter(None, (j.blocked_reason() for j in queued.values() if j.group == sweep.name)), ""):
         st.warning(locale.text(blocked))
     idle = counts["queued"] if blocked else 0  # a new start gives them new hours
@@ -104,7 +104,7 @@ def start(sweep: Sweep, path: Path, todo: int, is_untimed: bool) -> None:
     most = query_params.number(a.number_input, _("Runs to train now"), 1, todo, name="", default=todo, key=of)
     hours = sweep.budget_hours
     budget = _(", no new one after {budget_hours} h").format(budget_hours=f"{hours:g}") if hours else ""
-    help = _("One cell at a time{budget}; the app may be closed meanwhile.").format(budget=budget)
+    help = _("Trains one cell at a time{budget}. You can close the app meanwhile.").format(budget=budget)
     begin, icon = partial(b.button, type="primary", key=f"start-{key}"), ":material/play_arrow:"
     if begin(_("Start"), icon=icon, help=help):
         with guard.errors_shown():
@@ -152,7 +152,7 @@ def figure(sweep: Sweep, path: Path, rows: list[dict[str, Any]]) -> None:
     here = [r for r in rows if r["status"] == "done" and "shipped" not in r]
     done = [r["run"] for r in here if r["seed"] == sweep.seeds[0]]
     names = list(dict.fromkeys(done))[:MOST]
-    label, help = _("Compare {names} of its runs"), _("One seed of each setting that is done, eight at most.")
+    label, help = _("Compare {names} of its runs"), _("One seed of each completed setting, at most eight.")
     key, icon = f"compare-{cache.digest(sweep.name)}", ":material/compare_arrows:"
     if len(names) > 1 and line.button(label.format(names=len(names)), key=key, icon=icon, help=help):
         st.switch_page("pages/compare.py", query_params={"runs": ",".join(names)})
@@ -271,7 +271,7 @@ def _axis(number: int, key: str, values: str) -> tuple[str, str]:
         format_func=lambda k: locale.text(AXES.get(k) or k),
         accept_new_options=True,
         placeholder=locale.text(CHOOSE),
-        help=_("Or type the name that a run's settings have for it."),
+        help=_("Or type the name of the setting, as in the settings of a run."),
     )
     return str(setting or "").strip(), b.text_input(
         _("Axis {number}: values, separated by commas").format(number=number), values

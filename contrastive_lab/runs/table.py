@@ -29,7 +29,7 @@ OF_TOWERS = {  # columns, by the score of two towers
 OF_TRIES = N_("Adviser's kNN %")
 MAP, AXIS, INTERVAL = "map", N_("kNN, 0 to 100 %"), N_("95 % interval")
 FIRST_COLUMNS = ("name", "status", N_("kNN %"), AXIS, "method", "τ", "epochs")
-IF_USED = ("status", N_("kNN made of"), OF_TRIES)  # shown where a run has any
+IF_USED = ("status", N_("kNN based on"), OF_TRIES)  # shown where a run has any
 BY_CHOICE = ("title", "loss", "data", "of", "trained", "seed", INTERVAL, *OF_TOWERS.values(), "tags", "created")
 ORIGINS = ("mine", "shipped")
 TRIES = "tries"  # runs of an adviser: many, and rarely looked at
@@ -41,16 +41,16 @@ BINNED = "binned"  # the last deletion
 ENDING = Progress("ending", 1.0)
 MOST = 30  # that wait are listed
 HELP = {  # of columns in per cent
-    N_("kNN %"): N_("On the test images; where a run has not been scored: none"),
-    OF_TRIES: N_("Of an adviser's try: on the adviser's held-out images, which are training images"),
+    N_("kNN %"): N_("On the test images; empty if a run has not been scored"),
+    OF_TRIES: N_("For tries of an adviser: accuracy on its held-out images, which are training images"),
     OF_TOWERS["zero_shot"]: N_(
-        "Of runs with captions: test images that the sentence of their class is most similar to"
+        "For runs with captions: test images that the sentence of their class is most similar to"
     ),
     OF_TOWERS["recall_1_forth"]: N_(
-        "Of runs with captions: test images whose most similar caption is their own or equal to it"
+        "For runs with captions: test images whose most similar caption is their own or equal to it"
     ),
     OF_TOWERS["recall_1_back"]: N_(
-        "Of runs with captions: test captions whose most similar image is their own or that of an equal caption"
+        "For runs with captions: test captions whose most similar image is their own or that of an equal caption"
     ),
 }
 OF_AXIS = N_("Dot: accuracy on the test images. Bar: 95 % interval over samples, not seeds. Tick: raw pixels.")
@@ -248,7 +248,7 @@ def row(run: Run) -> dict[str, Any]:
         N_("kNN %"): None if knn is None or knn.value is None else 100 * knn.value,
         INTERVAL: "" if knn is None else format.interval_of(knn),
         **of_towers(record),
-        N_("kNN made of"): "" if knn is None else knn.approximation,
+        N_("kNN based on"): "" if knn is None else knn.approximation,
         OF_TRIES: None if (share := trial_score(run.name)) is None else 100 * share,
         "tags": ", ".join(map(str, meta.get("tags") or [])),
         "note": str(meta.get("note") or ""),
@@ -274,7 +274,7 @@ def of_towers(record: Evaluation | None) -> dict[str, float | None]:
 
 def damage() -> None:
     """Runs that are left out of the table, each with its damaged file."""
-    text = _("{name} is left out: {why}. Nothing else of it was touched.")
+    text = _("{name} is not listed: {why}. Nothing else in it was changed.")
     for name, why in runs.damaged().items():
         st.warning(format.plain(text.format(name=name, why=why)))
 
@@ -355,7 +355,7 @@ def _line() -> None:
 
 
 def _waiting(queued: list[queue.Waiting]) -> None:
-    """What waits, why, and how it is taken back."""
+    """Show the queued runs, with the reason why each waits and a button that removes it."""
     for place, job in enumerate(queued[:MOST], 1):
         a, b = st.columns([5, 1], vertical_alignment="center")
         reason = job.blocked_reason()

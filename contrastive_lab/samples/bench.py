@@ -187,7 +187,7 @@ def is_probably_wrong(table: SampleTable, row: int) -> bool:
 
 
 def _sentence(table: SampleTable, name: str, row: int) -> str:
-    """What is said of a label besides its name."""
+    """Return the sentence about a label below its name."""
     if not table.columns["label"][row]:
         return _("It has no label.")
     if name == RANDOM:

@@ -28,7 +28,7 @@ def show(findings: Findings, row: int) -> None:
     if table.towers[0]:
         return
     st.caption(format.plain(f"{findings.id(row)} · {numbers(table, at)}"))
-    if query_params.one_or_none(st.pills, _("More of it"), (WHY,), name="view", label_visibility="collapsed"):
+    if query_params.one_or_none(st.pills, _("More details"), (WHY,), name="view", label_visibility="collapsed"):
         explain(request, table, at, findings.pictures)
 
 
@@ -107,7 +107,7 @@ def explain(request: SampleRequest, table: SampleTable, row: int, pictures: Pict
 
 
 def knob_of(about: LossEntry, kernel: dict[str, Any]) -> SliderKnob | None:
-    """What is dragged: its label, range and the value that the run has."""
+    """Return the slider of the loss: its label, range and the value of the run; None without a setting."""
     if (name := kernel.get("knob")) is None:
         return None
     low, label = (0.02, _("τ, temperature")) if name == "temperature" else (0.05, _("ε, margin"))

@@ -114,7 +114,7 @@ def _typical(request: SampleRequest, table: SampleTable, label: str, at: int) ->
 
 
 def shown_beside(one: SampleList, request: SampleRequest, table: SampleTable, at: int) -> list[NamedPicture]:
-    """What the list shows a row with."""
+    """Return the pictures that the list shows beside a row."""
     far = {"train": "test", "test": "train"}.get(request.split, "")
     return [NamedPicture(far if b.is_far else request.split, b.id, b.text) for b in one.beside(table, at)]
 

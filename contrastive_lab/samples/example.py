@@ -19,8 +19,8 @@ OFFERED = "the front page was shown"  # in this session: a link from elsewhere b
 
 
 def say() -> None:
-    """What the example is, where it is looked at; made where the address asks for it and the front page led there. Who
-    comes by a link from elsewhere, which anybody may have written, is asked first."""
+    """Explain the example on its page. Create it if the URL asks for it and the front page led there. For links from
+    elsewhere, which anybody may have written, ask first."""
     asked = query_params.take(ASKED)
     query_params.keep(**{ASKED: None})  # the address is that of any run from now on
     if asked and (OFFERED in st.session_state or os.path.lexists(runs_home() / NAME)):

@@ -62,7 +62,8 @@ class Findings:
         return Findings(tuple(requests[:number]), tuple(tables[:number]), missing, tuple(tables[number:]))
 
     def announce(self) -> None:
-        """Which images are still being scored, and how many were since the list was shown: it keeps its place."""
+        """Show which images are still being scored, and how many have been scored since the list was shown: it keeps
+        its place."""
         if self.missing:
             text = _("The {missing} samples are still being scored. Until then the list has {scored} samples.")
             values = {"missing": locale.text(self.missing[0]), "scored": f"{len(self.table):,}"}
@@ -137,7 +138,7 @@ class Findings:
 
     @cached_property
     def disagreements(self) -> dict[str, str]:
-        """What each reviewer said of the rows on which they disagree, by their ids in the joined table."""
+        """Return the decisions of each reviewer on rows where they disagree, by the rows' ids in the joined table."""
         return {
             self.id(first + row): ", ".join(f"{name}: {word}" for name, word in words.items())
             for table, first, lines in self._decided
@@ -151,7 +152,7 @@ class Findings:
         return np.sort([row for sample in self.marked if (row := self.table.row(sample)) is not None]).astype(int)
 
     def about(self, row: int) -> Mark:
-        """What to store with a decision: the given and the suggested label, or of a pair its rows."""
+        """Return the details to store with a decision: the given and the suggested label, or for a pair its rows."""
         table = self.table
         by: Mark = {"by": window()[0], "reviewer": reviewer(), "list": self.list.key}
         if self.list.decisions:
@@ -180,7 +181,7 @@ def reviewer() -> str:
 
 
 def window() -> tuple[str, float]:
-    """This session's name in what it decides, and since when it is open."""
+    """Return this session's name for its decisions, and the time when it was opened."""
     name, since = st.session_state.setdefault(WINDOW, (token_hex(4), time.time()))
     return str(name), float(since)
 

@@ -45,7 +45,8 @@ def _audit(key: str, _table: SampleTable, _marks: sample_annotations.Marks, _run
 
 
 def recalibrated(findings: Findings) -> Findings:
-    """The same with probabilities that heed the random check, each split's its own. The order of the list stays."""
+    """Return the findings with probabilities recalibrated by the random check of each split. The order of the list
+    stays."""
     tables = list(findings.tables)
     for number, (request, table) in enumerate(zip(findings.requests, findings.tables, strict=True)):
         audit = _audit_of(request, table)
@@ -69,7 +70,7 @@ def rows_to_check(audit: LabelAudit, table: SampleTable, chips: DeltaGenerator) 
     if (text := estimate(audit)) is None:
         text = _(
             "These rows are random, not suspects. Keep a row if its label is right, relabel it or drop it if not. "
-            "How many labels are wrong in all is estimated from your first decision on."
+            "From your first decision on, the app estimates how many labels are wrong."
         )
         st.caption(text)
     else:
@@ -108,7 +109,7 @@ def say_left(audit: LabelAudit) -> str:
     """Return how many suspects to review until at most such a share of labels is wrong."""
     left = {f"{100 * share:.0f}": f"{number:,}" for share, number in audit.found.reviews.items() if number}
     each = [_("{number} for at most {share} %").format(number=n, share=share) for share, n in left.items()]
-    text = _("Suspects to review until about such a share of labels is wrong: {numbers}.")
+    text = _("Suspects to review until about this share of labels is wrong: {numbers}.")
     return text.format(numbers=", ".join(each)) if each else ""
 
 
@@ -123,7 +124,8 @@ def advice(found: label_audit.Audit, left: int) -> str:
 
 
 def show_curve(audit: LabelAudit) -> None:
-    """What can still be wrong, and the bound after each number of checks beside that without an encoder."""
+    """Show the remaining share of wrong labels, and the bound after each number of checks beside that without an
+    encoder."""
     found = audit.found
     if found.checked >= SOON and found.bound >= label_audit.CLEAN:
         text = _(

@@ -84,7 +84,7 @@ def by_place(table: SampleTable) -> np.ndarray:
 
 
 def show_explanation(table: SampleTable, one: SampleList, method: str) -> None:
-    """How the list is made, and what is known of the whole set beside it; `method` trained the encoder ("": none)."""
+    """Explain how the list is made, with facts about the whole set; `method` trained the encoder ("": none)."""
     st.caption(locale.text(one.how))
     if one.key == "mislabeled" and cache.catalog()["methods"].get(method, {}).get("needs_labels"):
         text = _(
@@ -97,7 +97,7 @@ def show_explanation(table: SampleTable, one: SampleList, method: str) -> None:
 
 
 def show_basis(findings: Findings, one: SampleList) -> None:
-    """What a list rests on, where that is less than its name says."""
+    """Explain the basis of a list if it is less than its name suggests."""
     request, facts = findings.requests[0], [table.facts for table in findings.tables]
     lines = [locale.text(why)] if (why := why_no_suspects(findings.table)) else []
     if one.are_twins:
@@ -112,9 +112,7 @@ def show_basis(findings: Findings, one: SampleList) -> None:
             lines.append(text.format(most=f"{most:,.0f}"))
     else:
         if by := request.by:
-            text = _(
-                "This list rests on the encoder of {name}. Losses and nearest images are those of the run's encoder."
-            )
+            text = _("This list uses the encoder of {name}. Losses and nearest images come from the run's own encoder.")
             lines.append(text.format(name=by))
         if recalls := [f["neighbors_recall"] for f in facts if "neighbors_recall" in f]:
             text = _("The neighbors come from an approximate search that finds {recall} of them.")
@@ -211,7 +209,7 @@ def confusion(table: SampleTable, rows: np.ndarray) -> None:
         listed = [{_("label"): a} | {f"→ {b}": pairs[f"{a} → {b}"] for b in names} for a in names]
         draw_table(listed, hide_index=True, key=key, on_select=clicked, selection_mode="single-cell")
         text = _(
-            "Rows are the labels, columns the suggested classes. Click a cell to leave only its samples on the list."
+            "Rows are the labels, columns the suggested classes. Click a cell to show only its samples in the list."
         )
         st.caption(text)
 
@@ -285,7 +283,7 @@ def as_table(findings: Findings, rows: np.ndarray) -> None:
     draw_table([*listed(findings, shown, before + 1)], columns, key=key, on_select=chosen, **look)
     if pages > 1:
         first, last, every = (f"{n:,}" for n in (before + 1, before + len(shown), len(rows)))
-        text = _("Rows {before} to {last} of {rows}; the files have all.")
+        text = _("Rows {before} to {last} of {rows}; the files contain all.")
         st.caption(text.format(before=first, last=last, rows=every))
 
 
@@ -315,8 +313,8 @@ def above(findings: Findings, rows: np.ndarray, every: bool, audit: LabelAudit |
 def _gone_through(
     table: SampleTable, rows: np.ndarray, is_over: np.ndarray, decided: np.ndarray, key: tuple[str, float]
 ) -> np.ndarray:
-    """Which rows (m) stay on the list: those decided up to the sample at hand, and this one. Decisions lower the
-    others' probabilities, but the list does not end before it."""
+    """Return which rows (m) stay on the list: those decided up to the current sample, and this one. Decisions lower
+    the others' probabilities, but the list does not end before it."""
     last, most = st.session_state.get(LISTED, (key, 0))
     most = max(int(np.flatnonzero(is_over).max(initial=-1)) + 1, most if last == key else 0)
     st.session_state[LISTED] = (key, most)

@@ -100,7 +100,7 @@ def _all_labels(run: Run) -> str:
 
 
 def decide_on_many(findings: Findings, rows: np.ndarray) -> None:
-    """Drop or relabel the first of a list at once, those that are decided left out."""
+    """Drop or relabel the first rows of a list at once, without those already decided."""
     table, key, most = findings.table, "drop-first", max(1, len(rows))
     title = _("Drop or relabel many")
     st.markdown(f"**{title}**", help=_("Your earlier decisions stay. One undo reverts all of these."))
@@ -126,8 +126,8 @@ def decide_on_many(findings: Findings, rows: np.ndarray) -> None:
 
 
 def twins_to_drop(table: SampleTable, rows: np.ndarray, decided: Set[int]) -> list[int]:
-    """Of near-duplicates all but one of each: a test image stays before a training image, then the label that is
-    likelier right. What is decided stays as it is."""
+    """Return the near-duplicates to drop, so that one of each remains: a test image before a training image, then
+    the label that is more likely right. Decided rows stay as they are."""
     p, split = np.nan_to_num(table.score("mislabeled")), table.extra["split"]
     twins, kept, covered = rows[table.twin[rows] >= 0].tolist(), set[int](), set[int]()
     for row in sorted(twins, key=lambda r: (split[r] != "test", p[r], r)):
@@ -175,7 +175,7 @@ def _retrain(findings: Findings) -> None:
         name = f"{option}.csv"
         st.download_button(f"{name}{use}", content, name, "text/csv", on_click="ignore", width="stretch")
     if run is None:
-        st.caption(_("They list which samples to leave out."))
+        st.caption(_("These files list the samples to leave out."))
     elif request.split != "train":
         text = _(
             "Only training samples can be left out of training. Choose the training split above: these decisions "
@@ -277,7 +277,7 @@ def show_encoder(run: Run, below: DeltaGenerator) -> None:
 
 
 def outcome() -> None:
-    """Of a run that was trained again: what it is worth beside the run before."""
+    """Compare a run that was trained again with the run before it."""
     run = state.chosen_run()
     if run is not None and (before := run_before(run)) is not None:
         with st.container(border=True):

@@ -36,8 +36,10 @@ SHOWN = 50  # snapshots of a recording that are offered
 
 
 def choose(chips: DeltaGenerator, more: DeltaGenerator) -> list[SampleRequest]:
-    """What the address or the pickers ask for: a request for each split, none where there is nothing to look at.
-    Args: chips: where it is chosen what is looked at; more: for the loss and the encoder behind the lists."""
+    """Return a request for each split, from the URL or the pickers; [] if there is nothing to show.
+
+    Args: chips: container of the choice of samples; more: container for the loss and the encoder behind the lists.
+    """
     run, loaded = state.chosen_run(), loaded_vectors.loaded()
     names = [run.name] if run is not None and run.weights.exists() else []
     names += _recorded(run)
@@ -179,8 +181,8 @@ def _make(request: SampleRequest) -> None:
         return
     minutes = max(1, round(MINUTES * number / 1e6 * rows.width / 256))
     text = _(
-        "The losses of these {number} rows and the lists of unusual ones take about {minutes} min on two cores. They "
-        "are computed once and saved. You can leave the page."
+        "The losses of these {number} rows and the lists of unusual rows take about {minutes} min on two cores. "
+        "They are computed once and saved. You can leave the page."
     )
     st.info(text.format(number=f"{number:,}", minutes=f"{minutes:,}"))
     if st.button(_("Look for odd samples"), type="primary", icon=":material/search:"):
@@ -246,12 +248,12 @@ class Pictures:
 
     @property
     def kind(self) -> str:
-        """What the samples are: "image", "text" or "row"."""
+        """The kind of the samples: "image", "text" or "row"."""
         images, _places, rows = self._images(None)
         return "image" if images is not None else "row" if rows is None or rows.texts is None else "text"
 
     def text(self, sample: str, split: str | None = None) -> str:
-        """What a sample says, where samples are texts."""
+        """Return the text of a sample; "" if samples are not texts."""
         _images, places, rows = self._images(split)
         texts = None if rows is None else rows.columns.get(TEXT, rows.texts) if self.request.pairs else rows.texts
         return "" if texts is None or sample not in places else str(texts[places[sample]])[:LONGEST]

@@ -85,7 +85,7 @@ def _close() -> None:
 
 
 def _adviser(data: str, method: str) -> None:
-    """What the images suggest, and a search that tries settings."""
+    """Show what the images suggest, and a search that tries settings."""
     st.header(_("Findings and suggestions"))
     seen = _show_look(data, method)
     st.header(_("Let it try"))
@@ -140,7 +140,7 @@ def _show_look(data: str, method: str) -> Mapping[str, Any] | None:
 
 
 def _show_start(data: str, method: str, fitting: list[str]) -> None:
-    """What to choose and within how long; the plan is said before anything starts."""
+    """Show the choice of questions and time; show the plan before anything starts."""
     choose = query_params.many_of(
         st.multiselect,
         _("What to choose"),
@@ -197,7 +197,7 @@ def _plan_and_try(data: str, values: dict[str, Any]) -> None:
     if found is None:
         if of_methods:
             text = _(
-                "Each method is timed first, to tell how many epochs fit into the time. Nothing is trained yet. Stop "
+                "Each method is timed first, to find how many epochs fit into the time. Nothing is trained yet. Stop "
                 "ends the timing."
             )
             place.caption(text)
@@ -255,7 +255,7 @@ def show_answer(plan: Plan, answer: Answer) -> None:
     if answer["test"]:
         st.markdown(format.plain(answer["test"]))
     draw_table([_table_row(row) for row in (*answer["rows"], *answer["references"])], hide_index=True)
-    text = _("{criterion}: {held_out} of {all} training images, which no try trains on.")
+    text = _("{criterion}: {held_out} of {all} training images, which are not used for training.")
     counts = {"held_out": f"{plan.held_out:,}", "all": f"{plan.train + plan.held_out:,}"}
     st.caption(format.plain(text.format(criterion=locale.text(CRITERION), **counts)))
     for label, why in answer["failed"].items():

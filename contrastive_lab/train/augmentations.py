@@ -100,7 +100,7 @@ def is_quick(data: str, config: TrainConfig | None) -> bool:
 
 
 def _show(result: Result, data: str, card: MethodEntry) -> None:
-    notes = [_("A real batch of {dataset}, drawn with this recipe.").format(dataset=format.data_of(data))]
+    notes = [_("A real batch of {dataset}, augmented with this recipe.").format(dataset=format.data_of(data))]
     notes += map(locale.text, said(result.meta["recipe"])) if len(Recipe(**result.meta["recipe"]).each) > 1 else []
     notes += [_("With labels, images of the same class are pulled too.")] if card["needs_labels"] else []
     notes += filter(None, [result.meta.get("left_out")])

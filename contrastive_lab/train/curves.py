@@ -15,16 +15,19 @@ GAP = "modality_gap"
 LEARNED = {"temperature": N_("Temperature τ"), "bias": N_("Bias")}  # by the method, if it has them
 Line = Mapping[str, Any]  # of a run's metrics
 NO_MARKS = marks_of([], [])
-OF_SAMPLE = N_("Of the fixed sample of training images and their captions. Gap 0: both towers share one region.")
+OF_SAMPLE = N_(
+    "Computed on the fixed sample of training images and their captions. At gap 0, both towers share one region."
+)
 HELP = N_(
-    "Deviation: of each dimension of unit rows z in a batch, times √d; 1 is evenly spread, 0 is one point. A random "
-    "encoder starts near 0. Rank and correlation are those of a fixed sample of training images."
+    "Deviation: standard deviation of each dimension of the unit rows z in a batch, times √d. 1 means evenly "
+    "spread, 0 means one point. A random encoder starts near 0. Rank and correlation are computed on a fixed "
+    "sample of training images."
 )
 DEVIATIONS = {
-    "z_std": N_("mean of dimensions"),
-    "z_std_least": N_("least of dimensions"),
-    "text_z_std": N_("mean of dimensions, texts"),
-    "z_scale": N_("mean of dimensions, rows not scaled"),
+    "z_std": N_("mean over dimensions"),
+    "z_std_least": N_("minimum over dimensions"),
+    "text_z_std": N_("mean over dimensions, texts"),
+    "z_scale": N_("mean over dimensions, rows not scaled"),
 }
 RANK = {"z_rank": N_("effective rank of z")}
 SHARES = {

@@ -72,7 +72,7 @@ def opened_weights(encoder: Encoder, data: str) -> tuple[str, ...]:
 
 
 def _of_library() -> Encoder:
-    help = _("Any model of torchvision, or of timm where it is installed.")
+    help = _("Any model of torchvision, or of timm if it is installed.")
     model = query_params.text(st.text_input, _("Model"), name="model", placeholder=MODELS, help=help).strip()
     label = _("A file of its weights; without one they are random")
     file = path_input(label, "weights", placeholder="/path/to/weights.safetensors")
@@ -107,7 +107,8 @@ def _known(name: str, about: dict[str, Any], file: str) -> str:
 
 
 def _looked_up(name: str, file: str) -> dict[str, Any]:
-    """What its library says of a model, or what a file holds, kept for the session. Raises ValueError, OSError."""
+    """Return the library's description of a model, or the contents of a file, cached for the session. Raises
+    ValueError, OSError."""
     words = [name, *(("--weights", file) if file else ())]
     changed = Path(file).expanduser().stat().st_mtime_ns if file else 0
     known = st.session_state.setdefault("encoders looked up", {})
@@ -151,7 +152,7 @@ def choose_text_tower(needs_captions: bool) -> tuple[list[str], str]:
 def wrong_tower(folder: str) -> str:
     """Return the reason why a folder holds no text tower, as far as its names tell."""
     if not folder:
-        return _("Name the folder of the text tower.")
+        return _("Enter the folder of the text tower.")
     with contextlib.suppress(OSError, ValueError, RuntimeError):
         path = Path(folder).expanduser()
         if (path / "modules.json").is_file():

@@ -36,7 +36,7 @@ def expected(config: TrainConfig | None, data: str) -> None:
 
 
 def _seconds_per_epoch(run: Run) -> float | None:
-    """Of a run's last epoch that was measured; kept until its metrics change."""
+    """Return the seconds of a run's last measured epoch, cached until its metrics change; None if there is none."""
     path = run.path / "metrics.jsonl"
     try:
         return _measured(str(path), path.stat().st_mtime_ns, run)
@@ -69,7 +69,7 @@ def about_disk(folder: str, config: TrainConfig | None) -> list[str]:
     except ValueError as error:
         return [sentence(error)]
     if config and (config.cache == "stream" or (config.cache == "auto" and _beyond(folder, config, allowed))):
-        return [_("The images are decoded during training, again in each epoch. Nothing is stored.")]
+        return [_("The images are decoded again in each epoch of training. Nothing is stored on disk.")]
     n, channels = sum(map(sum, result.meta["counts"])), result.meta.get("channels")
     template = _("{n} images of {channels} channels") if channels else _("{n} images in color")
     images, at_side = template.format(n=f"{n:,}", channels=channels), _("{space_of} MB at {side} pixels")

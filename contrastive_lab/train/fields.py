@@ -16,7 +16,7 @@ from contrastive_lab.locale import N_, _, ngettext, sentence
 OPTIMIZERS = {"sgd": N_("SGD with momentum"), "adamw": "AdamW", "lars": "LARS"}
 RECIPE_TITLES = {"short": N_("short runs"), "cifar": "CIFAR", "imagenet": "ImageNet"}
 RESIZE_TITLES = {"crop": N_("crop to the middle"), "pad": N_("pad with black")}
-VIEWS_TITLES = {"": N_("all alike (default)"), "byol": N_("two strengths, as BYOL has them")}
+VIEWS_TITLES = {"": N_("all alike (default)"), "byol": N_("two strengths, as in BYOL")}
 
 
 def chosen_before() -> list[str]:
@@ -76,7 +76,7 @@ def choose_recipe(found: Resolved | None, published: Mapping[str, Any]) -> list[
         text = ngettext("{source}, {epochs} epoch.", "{source}, {epochs} epochs.", about["epochs"])
         st.caption(text.format(source=locale.text(about["source"]), epochs=f"{about['epochs']:,}"))
     elif name not in ("", "short"):
-        st.caption(_("Nothing like it was published for this method: the values for short runs are used."))
+        st.caption(_("No such recipe was published for this method, so the values for short runs are used."))
     return [f"recipe={chosen}"] if chosen else []
 
 
@@ -121,8 +121,8 @@ def image_form() -> list[str]:
         default=None,
         placeholder=_("size the encoder expects"),
         help=_(
-            "224 for ImageNet and timm encoders, unless they name another size. Otherwise the median of the images' "
-            "shorter sides, at most {small}."
+            "224 for ImageNet and timm encoders, unless they require another size. Otherwise the median of the "
+            "images' shorter sides, at most {small}."
         ).format(small=SMALL),
     )
     resize = query_params.one_of(
@@ -134,8 +134,8 @@ def image_form() -> list[str]:
 def further_settings() -> list[str]:
     """`key=value` lines of settings without a field, and of the views."""
     help = _(
-        "Two strengths: view 1 is always blurred, view 2 seldom, and some of view 2 have "
-        "their bright pixels inverted (solarized)."
+        "Two strengths: view 1 is always blurred, view 2 rarely. In some second views, bright pixels are "
+        "inverted (solarized)."
     )
     views = query_params.one_of(
         st.selectbox, _("Views"), list(VIEWS_TITLES), name="views", format_func=VIEWS_TITLES.__getitem__, help=help
@@ -145,7 +145,7 @@ def further_settings() -> list[str]:
         _("Further settings, one a line"),
         name="further",
         placeholder="loss.margin=0.2\nmethod.momentum=0.99\nrecipe.crop_low=0.2",
-        help=_("Settings that have no field here, by the names that a run's settings have."),
+        help=_("Settings without a field here, by their names in the settings of a run."),
     )
     lines = [line.strip() for line in extra.splitlines() if line.strip()]
     return ([f"recipe.views={views}"] if views else []) + lines

@@ -36,7 +36,7 @@ def contents(folder: str) -> None:
     key, title = f"folder-{cache.digest(folder)}", _("images of the folder")
     picked = draw_gallery(result.arrays["images"], captions, size=64, title=title, key=key)
     names = [result.meta["ids"][row] for row in picked]
-    st.caption(format.plain(", ".join(names)) if names else _("Press an image for its file's name."))
+    st.caption(format.plain(", ".join(names)) if names else _("Click an image to see its file name."))
     if same := result.meta["same"]:
         with st.expander(said_of_copies(result.meta["same_counts"])):
             st.code("\n".join(f"{first} = {other}" for _kind, first, other in same), language=None)

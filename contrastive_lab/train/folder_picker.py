@@ -67,7 +67,7 @@ def _dialog(place: Path, field: str) -> None:
 
 def _pictures(count: int, is_exact: bool) -> str:
     if not count:
-        return _("no images") if is_exact else _("not looked through")
+        return _("no images") if is_exact else _("not searched")
     if not is_exact:
         return _("{count} or more images").format(count=f"{count:,}")
     return ngettext("{count} image", "{count} images", count).format(count=f"{count:,}")
@@ -94,7 +94,7 @@ def _use(place: Path, key: str) -> None:
 
 def drop_zone() -> None:
     """The field, and once files lie in it, what they are and the button that takes them over."""
-    help = _("One folder per class inside it, or images only. Your own files are not touched.")
+    help = _("The folder contains one folder per class, or images only. Your files are not changed.")
     label, key = _("or drop a folder of images here"), f"drop-{st.session_state.get(ROUND, 0)}"
     files = st.file_uploader(label, accept_multiple_files="directory", key=key, help=help)
     text = _(

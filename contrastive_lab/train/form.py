@@ -220,7 +220,7 @@ def _name() -> str:
 
 
 def _in_words(lines: list[str]) -> str:
-    """What was chosen in fields that are out of sight."""
+    """Describe the values of fields that are not visible."""
     pairs = [line.removeprefix("loss.").partition("=")[::2] for line in lines]
     return " · ".join(
         cache.loss_title(value) if key == "loss" else f"{shown_name(key)} {shown_value(literal(value))}"
@@ -305,7 +305,7 @@ def choose_loss(catalog: Catalog) -> str:
 
 def choose_processes() -> tuple[int, bool]:
     """GPUs, and whether to start beside what is training."""
-    processes, help = 1, _("The batch is shared out: loss and weights stay.")
+    processes, help = 1, _("The batch is split across the GPUs; loss and weights stay the same.")
     if (count := training.gpus()) > 1:
         processes = query_params.number(st.number_input, _("GPUs"), 1, count, name="gpus", default=1, help=help)
     return processes, query_params.switch(st.checkbox, _("Start now, parallel to the current run"), name="beside")

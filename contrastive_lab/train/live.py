@@ -71,7 +71,7 @@ def stops(setting: Live, values: Iterable[float]) -> list[float]:
 
 
 def _send(run: Run, name: str, key: str) -> None:
-    """Ask for the value of a slider that was moved: a browser also sends that of one which was only drawn."""
+    """Request the value of a slider that the user moved: a browser also sends the value of one that was only drawn."""
     number, before = st.session_state[key]
     if (value := st.session_state[f"{key}-{number}"]) == before:
         return
@@ -92,7 +92,7 @@ def not_taken(run: Run) -> None:
     late = [one for one in run.requests() if one["id"] not in logged]
     if late and run.status()["status"] in ("done", "stopped", "failed"):
         told = ", ".join(f"{changes.sign(one['name'])} {one['to']:.4g}" for one in late)
-        text = _("The run ended before it took this change: {changes}")
+        text = _("The run ended before this change was applied: {changes}")
         st.info(format.plain(text.format(changes=told)))
 
 
@@ -100,7 +100,7 @@ def branch_form(run: Run) -> str:
     """Branches of a run from a saved epoch; returns the first one's name once they have been started."""
     names: list[str] = []
     with st.expander(_("Branch here")), st.form(f"branch-{run.name}", border=False):
-        st.caption(_("Each line goes on from a saved epoch as a run of its own. Compare opens when all have ended."))
+        st.caption(_("Each line continues from a saved epoch as a separate run. Compare opens when all have ended."))
         kept = [0, *reversed(live_changes.saved_epochs(run))]  # a list shows no None
         help = _("At most eight states are kept, spread over the training.")
         epoch = st.selectbox(_("From"), kept, format_func=_from, key=f"branch-epoch-{run.name}", help=help)

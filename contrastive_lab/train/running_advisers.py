@@ -48,7 +48,7 @@ def _watch() -> None:
 
 def _show(plan: Plan) -> None:
     name, job = plan.name, job_of(plan.name)
-    text = _("The adviser {name} is training on {dataset}. It trains one try after the other and then answers.")
+    text = _("The adviser {name} is training on {dataset}. It runs one try after another and then gives its answer.")
     st.info(format.plain(text.format(name=name, dataset=format.data_of(plan.dataset))))
     if job.is_running():
         bar(job.progress() or Progress("starting"), message("Adviser {name}", name=name))

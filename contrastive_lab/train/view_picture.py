@@ -28,7 +28,7 @@ def view_table(images: np.ndarray, views: np.ndarray, heads: Sequence[str], is_p
     rows = []
     for i in range(min(ROWS, len(images))):
         cells = ([images[i]], _two(views, i), _others(views, i))
-        words = (_("image {number}"), _("view of image {number}"), _("view of another image than {number}"))
+        words = (_("image {number}"), _("view of image {number}"), _("view of an image other than {number}"))
         drawn = (
             "".join(_tile(tile, text.format(number=i + 1)) for tile in tiles)
             for tiles, text in zip(cells, words, strict=True)

@@ -109,7 +109,7 @@ def live(name: str, view: str) -> None:
         run = runs.load(name)
     except (ValueError, OSError) as error:
         with picture:
-            st.caption(_("The map appears once the training has taken some steps."))
+            st.caption(_("The map appears after the first training steps."))
         with inspector:
             st.subheader(format.plain(name))
             not_yet(name, error)
@@ -245,7 +245,7 @@ def figures_of_now(run: Run, metrics: MetricsReader, epochs: int) -> None:
     """Loss and score with how they came about: kNN where there are classes, recall between two towers."""
     if not metrics.steps:
         if training.status_of(run)["status"] != "done":
-            st.caption(_("The first step is being taken…"))
+            st.caption(_("The first step is running…"))
         return
     lines = thinned(metrics)
     done = max(0.02, min(1.0, (metrics.latest[-1].get("epoch") or 1) / max(1, epochs)))
@@ -337,7 +337,7 @@ def since(epochs: list[int], ends: list[tuple[float, float]], n: int) -> str:
     first = len(ends) - 1
     while first and ends[first - 1][0] <= high and low <= ends[first - 1][1]:
         first -= 1
-    of = _("The band is the 95 % interval of a share of {n} images, of this one seed.").format(n=f"{n:,}")
+    of = _("The band is the 95 % interval over {n} images, for this seed only.").format(n=f"{n:,}")
     if len(ends) == 1:
         return of
     template = _("{band} Accuracy has not changed significantly since epoch {epochs}.")

@@ -134,7 +134,7 @@ class LossViewWidget(KnobWidget):
         knobs, live = about["values"], live_knob(about)
         if live and isinstance(value, int | float) and np.isfinite(value):
             knobs = knobs | {live: value}
-        reason = "The second setting compares other pairs, so there is no difference to show."
+        reason = "The second setting compares different pairs, so no difference can be shown."
         try:
             view = compute_view(self._batch, self._pairing, name, knobs)
             if view.scores.shape == self._view.scores.shape:

@@ -122,7 +122,7 @@ def test_a_page_says_what_a_large_export_is_without(monkeypatch: pytest.MonkeyPa
     assert {label for label in offered if "(.csv)" in label} == set()
     assert "The vectors (.parquet)" in offered
     assert "Neighbors are left out. Above 50 rows" in said
-    assert "Within a selection of more than 50 rows neighbors are left out." in said
+    assert "Neighbors are not exported for selections of more than 50 rows." in said
     assert "CSV is limited to 100 values here" in said
 
 

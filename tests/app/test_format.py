@@ -31,21 +31,21 @@ def test_shares_are_per_cent_and_the_missing_is_a_dash() -> None:
 
 def test_how_far_a_map_can_be_believed_and_what_it_is_made_of() -> None:
     quality = {"trustworthiness": 0.95, "continuity": 0.9, "k": 15}
-    exact = "Trustworthiness 0.950, continuity 0.900 (k = 15; 1 is a map to be believed). "
+    exact = "Trustworthiness 0.950, continuity 0.900 (k = 15; 1 is best). "
     assert format.quality_of(quality) == exact
     told = format.quality_of({**quality, "recall": 0.985})
-    assert told == exact.replace("believed)", "believed; approximate neighbors, recall 98.5 %)")
+    assert told == exact.replace("best)", "best; approximate neighbors, recall 98.5 %)")
     assert format.quality_of({}) == ""
     of_some = {**quality, "judged": 500, "n": 300_000, "trustworthiness_of_landmarks": 0.97}
-    more = "believed; judged on 500 of 300,000; trustworthiness of the landmarks 0.970)"
-    assert format.quality_of(of_some) == exact.replace("believed)", more)
+    more = "best; judged on 500 of 300,000; trustworthiness of the landmarks: 0.970)"
+    assert format.quality_of(of_some) == exact.replace("best)", more)
 
 
 def test_a_map_of_landmarks_says_so() -> None:
     settings = {"kind": "umap", "seed": 0, "min_dist": 0.1}
     assert format.map_of(settings, " of some") == "UMAP of some: seed 0, min_dist 0.1. "
     told = format.map_of({**settings, "landmarks": 150_000})
-    assert told.endswith("150,000 landmarks; the others are placed amid their nearest. ")
+    assert told.endswith("the other points are placed among their nearest landmarks. ")
     assert format.map_of({"kind": "pca"}) == "PCA. "
 
 

@@ -61,7 +61,7 @@ def test_the_door_to_wrong_labels_opens_ones_own_newest_run(monkeypatch: pytest.
         json_files.write_json(run.path / "run.json", {**run.manifest, **made})
     app = page_on("home", monkeypatch)
     assert not app.exception
-    assert "Opens on your run newer." in text_of(app).replace("\\", "")
+    assert "Opens your run newer." in text_of(app).replace("\\", "")
 
 
 def test_the_door_to_the_lessons_opens_the_first_that_is_not_done(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,7 +23,7 @@ ABOUT = {
     "file": None,
 }
 REPORT: dict[str, Any] = {
-    "kind": "a never trained model of timm",
+    "kind": "an untrained model of timm",
     "encoder": "timm:vit",
     "matched": 3,
     "missing": [],
@@ -88,7 +88,7 @@ def test_random_weights_and_another_size(calls: list[tuple[str, ...]], monkeypat
     chosen = ("timm:vit", "--pixels", "96", "--random")
     assert calls[-1] == ("import", *chosen, "--dry-run")
     heads = [h.value.replace("\\", "") for h in app.header]
-    assert heads[-1:] == ["a never trained model of timm, timm:vit"]
+    assert heads[-1:] == ["an untrained model of timm, timm:vit"]
     labeled(app.button, "Import").click().run()
     assert calls[-1] == ("vit-random", *chosen, "--dataset", "shapes")
 

@@ -99,5 +99,5 @@ def test_towers_without_a_shared_pair_and_three_towers_say_so(monkeypatch: pytes
     three = EmbeddingSet(both.features, columns=both.columns | {"tower": np.array([*"abc"] * 5 + ["a"])})
     app = at_file(three, monkeypatch)
     assert not app.exception
-    assert "The column tower holds 3 names" in words(app)
+    assert "The column tower has 3 names" in words(app)
     assert "loss_lab-direction" not in {box.key for box in app.selectbox}

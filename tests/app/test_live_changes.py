@@ -55,7 +55,7 @@ def test_a_slider_asks_for_a_change_and_follows_those_of_other_tabs(monkeypatch:
     temperature(app).set_value(0.5).run()  # the page has not seen yet that it has ended
     assert len(run.requests()) == 2
     assert "mine is not running (done), so nothing was changed" in [e.value.replace("\\", "") for e in app.error]
-    assert "The run ended before it took this change: τ 0.37" in [i.value.replace("\\", "") for i in app.info]
+    assert "The run ended before this change was applied: τ 0.37" in [i.value.replace("\\", "") for i in app.info]
     assert not [s for s in app.select_slider if s.label == "τ"]
 
 

@@ -118,7 +118,7 @@ def test_train_shows_what_the_folder_holds(folder: Path, monkeypatch: pytest.Mon
 def test_why_a_folder_is_of_no_use_is_said_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In red, where the training would be started; the way to try again stands beside."""
     (folder / "a").mkdir()
-    why = f"{folder} has no images for train: it needs one folder per class"
+    why = f"{folder} has no images for train. It needs one folder per class"
     task = jobs.analysis("folder", values_of(str(folder)))
     failure = Job.failure
     monkeypatch.setattr(Job, "failure", lambda asked: why if asked.key == task.key else failure(asked))
@@ -217,7 +217,7 @@ def test_the_size_that_a_run_will_have_must_fit_on_the_disk(folder: Path, monkey
     assert any("in color take 12,288 MB at 64 pixels; 50 GB" in c.value for c in app.caption)
     app.selectbox(key="train-encoder").set_value("resnet18").run()
     assert not app.error
-    assert any("decoded during training" in c.value for c in app.caption)
+    assert any("decoded again in each epoch" in c.value for c in app.caption)
     app.text_area(key="train-further").set_value("cache=memory-map").run()
     why = "Decoded at 224 pixels, 1,000,000 images take 150.5 GB, and 50.0 GB are free"
     assert any(why in e.value.replace("\\", "") for e in app.error)
@@ -227,7 +227,7 @@ def test_the_size_that_a_run_will_have_must_fit_on_the_disk(folder: Path, monkey
     assert not app.error
     assert any("30,000 MB at 100 pixels" in c.value for c in app.caption)
     app.text_area(key="train-further").set_value("image_size=100").run()  # more than half of what is free
-    assert any("decoded during training" in c.value for c in app.caption)
+    assert any("decoded again in each epoch" in c.value for c in app.caption)
     app.text_area(key="train-further").set_value("cache=memory-map").run()
     assert app.error
     made.append(True)

@@ -26,8 +26,8 @@ def scored(name: str, **extras: float) -> runs.Run:
 def test_the_runs_table_has_a_column_where_it_was_used(monkeypatch: pytest.MonkeyPatch) -> None:
     scored("exact")
     app = page_at("runs", monkeypatch, data="digits")
-    assert "kNN made of" not in app.dataframe[0].value.columns
-    assert table.row(scored("many", recall=0.987))["kNN made of"] == TEXT
-    shown = page_at("runs", monkeypatch, data="digits").dataframe[0].value.set_index("name")["kNN made of"]
+    assert "kNN based on" not in app.dataframe[0].value.columns
+    assert table.row(scored("many", recall=0.987))["kNN based on"] == TEXT
+    shown = page_at("runs", monkeypatch, data="digits").dataframe[0].value.set_index("name")["kNN based on"]
     assert shown["many"] == TEXT
     assert shown["exact"] == ""

@@ -50,7 +50,7 @@ def test_a_second_file_makes_two_towers(app: AppTest, tmp_path: Path, names: tup
 
 @pytest.mark.parametrize(
     ("name", "words"),
-    [("narrow.npy", "rows of narrow 5"), ("none.npy", "There is no file"), ("", "vectors are read from")],
+    [("narrow.npy", "rows of narrow 5"), ("none.npy", "There is no file"), ("", "vector files must end in")],
 )
 def test_a_bad_second_file_is_one_sentence_and_the_first_stays(
     app: AppTest, tmp_path: Path, name: str, words: str

@@ -63,7 +63,7 @@ def test_while_a_run_is_prepared_explore_shows_the_map_that_train_showed(monkeyp
     monkeypatch.setattr(Job, "start", lambda question, label="": None)  # it is not prepared meanwhile
     app = page_on("explore", monkeypatch, run="just-trained")
     assert not app.exception
-    assert "Train's map after epoch 40" in text_of(app)
+    assert "the map of the Train page after epoch 40" in text_of(app)
     app.run()
     assert projected == [1] * len(run.snapshots())  # what was projected once is not projected again
 
@@ -111,7 +111,7 @@ def test_runs_offers_the_import_on_demand(monkeypatch: pytest.MonkeyPatch) -> No
     app = page_on("runs", monkeypatch)
     app.button(key="open-import").click().run()
     assert not app.exception
-    assert any(s.label == "To be judged on" for s in app.selectbox)
+    assert any(s.label == "Evaluation data" for s in app.selectbox)
 
 
 def test_two_data_sets_get_a_sentence_and_no_empty_tabs(monkeypatch: pytest.MonkeyPatch) -> None:

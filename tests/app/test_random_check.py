@@ -53,7 +53,7 @@ def test_random_rows_give_an_estimate_that_survives_a_reload(desk: Desk) -> None
     (told,) = label_checks(runs.load("simclr-digits"))  # of a report: the same number
     number = text_of(app).split(" wrong labels of 360")[0].split("**")[-1]
     assert told.startswith(f"test split: About {number} of 360 labels are wrong (95 % CI: ")
-    assert "Suspects to review until about such a share of labels is wrong" in text_of(again)
+    assert "Suspects to review until about this share of labels is wrong" in text_of(again)
     desk.report = {}
     app = opened(run="simclr-digits", split="test", list="random", checks="240")
     desk.events(*(("keep", i, "") for i in order[20:]))

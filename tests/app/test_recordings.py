@@ -142,7 +142,7 @@ def test_the_loss_lab_takes_the_queue(monkeypatch) -> None:
     assert next(s for s in app.selectbox if s.label == "Positives are").value == "queue"
     assert not app.exception
     assert not app.warning
-    assert "keys of the queue were recorded" in text_of(app)
+    assert "keys were recorded with this step" in text_of(app)
 
 
 def test_a_growing_recording_is_followed(monkeypatch) -> None:

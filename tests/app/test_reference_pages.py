@@ -59,7 +59,7 @@ def test_lists_of_samples_rest_on_the_one_that_is_chosen(desk: Desk, no_processe
     assert "rests on" not in text_of(app)
     box.set_value(REFERENCE).run()
     assert not app.exception
-    assert f"This list rests on the encoder of {REFERENCE}" in text_of(app).replace("\\", "")
+    assert f"This list uses the encoder of {REFERENCE}" in text_of(app).replace("\\", "")
     assert desk.item.id == str(own.columns["id"][0])
     assert no_processes == []
     next(s for s in app.selectbox if s.label == "Lists by").set_value("moco_v2-digits").run()

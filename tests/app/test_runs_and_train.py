@@ -22,7 +22,7 @@ from contrastive_lab.runs.sweeps import own_folder
 def test_every_choice_of_runs_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     runs.create("mine", {"method": "simclr", "dataset": "digits"}).set_status("done")
     app = opened("runs", monkeypatch)
-    for view, sign in (("sweeps", "Sweep"), ("import", "To be judged on"), ("sweeps", "Sweep")):
+    for view, sign in (("sweeps", "Sweep"), ("import", "Evaluation data"), ("sweeps", "Sweep")):
         app.button(key=f"open-{view}").click().run()
         assert not app.exception
         assert sign in [s.label for s in app.selectbox]

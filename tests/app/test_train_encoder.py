@@ -100,7 +100,7 @@ def test_a_recipe_suits_the_encoder_and_the_epochs_unless_one_is_chosen(monkeypa
     assert ("--recipe", "cifar") in list(pairwise(started[0]))
     app = page_at("train", monkeypatch, data="shapes", encoder="resnet18", recipe="other", method="cpc", epochs="200")
     assert field(app, "Recipe").value == ""
-    assert any("Nothing like it was published" in c.value for c in app.caption)
+    assert any("No such recipe was published" in c.value for c in app.caption)
 
 
 def test_an_unknown_model_is_said_beside_its_field(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -181,17 +181,17 @@ def test_a_training_starts_from_another_runs_encoder(monkeypatch: pytest.MonkeyP
 
 def test_a_start_that_does_not_fit_is_said_beside_its_field(monkeypatch: pytest.MonkeyPatch) -> None:
     app = page_at("train", monkeypatch, data="digits", start="simclr-shapes")
-    assert any("learned from color images and these are gray" in e.value for e in app.error)
+    assert any("was trained on color images, but these are gray" in e.value for e in app.error)
     assert app.button(key="start").disabled
     field(app, "Further settings, one a line").set_value("encoder.gray_as_color=on").run()
     assert not app.error
     assert not app.button(key="start").disabled
     app = page_at("train", monkeypatch, data="shapes", start="simclr-digits")
-    assert any("learned from images of 1 channels and these have 3" in e.value for e in app.error)
+    assert any("was trained on images with 1 channels, but these have 3" in e.value for e in app.error)
     app = page_at("train", monkeypatch, data="shapes", start="simclr-shapes")
     assert not app.error
     field(app, "Further settings, one a line").set_value("encoder.colors=imagenet").run()
-    assert any("normalized in another way" in e.value for e in app.error)
+    assert any("normalized differently" in e.value for e in app.error)
 
 
 def test_an_encoder_for_larger_images_than_are_kept_is_told_where_it_is_chosen() -> None:

@@ -132,7 +132,7 @@ def test_a_folder_that_cannot_be_trained_on_says_why(pets: Path, monkeypatch: py
     assert start(app).disabled
     answers.make("folder", values_of(str(pets / "cats")))
     app.text_input(key="path-folder").set_value(str(pets / "cats")).run()
-    assert any("needs two classes" in e.value for e in app.error)
+    assert any("needs at least two classes" in e.value for e in app.error)
     assert start(app).disabled
     answers.make("folder", values_of(str(pets)))
     app.text_input(key="path-folder").set_value(str(pets)).run()
@@ -213,5 +213,5 @@ def test_epochs_follow_the_method_and_too_few_are_said_before_start(monkeypatch:
     assert number(app, "Epochs").value == 100
     assert not any("untrained" in note.value for note in app.info)
     number(app, "Epochs").set_value(20).run()
-    assert any("after 20 epochs the small encoder" in note.value for note in app.info)
+    assert any("after 20 epochs, the small encoder" in note.value for note in app.info)
     assert not start(app).disabled

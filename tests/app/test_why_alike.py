@@ -26,4 +26,4 @@ def test_a_neighbor_is_explained_by_its_patches(monkeypatch: pytest.MonkeyPatch)
     assert not app.exception
     (said,) = [part.value for part in app.caption if "is a sum over pairs of patches" in part.value]
     assert f"The similarity {made.meta['similarity']:.2f}" in said.replace("\\", "")
-    assert "no clear effect" not in said
+    assert "effect is not clear" not in said

@@ -226,7 +226,7 @@ def test_no_decision_is_passed_while_the_server_does_not_answer(
     sockets[-1].close()
     for _ in range(3):
         page.locator("body").press("k")
-    bench.get_by_text("The app does not answer: start it again. Decisions that wait here: 3").wait_for(timeout=SLOW)
+    bench.get_by_text("The app does not answer: start it again. Decisions not saved yet: 3").wait_for(timeout=SLOW)
     page.locator("body").press("k")
     assert bench.locator(".name").inner_text() == first
     page.get_by_text("The app's own server does not answer.").wait_for(timeout=SLOW)

@@ -127,7 +127,7 @@ def test_vectors_are_opened_scored_and_bad_ones_get_a_sentence(planted: Planted,
     page.get_by_text("1 with values that are not finite").wait_for(timeout=SLOW)
     page.get_by_text("89 points").wait_for(timeout=SLOW)
     # the run's own scores may be computed before these, by the same process
-    page.get_by_text("a fixed fifth of each class is judged").wait_for(timeout=2 * SLOW)
+    page.get_by_text("a fixed fifth of each class is held out").wait_for(timeout=2 * SLOW)
     assert page.get_by_text("kNN accuracy").count()
 
 

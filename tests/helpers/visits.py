@@ -23,7 +23,7 @@ from contrastive_core.engine import queue
 __all__ = ["SWEEP", "Visit", "filled", "second_choice_counts"]
 
 # What counts when a button is pressed, as what stands in a form does.
-LATER = ("Checkbox Fetch", "Selectbox To be judged on", "Selectbox See its loss", "Number ")  # a link leads there
+LATER = ("Checkbox Fetch", "Selectbox Evaluation data", "Selectbox See its loss", "Number ")  # a link leads there
 SETTINGS = (" train-", " adviser-", " recorded-step")  # keys of what a training starts with, or what a canvas shows
 PICKER = "Selectbox Run run-picker"  # stands on every page, and is tried on one
 SWITCH = "Group Language language-switch"  # likewise (test_chinese_pages.py): it renames all others

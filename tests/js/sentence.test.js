@@ -211,9 +211,9 @@ test("a margin leaves alone what is farther", () => {
   const told = (margin) => sentence(view(far, MASK, { ...PAIRS, margin }));
   assert.equal(
     told(0.5),
-    "At ε = 0.5, the loss pushes 1 of 3 negatives, image 1 the hardest; the other 2 are left alone.",
+    "At ε = 0.5, the loss pushes 1 of 3 negatives, image 1 the hardest; the other 2 are not pushed.",
   );
-  assert.equal(told(1), "At ε = 1, the loss pushes 2 of 3 negatives, image 1 the hardest; the other 1 is left alone.");
+  assert.equal(told(1), "At ε = 1, the loss pushes 2 of 3 negatives, image 1 the hardest; the other 1 is not pushed.");
   assert.equal(told(2), "At ε = 2, the loss pushes 3 of 3 negatives, image 1 the hardest; none is left alone.");
   assert.match(told(0.1), /^At ε = 0\.1, none of the 3 negatives is close enough to be pushed/);
 });
@@ -231,7 +231,7 @@ test("a loss without negatives is said to pull only", () => {
   lab.out.grad = Float32Array.from([-1, 0, 0, 0]); // as negative cosine has it
   assert.match(sentence(lab), /the loss pushes no negative of this batch: it only pulls positives together\.$/);
   lab.out.grad = new Float32Array(4);
-  assert.match(sentence(lab), /this loss is of the whole batch's dimensions\.$/); // Barlow Twins, VICReg, LeJEPA
+  assert.match(sentence(lab), /it compares the dimensions of the whole batch\.$/); // Barlow Twins, VICReg, LeJEPA
   lab.out.loss = new Float32Array(1); // a hinge that is met
   assert.match(sentence(lab), /no negative is pushed: the positive is close enough\.$/);
 });

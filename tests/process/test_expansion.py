@@ -211,7 +211,7 @@ def test_a_sandbox_takes_half_of_the_memory_at_most(monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent))
     monkeypatch.setattr(sandbox, "most_memory", lambda: 1 << 28)
     assert run_sandboxed(hold, 1 << 26, limits=Limits(8 << 30)) == 1 << 26
-    with pytest.raises(Refused, match="needs more memory than"):
+    with pytest.raises(Refused, match="needs more"):
         run_sandboxed(hold, 1 << 29, limits=Limits(8 << 30))
 
 
@@ -222,7 +222,7 @@ def test_where_the_system_has_no_limit_the_parent_watches(monkeypatch: pytest.Mo
     with contextlib.closing(Sandbox(hold, Limits(8 << 30))) as child:
         child._memory = 3 << 29
         assert child.call(1 << 26) == 1 << 26
-        with pytest.raises(Refused, match="needs more memory than"):
+        with pytest.raises(Refused, match="needs more"):
             child.call(1 << 31)
 
 

@@ -63,7 +63,7 @@ def test_a_run_that_did_not_come_about_is_said_with_the_reason(kill: Callable[[]
     training.start_import("w", ["w.pt"])
     kill()
     (process.folder() / "w.log").write_text("error: w.pt cannot be opened\n")
-    with pytest.raises(BadSetting, match=r"w, to start from, was not imported: w\.pt cannot be"):
+    with pytest.raises(BadSetting, match=r"the run to start from, w, was not imported: w\.pt cannot be"):
         training.wait_for_import("w", lambda *_: None)
     with pytest.raises(NoSuchRun):
         training.wait_for_import("nobody", lambda *_: None)

@@ -107,7 +107,7 @@ def test_the_state_before_a_damaged_one_is_taken_and_both_are_named() -> None:
     assert plain["damaged"] == [f"state/{newest.name}"]
     assert {p: p.read_bytes() for p in run.path.rglob("*") if p.is_file()} == before
     assert loop.train(prepare(config("simclr")), run, resume=True) == "done"
-    assert f"{newest.name} is damaged; went on from the state before it" in run.status()["note"]
+    assert f"{newest.name} is damaged; continued from the state before it" in run.status()["note"]
 
 
 def test_a_flipped_bit_in_any_file_is_named_or_changes_nothing() -> None:

@@ -144,7 +144,7 @@ def test_a_run_that_the_disk_does_not_hold_is_not_copied(tmp_path: Path) -> None
     run.path.rename(tmp_path / "vast")
     with (tmp_path / "vast" / "weights.safetensors").open("wb") as file:
         file.truncate(1 << 43)
-    with pytest.raises(ValueError, match="too much to be copied"):
+    with pytest.raises(ValueError, match="too much to copy"):
         things.prepare(things.recognize(str(tmp_path / "vast")))
     assert list(runs_home().iterdir()) == []
 

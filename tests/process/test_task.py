@@ -89,8 +89,8 @@ def test_a_task_is_followed_to_its_result(tmp_path: Path, monkeypatch: pytest.Mo
     ("code", "reason"),
     [
         ("print('error: no such thing'); raise SystemExit(2)", "no such thing"),
-        ("raise MemoryError('too large')", "It failed: MemoryError: too large"),
-        ("pass", "Its process was ended from outside, or had too little memory."),
+        ("raise MemoryError('too large')", "The computation failed: MemoryError: too large"),
+        ("pass", "The process was ended by another program or ran out of memory."),
     ],
 )
 def test_why_there_is_no_result(code: str, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

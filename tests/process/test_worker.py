@@ -50,7 +50,7 @@ def test_an_error_there_is_raised_here() -> None:
 
 def test_a_killed_worker_says_so_and_is_replaced() -> None:
     before = client.call(GETPID)
-    with pytest.raises(ValueError, match="ended from outside"):
+    with pytest.raises(ValueError, match="ended by another program"):
         client.call("os:_exit", 1)
     assert client.call(GETPID) != before
 

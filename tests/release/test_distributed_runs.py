@@ -104,8 +104,8 @@ def test_a_process_that_dies_ends_the_run_and_it_goes_on(two_machines: Path, tmp
     more = ["--set", f"epochs={epochs + 1}"]
     alone = torchrun("--standalone", *common, *resume, *more, log=log)
     assert alone.wait() == 0, log.read_text()
-    assert "had 2 processes and goes on with 1" in run.status()["note"]
-    assert "not bit-equal" in run.status()["note"]
+    assert "had 2 processes and continues with 1" in run.status()["note"]
+    assert "not bit-identical" in run.status()["note"]
     done = [x["epoch"] for x in run.metrics() if "images_per_s" not in x]
     assert done == list(range(1, epochs + 2))
 

@@ -35,4 +35,4 @@ def test_settings_that_are_passed_come_first_and_other_losses_are_not_checked() 
         assert (w.settings.declared.name, w.settings.loss.temperature) == ("nt_xent", 0.3)
     with watch("other", torch.nn.MSELoss()) as w:
         assert w.settings.loss is None
-    assert "none that computes the same" in w.run.status()["note"]
+    assert "no equivalent loss" in w.run.status()["note"]

@@ -81,7 +81,7 @@ def test_it_goes_on_as_one_process(variant: str) -> None:
     for a, b in zip(whole, parts, strict=True):
         assert b["loss"] == pytest.approx(a["loss"], rel=WITHIN, abs=WITHIN)
     note = runs.load(f"2-{variant}").status()["note"]
-    assert "had 2 processes and goes on with 1 (equal to rounding)" in note
+    assert "had 2 processes and continues with 1 (equal up to rounding)" in note
 
 
 def test_every_process_draws_the_same_views() -> None:

@@ -27,7 +27,7 @@ LABELS = {  # name: content, and a class that the map's legend then counts
 }
 LIES = {
     "short.csv": (b"1\n2\n", "short.csv has 2 labels, but there are 60 rows of embeddings"),
-    "wide.npy": (array(np.zeros((60, 2))), "wide.npy must hold (n) labels"),
+    "wide.npy": (array(np.zeros((60, 2))), "wide.npy must contain (n) labels"),
     "empty.txt": (b"", "empty.txt is empty"),
 }
 

@@ -33,7 +33,7 @@ def opened(file: Path, page: Any) -> Callable[[str], list[str]]:
         page.emulate_media(reduced_motion="reduce")
         page.on("request", lambda request: asked.append(request.url))
         page.goto(file.as_uri() + end)
-        page.get_by_text("Untrained, its neighbors name").wait_for()
+        page.get_by_text("Untrained, kNN is right on").wait_for()
         return asked
 
     return open_file

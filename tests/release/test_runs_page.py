@@ -133,7 +133,7 @@ def test_nothing_is_lost_doubled_or_orphaned(server: Server, home: Path, browser
 
     four = tab(browser)
     four.goto(f"{server.address}/train?watch=first")
-    four.get_by_text("its process ended without a word").first.wait_for(timeout=SLOW)
+    four.get_by_text("its process ended unexpectedly").first.wait_for(timeout=SLOW)
     step = runs.load("first").status()["step"]
     four.get_by_role("button", name="Resume", exact=True).click()
     wait(lambda: mine()["first"] == "running" and runs.load("first").status()["step"] > step)
@@ -210,7 +210,7 @@ def test_two_settings_are_told_apart_and_a_clone_has_its_change(server: Server, 
     page.get_by_text("Clone with changes").click()
     page.get_by_role("textbox", name="Other changes").fill("loss.speed")
     page.get_by_role("button", name="Train the clone").click()
-    page.get_by_text("a setting is written key=value").wait_for(timeout=SLOW)
+    page.get_by_text("settings must be written as key=value").wait_for(timeout=SLOW)
     page.get_by_role("textbox", name="Other changes").fill("loss.temperature=0.3")
     page.get_by_label("Name of the clone").fill("pair-clone")
     page.get_by_role("button", name="Train the clone").click()
@@ -346,7 +346,7 @@ def test_a_checkpoint_is_shown_before_it_is_imported(server: Server, home: Path,
     page.get_by_label("Name of the run").fill("come-back")
     page.get_by_label("Name of the run").press("Enter")
     page.get_by_role("heading", name="Contrastive Lab, small").wait_for(timeout=SLOW)
-    page.get_by_role("combobox", name="To be judged on").click()
+    page.get_by_role("combobox", name="Evaluation data").click()
     page.get_by_role("option", name="digits").click()
     page.get_by_role("button", name="Import", exact=True).click()
     wait(lambda: "come-back" in mine())

@@ -22,7 +22,7 @@ def test_a_slider_moves_every_map_onto_the_first(planted: Planted, page: Any) ->
     slider.press("End")
     repainted(page)
     assert canvas.screenshot() != before
-    play = page.get_by_role("button", name="move every point to where")
+    play = page.get_by_role("button", name="move every point to its place")
     for end in ("0", "1"):  # and back
         play.click()
         page.wait_for_function("([slider, end]) => slider.value === end", arg=[slider.element_handle(), end])

@@ -81,7 +81,7 @@ def _spread(array: np.ndarray, at: np.ndarray, n: int) -> np.ndarray:
 
 
 def _references(values: Values, names: Sequence[str], on_progress: OnProgress, device: str) -> JsonObject:
-    """The same of raw pixels and the untrained encoder; none beside vectors, recordings and towers."""
+    """Return the scores of raw pixels and the untrained encoder; {} for vectors, recordings and towers."""
     space = Space(**values["space"])
     if (run := space.run) is None or space.layer == TOWERS:
         return {}
@@ -115,7 +115,7 @@ def towers(values: Values, on_progress: OnProgress, device: str) -> Result:
 def two_towers(rows: EmbeddingSet | None) -> Towers:
     """The towers of some rows. Raises ValueError where they are not of two."""
     if rows is None or (pair := towers_of(rows)) is None:
-        raise ValueError(N_("these rows are not of two towers"))
+        raise ValueError(N_("these rows do not belong to two towers"))
     return pair
 
 
@@ -145,7 +145,7 @@ def text_query(values: Values, on_progress: OnProgress, device: str) -> Result:
 
 
 def likeness(values: Values, on_progress: OnProgress, device: str) -> Result:
-    """Why two images of a run are similar: each patch's part, how much it matters when covered, and a figure."""
+    """Explain the similarity of two images of a run: the part of each patch, its effect when covered, and a figure."""
     space = Space(**values["space"])
     run = runs.load(space.name)
     on_progress(N_("similarity of patches"), None)
@@ -218,7 +218,9 @@ def placed(values: Values, on_progress: OnProgress, device: str) -> Result:
     rows = rows_of(Space(**map_values["space"]), on_progress, device)
     new = rows_of(Space(**values["new"]), on_progress, device)
     if rows.width != new.width:
-        raise UnusableEmbedding("the map's rows are {width} wide, the new ones {new}", width=rows.width, new=new.width)
+        raise UnusableEmbedding(
+            "the rows of the map have {width} dimensions, the new rows {new}", width=rows.width, new=new.width
+        )
     xy = cached_result("map", map_of_space, map_values, on_progress, device).arrays["xy"]
     on_progress(N_("placing the new samples"), None)
     places = project_new(new.features, rows.features, xy, device=device)

@@ -224,8 +224,7 @@ function statusOf(view) {
   const item = itemAt(view);
   if (!item) return "";
   const waiting = view.log.events.length;
-  if (view.isLate)
-    return _("The app does not answer: start it again. Decisions that wait here: {waiting}", { waiting });
+  if (view.isLate) return _("The app does not answer: start it again. Decisions not saved yet: {waiting}", { waiting });
   if (view.notice) return view.notice;
   if (view.here.chosen.size) return _("{count} selected", { count: view.here.chosen.size });
   return wordOf(view, markOf(view.log, item));

@@ -15,7 +15,7 @@ const BAND = 0.1, // width of the circle, of its radius: points of one place sta
   LEAST = 1e-6; // what is smaller is rounding
 
 const INVALID = N_(
-  "No point has the positive and the negative that this loss needs, so nothing moves. Choose other groups.",
+  "No point has both the positive and the negative that this loss needs, so nothing moves. Choose other groups.",
 );
 
 const figure = (x) => number(Math.abs(x) < LEAST ? 0 : x);
@@ -121,8 +121,8 @@ function seenOf(ring, top) {
   const state =
     knob && isEven(ring)
       ? _(
-          "Each group is one place, and the places are evenly spaced. The pushes on a point cancel, and they do at " +
-            "every {setting}: the points rest in the same places.",
+          "Each group is at one place, and the places are evenly spaced. The pushes on a point cancel at every " +
+            "{setting}, so the points stay where they are.",
           { setting: symbolOf(knob) },
         )
       : _("Points of one group attract each other; all others repel. The longest arrow is a gradient of {top}.", {

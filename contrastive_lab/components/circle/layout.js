@@ -29,7 +29,7 @@ export function build() {
     isTouched() ? _("Drag any point.") : _("Drag any point. Keys: space runs, s steps, r scatters."),
   );
   ring.run = play.run;
-  const status = _("Trails: the last 20 steps. The width of the ring keeps points of one place apart."),
+  const status = _("Trails: the last 20 steps. The ring is wide: points at the same place stay visible."),
     saves = { PNG: () => savePicture(ring), CSV: () => saveCircle(ring) },
     foot = footOf(() => report(ring, { next: true }), saves);
   ring.saves = foot.firstChild;
@@ -111,7 +111,7 @@ function settingsOf(ring) {
   ring.speed.oninput = () => showStepSize(ring);
   ring.speed.onchange = () => report(ring);
   const towers = setting(_("two towers"), ring.towers);
-  towers.title = _("compares rows of one tower with rows of the other alone");
+  towers.title = _("compares rows of one tower only with rows of the other");
   return el(
     "div",
     { class: "settings" },

@@ -98,7 +98,7 @@ export function drawMatrices(lab) {
       ? _("Covariance of dimensions in view b ({d} × {d})", { d: dimensions.size })
       : _("Covariance of dimensions in view a ({d} × {d})", { d: dimensions.size });
   tell(dimensions, name, lab.shade);
-  const part = _("Shows the {shown} of {d} dimensions that vary most with others; the terms count all.", {
+  const part = _("Shows the {shown} of {d} dimensions that correlate most with others; the terms count all.", {
     shown: found.shown.length,
     d: found.d,
   });

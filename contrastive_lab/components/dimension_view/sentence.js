@@ -23,7 +23,7 @@ export function sentence({ terms, found, knobs }) {
 
 function largest(terms) {
   const total = totalOf(terms);
-  if (!(total > 0)) return _("The loss is 0: it moves nothing.");
+  if (!(total > 0)) return _("The loss is 0, so nothing moves.");
   const top = terms.reduce((a, b) => (b.part > a.part ? b : a)),
     values = { term: _(TERMS[top.key].name), share: percent(top.part / total) };
   return _("Largest term: {term}, {share} of the loss.", values);

@@ -103,5 +103,5 @@ def pack_loss_view(view: LossView) -> bytes:
 
 
 def _sent(setting: LossSetting) -> LossSetting:
-    """What the browser computes itself does not travel."""
+    """Leave out what the browser computes itself."""
     return setting if setting.kernel is None else replace(setting, computed=None)

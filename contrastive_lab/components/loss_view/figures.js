@@ -74,7 +74,7 @@ function valuesOf(lab, o, i, hinge, isDefined, many) {
     mean = meanNegatives(o, lab.n),
     own = () => (hinge ? String(o.effective[i]) : few(glide("counted", shares(lab).counted))),
     hasNoTriplet = hinge && many && o.negatives[i];
-  const lack = hasNoTriplet ? _("not counted: no active triplet") : _("undefined: it lacks a partner");
+  const lack = hasNoTriplet ? _("not counted: no active triplet") : _("undefined: no positive or no negative");
   return {
     loss: o.valid ? number(glide("loss", o.value)) : "undefined",
     effective: mean ? of(few(glide("effective", mean[0])), mean[1].toFixed(0)) : _("none"),

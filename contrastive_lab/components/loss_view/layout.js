@@ -68,7 +68,7 @@ function buildStage(lab) {
     lab,
     "share",
     _("share among negatives"),
-    _("bars from 0 to 100 % of the push on negatives; else the weight or gradient of each pair"),
+    _("bars from 0 to 100 % of the push on negatives; otherwise the weight or gradient of each pair"),
   );
   lab.barSide = el(
     "div",

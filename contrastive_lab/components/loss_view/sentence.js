@@ -71,7 +71,7 @@ function ofSoftmax(lab, o, i) {
     if (!lab.kernel && pulls && !pushes)
       return _("the loss pushes no negative of this batch: it only pulls positives together.");
     if (!lab.kernel && !pulls && !pushes && o.loss[i] > 0)
-      return _("no pair of rows is pulled or pushed by itself: this loss is of the whole batch's dimensions.");
+      return _("this loss does not pull or push single pairs of rows: it compares the dimensions of the whole batch.");
     return lab.kernel // a softmax pushes every negative, though by less than a float can hold
       ? _(
           "the gradient is close to zero because the positive is already very similar; it falls on {counted} of " +
@@ -134,8 +134,8 @@ function ofHinge(lab, o, i) {
   if (!pushed) return _("none of the {n} negatives is close enough to be pushed: this anchor meets the margin.", { n });
   const left = rest
       ? rest === 1
-        ? _("the other 1 is left alone")
-        : _("the other {rest} are left alone", { rest })
+        ? _("the other 1 is not pushed")
+        : _("the other {rest} are not pushed", { rest })
       : _("none is left alone"),
     name = nameOf(lab, shares(lab).hardest);
   return _("the loss pushes {pushed} of {n} negatives, {name} the hardest; {left}.", { pushed, n, name, left });

@@ -26,8 +26,8 @@ function headline({ step, knn, uniformity, alignment }, untrained) {
   if (step > EARLY && uniformity > COLLAPSED) return _("It has collapsed: all samples are in one place.");
   if (Number.isNaN(knn))
     return _("After {step} steps two views of a sample are {distance} apart (root mean square).", values);
-  if (step === 0) return _("Untrained, its neighbors name {knn} of the held-out samples.", values);
-  return _("After {step} steps its neighbors name {knn} of the held-out samples, untrained {untrained}.", values);
+  if (step === 0) return _("Untrained, kNN is right on {knn} of the held-out samples.", values);
+  return _("After {step} steps, kNN is right on {knn} of the held-out samples (untrained: {untrained}).", values);
 }
 
 /** Why the points move as they do, at this temperature or margin. */
@@ -63,7 +63,7 @@ function drawFigures(part) {
     values = { raw: percent(raw), untrained: percent(untrained), size: part.data.mean.length },
     about = Number.isNaN(raw)
       ? _("These samples have no labels, so there is no kNN accuracy.")
-      : _("Raw inputs {raw}, untrained network {untrained}: a point has three numbers, an input {size}.", values);
+      : _("Raw inputs: {raw}, untrained network: {untrained}. A point has three numbers, an input {size}.", values);
   part.figures.replaceChildren(
     el("caption", {}, about),
     ...head,

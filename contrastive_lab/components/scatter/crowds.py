@@ -50,6 +50,6 @@ def _groups(filled: np.ndarray) -> np.ndarray:
 
 
 def _upper_edge(xy: np.ndarray, rows: np.ndarray) -> int:
-    """Of these rows one near the middle of the upper edge."""
+    """Return one of these rows near the middle of the upper edge."""
     high = rows[xy[rows, 1] >= np.quantile(xy[rows, 1], 0.8)]
     return int(high[np.abs(xy[high, 0] - np.median(xy[rows, 0])).argmin()])

@@ -88,7 +88,7 @@ export function loadMorph(map, target) {
   after.textContent = shapes.map(() => shapes[0]).join(" ");
   slider.title = _("all placed as in {map}", { map: names[0] });
   slider.setAttribute("aria-label", _("from the maps as they are to all as {map}", { map: names[0] }));
-  play.title = _("move every point to where {map} has it, and back", { map: names[0] });
+  play.title = _("move every point to its place on {map}, and back", { map: names[0] });
   play.setAttribute("aria-label", play.title);
 }
 

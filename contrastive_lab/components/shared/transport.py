@@ -42,7 +42,7 @@ def _fields(values: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any
 
 
 def _plain(value: Any, path: str, arrays: dict[str, bytes]) -> Any:
-    """What JSON can say of a value; what goes as bytes is put into `arrays`."""
+    """Return the JSON form of a value; put binary data into `arrays`."""
     match value:
         case str() | int() | float() | None:
             return value

@@ -45,8 +45,8 @@ export function build() {
   );
   const play = playOf(part),
     about = _(
-      "Points: both views of an image, joined by a line; a ring: a target that stands still. " +
-        "Circles on the inner ring: what the predictor makes of them.",
+      "Points: both views of an image, joined by a line; a ring: a target that does not move. " +
+        "Circles on the inner ring: the predictor's outputs for them.",
     ),
     foot = footOf(() => report(part, { next: true }));
   part.root = stageOf(

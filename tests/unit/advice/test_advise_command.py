@@ -93,7 +93,7 @@ def test_a_look_and_a_dry_run_train_nothing(folder: str, capsys) -> None:
     [
         (["--minutes", "0.01"], "too short for a comparison with 3 seeds"),
         (["--minutes", "nan"], "above 0"),
-        (["--choose", ""], "--choose takes"),
+        (["--choose", ""], "--choose accepts"),
         (["--methods", "simclr,clip"], "CLIP cannot be tried on folder:"),
         (["--methods", "simclr", "nothing"], "unknown method"),
     ],

@@ -78,7 +78,7 @@ def test_copies_across_the_split_are_counted(tmp_path: Path) -> None:
     seen = look(name, device="cpu")
     assert seen.facts["copies_across"] == 3
     assert seen.facts["alike_across"] >= 3
-    assert "Bit-identical to a training image: 3 of the test images" in suggested(seen, "exclude").reason
+    assert "Test images that are bit-identical to a training image: 3" in suggested(seen, "exclude").reason
 
 
 def test_uneven_classes_and_gray_images(tmp_path: Path) -> None:

@@ -85,7 +85,7 @@ def test_fewer_than_three_seeds_show_nothing_however_large_the_difference() -> N
     found = search.answer()
     assert found["verdict"].startswith("Keep the default, nonlinear head. linear head scored higher than ")
     assert "points, but fewer than three seeds cannot show a difference." in found["verdict"]
-    assert "All tries score below what needs no training (99.0 %)" in found["verdict"]
+    assert "All trainings score below the baseline without training (99.0 %)" in found["verdict"]
     assert found["recommended"] is not None
     assert found["recommended"]["is_default"]
     assert found["untried"] == ["no head"]
@@ -182,8 +182,8 @@ def test_the_plan_fits_into_the_time_and_is_the_same_after_json() -> None:
     assert [made(minutes).candidates[0].epochs for minutes in (1, 3, 60)] == [2, 11, 20]
     short = made(0.7)
     assert [one.label for one in short.candidates] == ["τ 0.2", "τ 0.05", "τ 1"]  # far from each other
-    assert short.left_out["τ 0.5"] == "no time for it"
-    assert "τ 0.5: no time for it" in short.sentence()
+    assert short.left_out["τ 0.5"] == "not enough time"
+    assert "τ 0.5: not enough time" in short.sentence()
     assert "Each training takes about 20 s (epochs: 20)" in made(60).sentence()
 
 
@@ -215,11 +215,11 @@ def test_several_questions_change_one_thing_at_a_time() -> None:
 
 
 def test_what_cannot_be_planned_has_its_sentence(digits: datasets.Dataset) -> None:
-    with pytest.raises(BadSetting, match=r"too short for a comparison with 3 seeds; give it 1 min"):
+    with pytest.raises(BadSetting, match=r"too short for a comparison with 3 seeds; allow at least 1 min"):
         made(0.1)
     with pytest.raises(BadSetting, match="above 0"):
         made(-1)
-    with pytest.raises(BadSetting, match="--choose takes temperature, method"):
+    with pytest.raises(BadSetting, match="--choose accepts temperature, method"):
         made(10, ("colour",))
     few = replace(digits, images=digits.images[:5], labels=digits.labels[:5], ids=digits.ids[:5])
     with pytest.raises(BadSetting, match="has 5 training images; at least 40"):
@@ -260,7 +260,7 @@ def test_only_methods_that_fit_the_data_are_tried(digits: datasets.Dataset, monk
     assert not {"sup_con", "metric", "clip"} & {*names}
     assert left_out["SupCon"] == "it needs labels"
     small = replace(digits, images=digits.images[:100], labels=digits.labels[:100], ids=digits.ids[:100])
-    assert fitting_methods(small)[1]["SimCLR"] == "it needs a large batch, and these images allow 25"
+    assert fitting_methods(small)[1]["SimCLR"] == "it needs a large batch, but these images allow only 25"
     assert "BYOL" in {methods.get(name).card.title for name in fitting_methods(small)[0]}
     assert fitting_methods(small, ["simclr", "byol", "simclr"]) == (["simclr", "byol"], {})  # named: in any batch
     assert "clip" in fitting_methods(datasets.load("shapes", "test"))[0]

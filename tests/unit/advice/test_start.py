@@ -122,7 +122,7 @@ def test_with_fewer_than_three_seeds_it_is_not_decided() -> None:
     full.trials[1].by_seed.clear()
     found = decide_start(full)
     assert (found.chosen, found.is_shown) == ("", False)
-    assert found.sentence.startswith("Not decided: three seeds are missing of: from scratch; going on.")
+    assert found.sentence.startswith("Not decided: these options do not have three seeds yet: from scratch; going on.")
 
 
 def test_chance_alone_never_says_train() -> None:
@@ -253,7 +253,7 @@ def test_it_goes_on_from_the_encoder_where_that_is_better_and_resumes(
     capsys.readouterr()
     assert main(asked) == 0
     found = json.loads(capsys.readouterr().out)
-    assert found["verdict"].startswith("Continue training strokes. going on from strokes")
+    assert found["verdict"].startswith("Continue training strokes. training continued from strokes")
     assert found["recommended"]["settings"]["start"] == "strokes"
     cells = [(c.seed, "start" in c.settings) for c in trained_cells if c]
     assert cells == [(s, kind) for s in (0, 1, 2) for kind in (False, True)]  # each once
@@ -283,7 +283,7 @@ def test_it_never_says_train_on_a_set_of_noise(encoder_file: Path, tmp_path: Pat
         assert main([*asked, "--minutes", "2", "--name", f"noise{number}"]) == 0
         found = json.loads(capsys.readouterr().out)
         assert found["verdict"].startswith("Raw pixels are enough"), (number, found["verdict"])
-        assert "these images may not show their classes" in found["verdict"]
+        assert "The images may not show what their labels say" in found["verdict"]
 
 
 def few_steps(self: Search, cell: Cell) -> HeldOutScores:

@@ -140,7 +140,7 @@ def test_so_does_every_analysis(kind: str, names: list[str], chosen: list[str], 
     status, said = main(["analyze", kind, json.dumps(values), "--device", ASKED]), capsys.readouterr().err
     if kind in ("towers", "tower_pairs", "zero_shot", "text_query", "checkpoints"):  # the run is of one tower
         assert status != 0
-        assert ("no rows of captions" if kind == "checkpoints" else "not of two towers") in said
+        assert ("no embeddings of captions" if kind == "checkpoints" else "not belong to two towers") in said
     else:
         assert status == 0, said
     on_the_cpu = kind in ("views", "folder", "catalog", "checkpoints")

@@ -38,7 +38,7 @@ def folder(tmp_path: Path) -> str:
 def test_the_sentence_counts_each_reason(folder: str) -> None:
     text = datasets.load(folder, "train").left_out
     assert text.startswith("Files left out of the training images: 3, the first ")
-    assert "2 × a link, which is followed only where " in text
+    assert "2 × a link; links are followed only with " in text
     assert "1 × not an image in one of the formats" in text
     assert text.endswith(".")
     assert text.isprintable()
@@ -73,12 +73,12 @@ def test_commands_and_pages_say_it(folder: str, capsys, monkeypatch) -> None:
     assert any("Files left out of the training images" in c.value for c in app.caption)
 
 
-LINKED = "a link, which is followed only where CONTRASTIVE_LAB_FOLLOW_LINKS is 1"
+LINKED = "a link; links are followed only with CONTRASTIVE_LAB_FOLLOW_LINKS=1"
 CUT_OFF = "Truncated File Read"  # as Pillow says it, and kept
 OTHERS = message(
-    "Files that are not read here are left out: {listed}.", listed=message("{ending} ({n})", ending=".avif", n=1)
+    "Files of unsupported types are skipped: {listed}.", listed=message("{ending} ({n})", ending=".avif", n=1)
 )
-PAGES = "of several pages the first was taken"
+PAGES = "several pages; only the first was read"
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ PAGES = "of several pages the first was taken"
             [("a/1.jpg", CUT_OFF)],
             [(f"a/{i}.tif", PAGES) for i in range(2)],
             "Files left out of the test images: 1, the first a/1.jpg (the file is cut off). Files of the test images "
-            "that were not read whole: 2, the first a/0.tif (of several pages the first was taken).",
+            "that were not read completely: 2, the first a/0.tif (several pages; only the first was read).",
             "测试图像中未纳入的文件：1 个，首个为 a/1.jpg（文件不完整）。"
             "测试图像中只读取了一部分的文件：2 个，首个为 a/0.tif（有多页，只取第一页）。",
         ),
@@ -100,9 +100,10 @@ PAGES = "of several pages the first was taken"
             "（是链接；CONTRASTIVE_LAB_FOLLOW_LINKS 设为 1 时才会打开）。",
         ),
         (
-            [(f"{i}.png", why) for i, why in enumerate([CUT_OFF, "no file", "no file", "x", "y"])],
+            [(f"{i}.png", why) for i, why in enumerate([CUT_OFF, "not a file", "not a file", "x", "y"])],
             [],
-            "Files left out of the test images: 5, the first 0.png (2 × no file; 1 × the file is cut off; 1 × x; …).",
+            "Files left out of the test images: 5, the first 0.png "
+            "(2 × not a file; 1 × the file is cut off; 1 × x; …).",
             "测试图像中未纳入的文件：5 个，首个为 0.png（2 × 不是文件; 1 × 文件不完整; 1 × x; …）。",
         ),
     ],
@@ -123,7 +124,7 @@ def test_whole_sentences_in_both_languages(
         notes=notes,
         remarks=(OTHERS,),
     )
-    assert dataset.left_out == f"{english} Files that are not read here are left out: .avif (1)."
+    assert dataset.left_out == f"{english} Files of unsupported types are skipped: .avif (1)."
     assert translate(dataset.left_out, catalog("zh").gettext) == f"{chinese}未纳入无法读取的文件类型：.avif（1）。"
 
 

@@ -108,7 +108,7 @@ PAIRED = {
     "two others": (["pairs", "a.npy", "b.npy", "--other", "b.npy"], None),
     "narrow": (["pairs", "a.npy", "narrow.npy"], None),
     "short": (["evaluate", "a.npy", "--other", "short.npy"], None),
-    "no file": (["pairs", "a.npy", "none.npy"], None),
+    "not a file": (["pairs", "a.npy", "none.npy"], None),
     "a run": (["evaluate", "simclr-digits", "--other", "b.npy"], None),
     "two files": (["compare", "a.npy", "b.npy", "--other", "b.npy"], None),
     "metrics": (["evaluate", "a.npy", "--other", "b.npy", "--metrics", "knn"], None),
@@ -120,12 +120,12 @@ NO = {
     "two others": "one file, or two with a tower each; got a.npy, b.npy, b.npy",
     "narrow": "rows of a have 8 numbers and rows of narrow 7",
     "short": "a has 60 rows and short 50",
-    "no file": "none.npy",
+    "not a file": "none.npy",
     "a run": "go with a file of vectors",
     "two files": "--other goes with one file",
     "metrics": "go with one tower",
-    "names": "--towers takes two names",
-    "no other": "--towers and --by go with --other FILE",
+    "names": "--towers needs two names",
+    "no other": "--towers and --by need --other FILE",
 }
 
 

@@ -62,7 +62,7 @@ def test_a_clear_difference_is_found() -> None:
 def test_fewer_than_three_seeds_show_nothing() -> None:
     said, why = best_setting("τ", [tried("0.1", 40, 41), tried("0.2", 200, 201, 202)])
     assert said == "No winner yet."
-    assert why == "Train 3 seeds of each setting to compare them; so far the fewest are 2."
+    assert why == "Train 3 seeds of each setting to compare them; one setting has only 2 so far."
     found = contrast(tried("a", 40), tried("b", 200))
     assert (found.interval, found.sign, found.shown) == (None, 0, "not repeated")
     assert interval_of(tried("a", 40, 41)) is None

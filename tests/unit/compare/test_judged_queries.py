@@ -128,7 +128,7 @@ def test_equal_spaces_are_not_told_apart() -> None:
         ((-0.004, 0.004), "A and B differ by less than 0.5 points."),
         ((-0.004, 0.02), "A is not worse than B by more than 0.5 points."),
         ((-0.02, 0.004), "B is not worse than A by more than 0.5 points."),
-        ((-0.02, 0.03), "Either of A and B may be worse by more than 0.5 points."),
+        ((-0.02, 0.03), "Either A or B may be worse by more than 0.5 points."),
     ],
 )
 def test_a_difference_is_held_against_the_smallest_that_matters(interval, said) -> None:
@@ -153,9 +153,9 @@ def test_what_cannot_be_compared_is_refused_in_one_sentence() -> None:
     said = "A and B hold different documents: 1 are in only one of them, for example 'd39'. Ranks among different "
     with pytest.raises(UnusableEmbedding, match=said):
         compared([sets[0], fewer], qrels)
-    with pytest.raises(UnusableEmbedding, match=r"^qrels.tsv names queries that are not in the data: 1,"):
+    with pytest.raises(UnusableEmbedding, match=r"^qrels.tsv refers to queries that are not in the data: 1,"):
         compared(sets, qrels | {"z": {"d1": 1}})
-    with pytest.raises(UnusableEmbedding, match=r"^qrels.tsv names documents that are not in the data: 1,"):
+    with pytest.raises(UnusableEmbedding, match=r"^qrels.tsv refers to documents that are not in the data: 1,"):
         compared(sets, qrels | {"q0": {"z": 1}})
     plain = EmbeddingSet(sets[0].features)
     with pytest.raises(UnusableEmbedding, match="judgments need vectors of queries and of documents; A has one set"):

@@ -95,12 +95,12 @@ def test_a_run_keeps_both_towers_at_each_checkpoint(clip_run: Run) -> None:
 @cases(
     ("changed", "sentence"),
     [
-        ({"text_z": None}, "holds no rows of captions"),
-        ({"text_of": np.zeros(3)}, "holds no rows of captions"),
-        ({"text_of": np.array([0, 1])}, "holds no rows of captions"),
-        ({"text_of": np.array([0, 1, 9])}, "of images that it does not hold"),
-        ({"text_of": np.array([1, 0, 2])}, "of images that it does not hold"),
-        ({"text_of": np.array([-1, 0, 2])}, "of images that it does not hold"),
+        ({"text_z": None}, "has no embeddings of captions"),
+        ({"text_of": np.zeros(3)}, "has no embeddings of captions"),
+        ({"text_of": np.array([0, 1])}, "has no embeddings of captions"),
+        ({"text_of": np.array([0, 1, 9])}, "of images that it does not contain"),
+        ({"text_of": np.array([1, 0, 2])}, "of images that it does not contain"),
+        ({"text_of": np.array([-1, 0, 2])}, "of images that it does not contain"),
     ],
 )
 def test_a_snapshot_that_lies_is_one_sentence(changed: dict, sentence: str) -> None:

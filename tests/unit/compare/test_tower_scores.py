@@ -213,7 +213,7 @@ def test_recall_at_chance_and_equal_rows_are_said() -> None:
     both = towers_of(joined(EmbeddingSet(rows), EmbeddingSet(rows), NAMES))
     assert both is not None
     (first, _) = tower_notes(both).notes
-    assert first.startswith("2 of 300 rows of question are identical to another.")
+    assert first.startswith("2 of 300 rows in question are duplicates.")
 
 
 def blurred(noise: float, labels: np.ndarray | None = None, groups: list[int] | None = None) -> EmbeddingSet:

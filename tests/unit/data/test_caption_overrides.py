@@ -66,7 +66,7 @@ def test_captions_are_left_out_or_given_to_their_true_image(
     ("exclude", "relabel", "words"),
     [
         ("w#3", "", "ids that are not in .*: 1, for example 'w#3'"),
-        ("", "w#1,q", "given to 'q', which is no training image"),
+        ("", "w#1,q", "belongs to 'q', which is not a training image"),
         ("w x y z", "", "excludes every training image"),
     ],
 )

@@ -66,11 +66,11 @@ def test_a_folder_has_several_captions_of_a_file(folder: Path) -> None:
         (None, "there is no .*captions.csv"),
         (b"file,text\n", "needs a column 'caption'"),
         (b"file,caption\n\xff\xfe\x00,a\n", "cannot read"),
-        (GOOD.encode() + b"train/9.png,nothing\n", "line 8 has a caption of 'train/9.png'"),
-        (GOOD.encode() + b"../x.png,outside\n", "line 8 has a caption of '../x.png'"),
+        (GOOD.encode() + b"train/9.png,nothing\n", "line 8 has a caption for 'train/9.png'"),
+        (GOOD.encode() + b"../x.png,outside\n", "line 8 has a caption for '../x.png'"),
         (GOOD.encode() + b"train/1.png," + b"x" * 1001, "has 1,001 characters; at most 1,000"),
-        (b"file,caption\ntest/1.png,of a test image\n", "no caption of any of the training images"),
-        (b"file,caption\ntrain/1.png, \n", "no caption of any of the training images"),
+        (b"file,caption\ntest/1.png,of a test image\n", "no caption for any of the training images"),
+        (b"file,caption\ntrain/1.png, \n", "no caption for any of the training images"),
     ],
 )
 def test_each_fault_is_one_sentence(folder: Path, content: bytes | None, sentence: str) -> None:

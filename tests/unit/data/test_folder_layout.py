@@ -38,7 +38,7 @@ def test_a_validation_part_stands_in_for_the_test(tmp_path: Path, name: str) -> 
     assert train.classes == test.classes == ("cat", "dog")
     assert (len(train), len(test)) == (10, 4)
     assert train.ids[0] == "cat/0.png"
-    sentence = f"The test images are those of {name}/: there is no test/."
+    sentence = f"The test images come from {name}/, because there is no test/."
     assert train.left_out == test.left_out == sentence
     assert folder_preview(str(tmp_path)).remarks == (sentence,)
 
@@ -48,7 +48,7 @@ def test_with_train_and_test_a_validation_part_is_left_out_with_a_sentence(tmp_p
         save_classes(tmp_path / name, n)
     train, test = both(tmp_path)
     assert (len(train), len(test)) == (10, 6)
-    assert train.left_out == "val/ is left out: the images are those of train/ and test/."
+    assert train.left_out == "val/ is not used: images come only from train/ and test/."
 
 
 def test_of_two_validation_parts_one_is_taken(tmp_path: Path) -> None:
@@ -56,7 +56,7 @@ def test_of_two_validation_parts_one_is_taken(tmp_path: Path) -> None:
         save_classes(tmp_path / name, n)
     train, test = both(tmp_path)
     assert (len(train), len(test)) == (10, 6)
-    assert train.left_out.endswith("valid/ is left out: the images are those of train/ and val/.")
+    assert train.left_out.endswith("valid/ is not used: images come only from train/ and val/.")
 
 
 def test_a_lone_train_is_the_folder(tmp_path: Path) -> None:
@@ -83,7 +83,7 @@ def test_a_list_takes_its_validation_lines_for_the_test(tmp_path: Path) -> None:
     (tmp_path / "list.csv").write_text("\n".join(["file,split", *lines]))
     train, test = (datasets.load(f"csv:{tmp_path / 'list.csv'}", s) for s in ("train", "test"))
     assert (train.ids, test.ids) == ([f"{i}.png" for i in range(4)], ["4.png", "5.png"])
-    assert train.left_out == "The test images are those of the split val: none is named test."
+    assert train.left_out == "The test images come from the split val, because no split is named test."
     (tmp_path / "list.csv").write_text("\n".join(["file,split", *lines[:5], "5.png,test"]))
     train, test = (datasets.load(f"csv:{tmp_path / 'list.csv'}", s) for s in ("train", "test"))
     assert test.ids == ["5.png"]
@@ -115,8 +115,8 @@ def test_files_of_other_endings_are_counted(tmp_path: Path) -> None:
     (tmp_path / "only" / "1.heic").write_bytes(b"some")
     said = image_folder.remarks(*image_folder.listings(str(tmp_path)).values())
     assert len(said) == 1
-    assert said[0].startswith("Files that are not read here are left out: .heic (4), ")
-    assert said[0].endswith(", other endings (3).")
+    assert said[0].startswith("Files of unsupported types are skipped: .heic (4), ")
+    assert said[0].endswith(", other extensions (3).")
     train, test = both(tmp_path)
     assert said[0] in train.left_out
     assert train.skipped == []  # nothing that a cache's key holds
@@ -129,7 +129,7 @@ def test_endings_of_both_splits_are_summed_and_arrays_beside_pictures_named(tmp_
     for split in ("train", "test"):
         np.save(tmp_path / split / "cat" / "features.npy", np.zeros(3))
     meta = answers.make("folder", values_of(str(tmp_path))).meta
-    assert list(meta["remarks"]) == ["Files that are not read here are left out: .npy (2)."]
+    assert list(meta["remarks"]) == ["Files of unsupported types are skipped: .npy (2)."]
 
 
 def test_each_split_says_of_the_endings_what_the_card_does(tmp_path: Path) -> None:
@@ -138,11 +138,11 @@ def test_each_split_says_of_the_endings_what_the_card_does(tmp_path: Path) -> No
     for name in ("train/cat/1.heic", "train/cat/2.avif", "val/cat/3.avif"):
         (tmp_path / name).write_bytes(b"some")
     card = answers.make("folder", values_of(str(tmp_path))).meta["remarks"]
-    assert card[-1] == "Files that are not read here are left out: .avif (2), .heic (1)."
+    assert card[-1] == "Files of unsupported types are skipped: .avif (2), .heic (1)."
     assert [one.left_out for one in both(tmp_path)] == 2 * [" ".join(card)]
 
 
 def test_a_folder_of_nothing_else_says_so(tmp_path: Path) -> None:
     (tmp_path / "1.heic").write_bytes(b"some")
-    with pytest.raises(ValueError, match=r"; Files that are not read here are left out: \.heic \(1\)$"):
+    with pytest.raises(ValueError, match=r"; Files of unsupported types are skipped: \.heic \(1\)$"):
         datasets.load(f"folder:{tmp_path}")

@@ -26,8 +26,8 @@ RAMP = np.arange(256, dtype=np.uint8).reshape(16, 16)
         ((16, 16, 1), RAMP[..., None], ""),
         ((3, 16, 16), np.stack([RAMP] * 3), ""),
         ((16, 16, 3), np.stack([RAMP] * 3, -1), ""),
-        ((5, 16, 16), np.stack([RAMP] * 5), "of 5 channels the first three were taken"),
-        ((16, 16, 2), np.stack([RAMP] * 2, -1), "of 2 channels the first was taken"),
+        ((5, 16, 16), np.stack([RAMP] * 5), "5 channels; only the first three were read"),
+        ((16, 16, 2), np.stack([RAMP] * 2, -1), "2 channels; only the first was read"),
     ],
 )
 @cases("scale", [np.uint8(1), np.uint16(257), np.float32(1 / 255)])
@@ -51,7 +51,7 @@ def test_a_folder_of_arrays_and_what_was_taken_of_them(tmp_path: Path) -> None:
     reasons = dict(pair for data in sets for pair in data.skipped)
     assert reasons["table.npy"] == "an array of shape (4000, 5) is not an image"
     assert "objects.npy" in reasons
-    assert "of 5 channels the first three were taken" in sets[0].left_out
+    assert "5 channels; only the first three were read" in sets[0].left_out
     assert {data.images.shape[1] for data in sets} == {3}
     Image.fromarray(RAMP).save(folder / "picture.png")  # beside pictures arrays are something else
     assert datasets.load(f"folder:{folder}").ids == ["picture.png"]
@@ -70,7 +70,7 @@ def test_every_channel_of_an_array_is_kept(tmp_path: Path, channels: int, resize
         for plane, expected in zip(got, array, strict=True):
             np.save(tmp_path / "one.npy", expected)
             assert np.array_equal(plane, decode_image(tmp_path / "one.npy", 16, 1, resize)[0][0])
-    with pytest.raises(ValueError, match=f"of {channels} channels; those of the others have 9"):
+    with pytest.raises(ValueError, match=f"with {channels} channels; the other arrays have 9"):
         decode_image(tmp_path / "first.npy", 16, 9)
     Image.fromarray(RAMP).save(tmp_path / "a.png")
     with pytest.raises(ValueError, match="a picture; an array of 5 channels is expected"):
@@ -111,7 +111,7 @@ def test_a_folder_of_arrays_has_the_channels_that_all_have(tmp_path: Path) -> No
     train, test = (datasets.load(f"folder:{tmp_path}", s) for s in ("train", "test"))
     assert train.images.shape == (4, 5, 8, 8)
     assert test.images.shape == (2, 5, 8, 8)
-    why = "an array of 6 channels; those of the others have 5"
+    why = "an array with 6 channels; the other arrays have 5"
     assert dict(test.skipped) == {"six.npy": why}
     assert folder_preview(str(tmp_path)).channels == 5
     assert folder_preview(str(tmp_path)).images.shape[1] == 3

@@ -133,7 +133,7 @@ def test_of_several_pages_the_first_is_taken_and_said(tmp_path: Path) -> None:
     pages[0].save(tmp_path / "pages.tif", save_all=True, append_images=pages[1:])
     array, note = decode_image(tmp_path / "pages.tif", 16, channels=1)
     assert np.array_equal(array[0], RAMP)
-    assert note == "of several pages the first was taken"
+    assert note == "several pages; only the first was read"
 
 
 # --- the cache ------------------------------------------------------------------------------------
@@ -228,7 +228,7 @@ def test_the_look_for_colors_is_told_and_done_once(tmp_path: Path, monkeypatch: 
     for split in ("train", "test"):
         datasets.load(f"folder:{tmp_path / 'gray'}", split, on_progress=lambda *s: stages.append(s))
     looked = [(text, share) for text, share in stages if "the colors" in text]
-    assert looked[0] == ("looking at the colors of 8 images", 1 / 8)
+    assert looked[0] == ("checking the colors of 8 images", 1 / 8)
     assert len(looked) == 4  # of the training images, by the first split that is decoded
 
 

@@ -99,11 +99,11 @@ def test_what_is_left_out_is_named(place: Path, tmp_path: Path) -> None:
     assert train.ids == [f"images/{i}.png" for i in range(5)]
     assert test.ids == ["images/8.png"]
     reasons = [why for _, why in train.skipped]
-    assert reasons[0] == "named before, in line 2"
-    assert reasons[1] == "named before, in line 3 with another label"
+    assert reasons[0] == "already listed in line 2"
+    assert reasons[1] == "already listed in line 3  and a different label"
     assert reasons[2:5] == ["there is no such file", *2 * ["it is outside the list's folder"]]
-    assert reasons[5].startswith("a link, which is followed only")
-    assert reasons[6:8] == ["its split is 'val', neither train nor test", "no file is named"]
+    assert reasons[5].startswith("a link; links are followed only")
+    assert reasons[6:8] == ["its split is 'val', neither train nor test", "no file name given"]
     assert reasons[8].startswith("not an image in one of the formats")
     assert "Files left out of the training images: 9" in train.left_out
 
@@ -127,7 +127,7 @@ def test_a_way_over_a_link_and_back_does_not_lead_out(place: Path, tmp_path: Pat
         ("path,label", "", "needs a column 'file'"),
         ("file,label", "#kind", "has no column 'kind'; it has: file, label"),
         ("file,label,label", "", "has two columns 'label'"),
-        ("file,label", "", "names no images for train that are there; 1 were left out"),
+        ("file,label", "", "lists no existing images for train; 1 were left out"),
     ],
 )
 def test_lists_that_cannot_be_used_say_why(place: Path, head: str, column: str, sentence: str) -> None:

@@ -99,7 +99,7 @@ def test_what_is_no_image_is_named_with_the_reason() -> None:
     assert files_below(folder) == {"a.png"}
     why = dict(left_out)
     assert "not an image in one of the formats" in why["p/b.png"]
-    assert why["p/c.txt"] == "no image, by its ending"
+    assert why["p/c.txt"] == "not an image file, judging by its extension"
     assert why["p/a.png"] == "another file has this name"
     assert "cannot be read" in why["p/d.png"]
 

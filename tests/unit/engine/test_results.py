@@ -66,7 +66,7 @@ def test_judged_rows_follow_the_split_column_or_a_fixed_fifth_of_each_class() ->
     train, test, at, how = train_test_split(marked)
     assert len(train) == len(test) == 10
     assert at.tolist() == list(range(1, 20, 2))
-    assert "marked as test" in how
+    assert "marked test" in how
     train, test, at, how = train_test_split(rows(60))
     assert len(test) == 12
     assert np.bincount(test.labels).tolist() == [4, 4, 4]  # type: ignore[arg-type]
@@ -123,7 +123,7 @@ def test_a_map_its_seeds_and_new_samples_share_one_graph(monkeypatch: pytest.Mon
     placed = answers.make("placed", {"map": values, "new": other.values})
     np.testing.assert_allclose(placed.arrays["xy"][0], made.arrays["xy"][0], atol=1e-3)
     narrow = Space.of_vectors(loaded_vectors.save_vectors(rows(12, d=4), "narrow.npy"))
-    with pytest.raises(UnusableEmbedding, match="5 wide, the new ones 4"):
+    with pytest.raises(UnusableEmbedding, match="5 dimensions, the new rows 4"):
         answers.make("placed", {"map": values, "new": narrow.values})
     assert 0 <= answers.make("agreement", values).meta["agreement"] <= 1
 

@@ -249,7 +249,7 @@ def test_a_network_that_gives_many_vectors_of_an_image_is_refused(monkeypatch: p
     made = timm.create_model("test_vit", num_classes=0, global_pool="")
     monkeypatch.setattr(libraries, "_timm_network", lambda *a: (made, made.num_features))
     wanted = Wanted(VIT, random=True)
-    with pytest.raises(CannotImport, match="it gives no single vector"), open_model(wanted):
+    with pytest.raises(CannotImport, match="it does not output a single vector"), open_model(wanted):
         pass
 
 
@@ -266,7 +266,7 @@ def test_every_classifier_of_torchvision_is_known() -> None:
         (["timm:nonesuch"], "timm has no model 'nonesuch'"),
         (["torchvision:resnet18.V9"], "has no weights 'V9'; it has: IMAGENET1K_V1"),
         ([VIT, "--random", "--pixels", "-1"], "--pixels must be 0 or more"),
-        ([VIT, "--random", "--fetch"], "--random takes no weights"),
+        ([VIT, "--random", "--fetch"], "--random uses no weights"),
         (["gone.pt", "--run", "simclr-digits"], "there is a run 'simclr-digits' already"),
         (["file.pt", "--random"], "are for torchvision:NAME and timm:NAME"),
         ([VIT, "--random", "--pixels", "3"], "images of 3 pixels; its own size is 160"),

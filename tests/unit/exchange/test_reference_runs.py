@@ -54,7 +54,7 @@ def test_a_run_on_other_images_is_run_on_these() -> None:
     with torch.no_grad():
         np.testing.assert_allclose(rows.features[:20], net.eval()(large).numpy(), rtol=1e-4, atol=1e-5)
     assert rows.ids == tuple(digits.ids)
-    with pytest.raises(CannotImport, match="takes images of 1 channels and shapes has 3"):
+    with pytest.raises(CannotImport, match="expects images with 1 channels, but shapes has 3"):
         imported("run:simclr-digits", "shapes", "gray")
     with pytest.raises(NoSuchRun):
         imported("run:nonesuch")

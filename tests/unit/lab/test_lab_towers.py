@@ -80,7 +80,7 @@ def test_as_many_whole_groups_as_fit_are_shown_and_said(most: int) -> None:
     assert made.part == (
         ""
         if most == 64
-        else f"Shown: {n} of 10 rows of image and {m} of 30 rows of caption. Another batch number draws others."
+        else f"Shown: {n} of 10 rows of image and {m} of 30 rows of caption. Change the batch number for others."
     )
     if most == 4:
         assert loaded(captioned(10, 3), most, seed=1).a.names != made.a.names
@@ -148,7 +148,7 @@ def test_only_rows_with_a_picture_have_a_thumbnail() -> None:
 def test_towers_that_cannot_be_compared_say_why() -> None:
     both = joined(tower(3, "q"), tower(3, "a"), ("q", "a"))
     apart = both.columns | {"pair": np.array(["1", "2", "3", "4", "5", "6"])}
-    with pytest.raises(ValueError, match="No usable row of q has a partner among those of a"):
+    with pytest.raises(ValueError, match="No usable row of q has a partner in a"):
         loaded(EmbeddingSet(both.features, columns=apart))
     with pytest.raises(ValueError, match="one of a_to_b, b_to_a; got 'views'"):
         compute_view(loaded(both), "views", "info_nce", {})
@@ -166,7 +166,7 @@ def test_three_towers_are_one_set_and_the_batch_says_so() -> None:
     made = load_batch(Run(Path(), {}), BatchRequest(f"file:{key}", 8, 1, 0))
     assert isinstance(made, LabBatch)
     assert made.note.startswith(
-        "The column tower holds 3 names ('image', 'caption', 'audio'), and two towers have two: all rows"
+        "The column tower has 3 names ('image', 'caption', 'audio') instead of two, so all rows"
     )
     two = EmbeddingSet(found.features, columns={"tower": np.where(names == "audio", "image", names)})
     key = loaded_vectors.save_vectors(two, "mine.npz")

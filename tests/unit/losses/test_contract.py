@@ -114,7 +114,7 @@ def test_a_temperature_that_cannot_be_learned_is_refused() -> None:
         losses.create("triplet", margin=tau)
     with pytest.raises(ValueError, match="has no temperature to learn"):
         losses.create("triplet")(made, temperature=tau)
-    with pytest.raises(ValueError, match="leave it out to learn"):
+    with pytest.raises(ValueError, match="remove it to learn"):
         losses.create("sup_con", base_temperature=0.07)(made, temperature=tau)
     with pytest.raises(ValueError, match=r"at least 0\.001"):
         losses.create("nt_xent")(made, temperature=0 * tau)
@@ -135,7 +135,7 @@ def test_any_length_of_rows_is_finite_or_refused(name: str, chosen: dict[str, An
             continue
         with case(scale, kind):
             if not (scale == [1e-30] or loss.normalize):
-                with pytest.raises(ValueError, match=r"rows up to .* scale them down"):
+                with pytest.raises(ValueError, match=r"some rows have length .* Scale them down"):
                     loss(made)
                 continue
             out = loss(made)
@@ -206,12 +206,18 @@ EXPECTED = {
     "pairs.from_labels(y[:, None], y)": ("ValueError", "z must hold floating-point numbers; got torch.int64"),
     "pairs.from_pairs(z2, z2.double(), y > 0)": (
         "ValueError",
-        "anchors are torch.float32 and candidates torch.float64",
+        "anchors are torch.float32 but candidates torch.float64",
     ),
     "pairs.from_queue(z2, z2, torch.randn(3, 5))": ("ValueError", "queue (k, d); got (8, 4), (8, 4), (3, 5)"),
-    "pairs.from_labels(z2, y, torch.randn(3, 5), y[:3])": ("ValueError", "equally wide; got (8, 4) and (3, 5)"),
-    "pairs.from_towers(z2, torch.randn(8, 5))": ("ValueError", "towers must be equally wide; got (8, 4) and (8, 5)"),
-    "pairs.from_bank(z2, y, torch.randn(9, 4).double())": ("ValueError", "make them one, as by z.float()"),
+    "pairs.from_labels(z2, y, torch.randn(3, 5), y[:3])": (
+        "ValueError",
+        "must have the same width; got (8, 4) and (3, 5)",
+    ),
+    "pairs.from_towers(z2, torch.randn(8, 5))": (
+        "ValueError",
+        "towers must have the same width; got (8, 4) and (8, 5)",
+    ),
+    "pairs.from_bank(z2, y, torch.randn(9, 4).double())": ("ValueError", "convert one, for example with z.float()"),
 }
 
 

@@ -38,5 +38,5 @@ def test_views_go_to_the_browser_where_it_shows_dimensions() -> None:
 def test_one_image_has_no_variance(name: str) -> None:
     batch = LabBatch(np.ones((1, 2, 4), np.float32), np.zeros(1, np.int64), None, ("a",), ["0"])
     view = compute_view(batch, "views", name, {})
-    assert "over one image no dimension varies" in str(view.reason)
+    assert "With one image, no dimension varies" in str(view.reason)
     assert view.views is None

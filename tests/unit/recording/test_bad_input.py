@@ -29,7 +29,7 @@ def test_rows_that_change_width() -> None:
     with watch("width", loss="nt_xent", every=1) as w:
         for width in (8, 8, 4):
             w.step(torch.randn(6, 2, width))
-    assert "Rows are 4 wide from step 3, before 8." in note_of(w)
+    assert "From step 3 on, rows have 4 dimensions; before, they had 8." in note_of(w)
     assert [recorded_rows.read(w.run, s).z.shape[1] for s in (1, 2, 3)] == [8, 8, 4]
     assert len(w.run.metrics()) == 3
     assert not damage(w.run)
@@ -45,7 +45,7 @@ def test_rows_that_are_not_finite(caplog) -> None:
     rows = recorded_rows.read(w.run, 1)
     assert sorted(set(rows.ids.tolist())) == ["0", "2", "3", "5"]
     assert np.isfinite(rows.loss).all()
-    assert "rows (28: not finite, or a view of one that is not)" in note_of(w)
+    assert "rows (28: not finite, or another view of an image that is not finite)" in note_of(w)
     assert "steps (2: none of its rows is finite)" in note_of(w)
     assert len([r for r in caplog.records if "none of its rows" in r.getMessage()]) == 1  # logged once
     assert len(w.run.metrics()) == 1
@@ -76,7 +76,7 @@ def test_labels_that_are_missing_in_some_steps() -> None:
     assert ["loss" in line for line in lines] == [True, False, True, False, False]
     assert ["knn" in line for line in lines] == [True, False, True, False, False]
     assert "steps' labels (3: they were missing)" in note_of(w)
-    assert "steps' labels (1: they must be (8,) whole numbers)" in note_of(w)
+    assert "steps' labels (1: they must be whole numbers of shape (8,))" in note_of(w)
     assert "steps' losses (3: its rows have no views and no labels" in note_of(w)
     assert recorded_rows.steps(w.run) == [1, 2, 3, 4, 5]
 
@@ -146,12 +146,12 @@ def test_a_folder_that_is_deleted_meanwhile() -> None:
     [
         ({}, "step takes rows"),
         ({"views": [torch.arange(4)]}, "floating-point"),
-        ({"views": [torch.randn(4, 3), torch.randn(5, 3)]}, "of one shape"),
+        ({"views": [torch.randn(4, 3), torch.randn(5, 3)]}, "of the same shape"),
         ({"views": ["no rows"]}, "must be a tensor"),
         ({"views": [torch.randn(4, 2, 3)], "ids": [1, 2]}, "ids must be (4,)"),
         ({"views": [torch.zeros(0, 2, 3)]}, "it has no rows"),
         ({"views": [torch.randn(4, 3)]}, "no views and no labels"),
-        ({"views": [torch.randn(4, 2, 3)], "losses": torch.rand(3)}, "they must be (4,) or (8,)"),
+        ({"views": [torch.randn(4, 2, 3)], "losses": torch.rand(3)}, "their shape must be (4,) or (8,)"),
     ],
 )
 def test_what_are_no_rows(given: dict, why: str) -> None:
@@ -176,7 +176,7 @@ def test_a_batch_beyond_what_is_looked_at(monkeypatch) -> None:
     with watch("large", loss="nt_xent", every=1, strict=True) as w:
         w.step(torch.randn(30, 2, 3), ids=torch.arange(30))
     assert recorded_rows.read(w.run, 1).ids.tolist()[::2] == [str(i) for i in range(0, 30, 4)]
-    assert "rows (44: a step has more than are looked at)" in note_of(w)
+    assert "rows (44: the step has more rows than the limit)" in note_of(w)
 
 
 def test_a_probe_that_cannot_be_followed() -> None:
@@ -188,7 +188,7 @@ def test_a_probe_that_cannot_be_followed() -> None:
     note = note_of(w)
     assert "the probe's loader shuffles and returns no ids" in note
     assert "encode must give rows" in note
-    assert "gives no batches" in note
+    assert "returns no batches" in note
     assert w.run.snapshots() == []
 
 
@@ -238,4 +238,4 @@ def test_a_loss_of_no_library(caplog) -> None:
         z = torch.randn(8, 2, 4, requires_grad=True)
         w.step(z, caller_loss=z.square().mean())
         z.square().mean().backward()
-    assert "The loss is not checked: Contrastive Lab has none that computes the same." in note_of(w)
+    assert "The loss is not checked: Contrastive Lab has no equivalent loss." in note_of(w)

@@ -136,21 +136,21 @@ def test_large_steps_are_thinned_alike(monkeypatch) -> None:
     towers = towers_at(w.run)
     assert towers.group_a.tolist() == towers.group_b.tolist()
     assert len(towers.a) == 7
-    assert "rows (26: a step has more than are looked at)" in w.run.status()["note"]
+    assert "rows (26: the step has more rows than the limit)" in w.run.status()["note"]
 
 
 @cases(
     ("views", "given", "why"),
     [
-        ([rows(4)], {}, "two towers take rows"),
-        ([rows(4), rows(4, 7)], {}, "equally wide; got (4, 6), (4, 7)"),
-        ([rows(4), rows(4), rows(4)], {}, "two towers take rows"),
+        ([rows(4)], {}, "two towers need rows"),
+        ([rows(4), rows(4, 7)], {}, "of the same width; got (4, 6), (4, 7)"),
+        ([rows(4), rows(4), rows(4)], {}, "two towers need rows"),
         ([rows(4), "text"], {}, "must be a tensor"),
-        ([rows(4), rows(5)], {}, "need ids, or labels"),
+        ([rows(4), rows(5)], {}, "need ids or labels"),
         ([rows(4), rows(0)], {}, "it has no rows"),
         ([rows(4), rows(4)], {"ids": [1, 2]}, "ids must be (4,)"),
         ([rows(4), rows(5)], {"ids": ([1, 2, 3, 4], None)}, "ids must be (5,)"),
-        ([rows(4), rows(5)], {"ids": ([1, 2, 3, 4], [5, 6, 7, 8, 9])}, "no row of one tower shares its id"),
+        ([rows(4), rows(5)], {"ids": ([1, 2, 3, 4], [5, 6, 7, 8, 9])}, "the two towers have no ids in common"),
         ([rows(4), rows(4)], {"labels": ([1.5] * 4, [0] * 4)}, "whole numbers"),
         ([rows(4) * torch.nan, rows(4)], {}, "none of its rows is finite"),
         ([rows(4), rows(4)], {"queue": rows(9)}, "two towers have no queue"),
@@ -171,7 +171,7 @@ def test_a_damaged_recording_is_told_of() -> None:
     for names in (["image"], "image", ["text", "text"], [1, 2]):
         about["recording"]["towers"] = names
         manifest.write_text(json.dumps(about))
-        with pytest.raises(Damaged, match="not of two towers"):
+        with pytest.raises(Damaged, match="not belong to two towers"):
             Space.of_name("towers").rows()
 
 

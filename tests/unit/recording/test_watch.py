@@ -95,7 +95,7 @@ def test_a_slow_recorder_drops_and_counts(monkeypatch) -> None:
         held.set()
     dropped = 30 - len(w.run.metrics())
     assert 30 - recorder_module.WAITING - 1 <= dropped <= 30 - recorder_module.WAITING
-    assert f"steps ({dropped}: earlier ones were still being recorded)" in w.run.status()["note"]
+    assert f"steps ({dropped}: earlier steps were still being recorded)" in w.run.status()["note"]
 
 
 @pytest.mark.parametrize("error", [RuntimeError("no such\nthing"), KeyboardInterrupt()])

@@ -87,7 +87,7 @@ def test_a_states_manifest_names_the_two_files_beside_it_and_nothing_else(old, n
     text = manifest.read_text()
     assert old in text
     manifest.write_text(text.replace(old, new, 1))
-    with pytest.raises(Damaged, match=r"000001\.sha256 is damaged: it is not a line"):
+    with pytest.raises(Damaged, match=r"000001\.sha256 is damaged: it must have a line"):
         checkpoints.read_state(manifest)
     manifest.write_text("".join(reversed(text.splitlines(keepends=True))))
     with pytest.raises(Damaged, match=r"000001\.sha256 is damaged"):

@@ -157,7 +157,7 @@ def test_a_run_that_begins_or_waits_is_not_moved(monkeypatch: pytest.MonkeyPatch
             with pytest.raises(ValueError, match="running"):
                 move()
     assert run_folders.restore(run_folders.delete("mine")).status()["status"] == "stopped"
-    with pytest.raises(FileNotFoundError, match="mine is not in the bin any more"):
+    with pytest.raises(FileNotFoundError, match="mine is no longer in the bin"):
         run_folders.restore(runs_home() / ".bin" / "mine-0123")
 
 

@@ -46,7 +46,7 @@ def test_decisions_are_kept_and_undone() -> None:
     assert {Path(path).parent for path in files.values()} == {run.path}
     with pytest.raises(ValueError, match="needs the class"):
         sample_annotations.add(file, "a/3", "relabel")
-    with pytest.raises(ValueError, match="a mark is one of"):
+    with pytest.raises(ValueError, match="mark must be one of"):
         sample_annotations.add(file, "a/3", "burn")
 
 

@@ -56,7 +56,7 @@ def test_a_corrected_folder_has_each_image_in_its_class_and_its_split(tmp_path: 
     train, test = (datasets.load(f"folder:{tmp_path / 'new'}", split) for split in ("train", "test"))
     assert train.ids == ["cat/0.png", "cat/2.png", "dog/0.png", "dog/1.png", "dog/cat-1.png"]
     assert len(test) == 5
-    with pytest.raises(BadSetting, match="exists already"):
+    with pytest.raises(BadSetting, match="already exists"):
         corrected_folder.write_folder(dataset, by_split, tmp_path / "new")
     assert len(list((tmp_path / "photos").rglob("*.png"))) == 12  # untouched
     corrected_folder.write_folder(dataset, by_split, tmp_path / "moved", should_move=True)
@@ -76,5 +76,5 @@ def test_the_script_moves_only_what_was_decided(tmp_path: Path) -> None:
     with pytest.raises(BadSetting, match="a corrected folder needs a folder of images"):
         corrected_folder.script("digits", {})
     wrong = {"train": {"cat/0.png": annotations.Mark(what="relabel", label="../x")}}
-    with pytest.raises(BadSetting, match="which is no class of the folder"):
+    with pytest.raises(BadSetting, match="which is not a class of the folder"):
         corrected_folder.script(dataset, wrong)

@@ -40,7 +40,7 @@ def test_loaded_vectors_are_listed_by_a_process_that_can_be_stopped() -> None:
     task.start()
     os.kill(client.worker_pid() or 0, signal.SIGKILL)
     wait_for(lambda: task.progress() is None)
-    assert "ended from outside" in (task.failure() or "")
+    assert "ended by another program" in (task.failure() or "")
     task.start()
     wait_for(lambda: task.progress() is None)
     assert task.failure() is None

@@ -277,7 +277,7 @@ def test_every_list_says_why() -> None:
     assert why_7.startswith(f"labeled {own}, wrong with over 99 %; likely {true} (")
     assert why_7.endswith(f"the loss says {true}, neighbors {true}, the probe {true}, the discriminant {true}")
     assert not table.extra["correct"][7]
-    assert reason(table, "duplicate", 10) == "nearest: 100, 0 % as far as its 20th"
+    assert reason(table, "duplicate", 10) == "nearest: 100, at 0 % of the distance to its 20th neighbor"
     assert "rank 1 of 300" in reason(table, "loss", int(table.ranked("loss")[0]))
     lists = {name: one for name, one in LISTS.items() if len(one.order(table))}
     assert set(lists) == set(LISTS) - {MISMATCHED, FALSE_NEGATIVES, "two_labels"}  # of pairs and of copies

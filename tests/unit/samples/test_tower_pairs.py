@@ -137,7 +137,7 @@ def test_the_command_prints_and_writes_both_lists(tmp_path: Path, capsys: pytest
         (
             {"a": np.eye(5, dtype=np.float32), "b": np.eye(4, 5, dtype=np.float32)}
             | {"a_pair": np.arange(5), "b_pair": np.arange(10, 14)},
-            "no row of a shares its group",
+            "a and b have no group in common",
         ),
     ],
 )

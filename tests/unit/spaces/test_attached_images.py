@@ -15,7 +15,7 @@ from contrastive_core.spaces.embedding_set import EmbeddingSet
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
-    """A folder with a vector file and a picture, in a folder with a picture that is none of its
+    """A folder with a vector file and a picture, in a folder with a picture that must be one of its
     business."""
     for file, shade in (("mine/a.png", 10), ("mine/deep/b.png", 20), ("secret.png", 200)):
         (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
@@ -38,7 +38,7 @@ def test_names_below_the_files_own_folder_are_followed(home: Path) -> None:
     here = str(home / "mine" / "a.png")
     found = attached(home, "a.png", "deep/b.png", "deep/../a.png", here, "", "gone.png")
     assert shades(found) == [10, 20, 10, 10, GRAY, GRAY]
-    assert found.note.startswith("1 of 5 images were not opened because they are not there: gone")
+    assert found.note.startswith("1 of 5 images were not opened because they do not exist, for example gone")
     assert attached(home, "a.png").note == ""
 
 
@@ -54,7 +54,7 @@ def test_a_name_that_leads_out_is_refused_with_a_sentence(home: Path, how: str) 
     }[how]
     found = attached(home, "a.png", name)
     assert shades(found) == [10, GRAY]
-    assert found.note.startswith("1 of 2 images were not opened because their names point out")
+    assert found.note.startswith("1 of 2 images were not opened because their paths point out")
     assert name[:50] in found.note
     alone = attached(home, name)
     assert alone.images is None

@@ -18,9 +18,9 @@ def make(n: int = 6, d: int = 3, **more) -> EmbeddingSet:
 
 
 def test_rows_must_agree() -> None:
-    with pytest.raises(UnusableEmbedding, match="6 rows of features but 2 of ids"):
+    with pytest.raises(UnusableEmbedding, match="features has 6 rows, but ids has 2"):
         make(ids=("a", "b"))
-    with pytest.raises(UnusableEmbedding, match="6 rows of features but 2 of size"):
+    with pytest.raises(UnusableEmbedding, match="features has 6 rows, but size has 2"):
         make(columns={"size": np.zeros(2)})
     with pytest.raises(UnusableEmbedding, match=r"\(n, d\)"):
         EmbeddingSet(np.zeros((0, 3), np.float32))

@@ -97,7 +97,10 @@ def test_a_header_that_promises_terabytes_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "table", "sentence"),
-    [("a.csv", {"id": ["x", "y"]}, "two or more columns of numbers"), ("a.txt", {"x": [1]}, "vectors are read from")],
+    [
+        ("a.csv", {"id": ["x", "y"]}, "two or more columns of numbers"),
+        ("a.txt", {"x": [1]}, "vector files must end in"),
+    ],
 )
 def test_tables_without_vectors_say_so(tmp_path: Path, name: str, table: dict, sentence: str) -> None:
     pd.DataFrame(table).to_csv(tmp_path / name, index=False)
@@ -189,16 +192,16 @@ def test_a_thousand_mutated_files_give_rows_or_a_sentence(tmp_path: Path, ending
 @cases(
     ("part", "value", "sentence"),
     [
-        ("features", X.astype(np.complex128), "numbers"),
-        ("features", X[0], "must hold"),
+        ("features", X.astype(np.complex128), "numeric"),
+        ("features", X[0], "must contain"),
         ("labels", LABELS.astype(np.str_), "whole numbers"),
         ("labels", np.zeros((12, 2), np.int64), "1 dimensions"),
-        ("labels", LABELS[:5], "5 of labels"),
+        ("labels", LABELS[:5], "labels has 5"),
         ("ids", np.arange(12), "must be texts"),
         ("ids", np.array([["a"] * 2] * 12), "must be texts"),
-        ("ids", np.array(["a"] * 3), "3 of ids"),
-        ("column:x", np.zeros((12, 2)), "one a row"),
-        ("column:x", np.zeros(12, np.complex64), "one a row"),
+        ("ids", np.array(["a"] * 3), "ids has 3"),
+        ("column:x", np.zeros((12, 2)), "one per row"),
+        ("column:x", np.zeros(12, np.complex64), "one per row"),
         ("views", np.zeros((4, 2, 9), np.float32), "views"),
         ("meta", np.frombuffer(b"null", np.uint8), "damaged"),
         (
@@ -292,7 +295,7 @@ def test_a_file_that_a_page_opens_is_kept_under_its_content(tmp_path: Path, monk
     np.testing.assert_allclose(Space.of_vectors(key).rows().features, X)  # type: ignore[union-attr]
     content = io.BytesIO()
     np.save(content, X[0])
-    with pytest.raises(UnusableEmbedding, match=r"mine\.npy must hold"):
+    with pytest.raises(UnusableEmbedding, match=r"mine\.npy must contain"):
         open_vectors.open_upload("mine.npy", content.getvalue())
     with pytest.raises(FileNotFoundError):
         open_vectors.open_vectors(tmp_path / "gone.npy", "gone.npy")
@@ -342,5 +345,5 @@ def test_one_array_is_taken_and_of_several_the_one_that_is_named_as_usual(tmp_pa
     np.savez(path, before=X + 1, z=X)
     np.testing.assert_allclose(file_formats.read(path).features, X)
     np.savez(path, before=X, during=X, after=X)
-    with pytest.raises(UnusableEmbedding, match=r"or several with .*vectors.*; got before \(12, 3\), during"):
+    with pytest.raises(UnusableEmbedding, match=r"If it contains several, .*vectors.*; got before \(12, 3\), during"):
         file_formats.read(path)

@@ -72,8 +72,8 @@ def test_texts_with_and_without_a_line_of_names(
     ("values", "sentence"),
     [
         ([0, 1, 2], "labels.npy has 3 labels, but there are 5 rows of embeddings"),
-        (np.zeros((5, 2)), r"must hold \(n\) labels, numbers or texts; got float64 \(5, 2\)"),
-        (np.array(3), r"must hold \(n\) labels"),
+        (np.zeros((5, 2)), r"must contain \(n\) labels, as numbers or texts; got float64 \(5, 2\)"),
+        (np.array(3), r"must contain \(n\) labels"),
         (np.array([{"a": 1}] * 5), "pickled objects; these are never loaded"),
         (np.zeros(5, complex), "numbers or texts; got complex128"),
         ([], "labels.npy has 0 labels"),
@@ -94,11 +94,11 @@ def test_arrays_that_lie_are_refused_with_a_sentence(tmp_path: Path, values: obj
         ("a.csv", "1\n2\n3\n", "a.csv has 3 labels, but there are 5 rows"),
         ("a.txt", "1\n" * 9, "a.txt has 9 labels, but there are 5 rows"),
         ("a.csv", "label\n1\n2\n3\n4\n", "a.csv has 4 labels"),
-        ("a.csv", "a,b\n" + "1,2\n" * 5, "2 columns; the one of labels must be named label"),
-        ("a.txt", b"\xff\xfe\x00", "a.txt is no text in UTF-8"),
-        ("a.npy", b"not an array", "does not begin as a .npy file does"),
-        ("a.npy", pickle.dumps([1, 2, 3, 4, 5]), "does not begin as a .npy file does"),
-        ("a.json", "[1]", "labels are read from .npy, .txt, .csv, .tsv; got 'a.json'"),
+        ("a.csv", "a,b\n" + "1,2\n" * 5, "2 columns; the column of labels must be named label"),
+        ("a.txt", b"\xff\xfe\x00", "a.txt is not text in UTF-8"),
+        ("a.npy", b"not an array", "does not begin like a .npy file"),
+        ("a.npy", pickle.dumps([1, 2, 3, 4, 5]), "does not begin like a .npy file"),
+        ("a.json", "[1]", "label files must end in .npy, .txt, .csv, .tsv; got 'a.json'"),
     ],
 )
 def test_texts_that_lie_are_refused_with_a_sentence(

@@ -83,7 +83,7 @@ def test_a_named_column_and_rows_by_order_are_taken_over_ids(tmp_path: Path) -> 
     b = table(
         tmp_path / "text.csv", TEXT, id=[f"t{i}" for i in range(6)], image_id=[f"i{i}" for i in (1, 0, 2, 2, 2, 3)]
     )
-    with pytest.raises(UnusableEmbedding, match=r"no row of image shares its group .* 'i0', text 't0'"):
+    with pytest.raises(UnusableEmbedding, match=r"no group in common.* 'i0', text has 't0'"):
         opened(a, b)
     towers, note = opened(a, b, by="image_id")
     assert towers.group_b.tolist() == [1, 0, 2, 2, 2, 3]
@@ -123,8 +123,8 @@ def test_partners_of_rows_that_are_left_out_are_told_of(tmp_path: Path) -> None:
     np.save(b := tmp_path / "text.npy", zero)
     towers, note = opened(a, b)
     assert towers.without_partner == (0, 1)  # row 4 is missing in both
-    said = "image (4 rows) and text (5 rows), paired row by row: 4 of 6 pairs; in the 2 others a row is not finite or"
-    assert note == f"Two towers: {said} only zeros."  # as many rows as the page counts
+    said = "image (4 rows) and text (5 rows), paired row by row: 4 of 6 pairs; the 2 other pairs contain a row that"
+    assert note == f"Two towers: {said} is not finite or all zeros."  # as many rows as the page counts
     np.save(a, np.full_like(IMAGE, np.nan))
     with pytest.raises(UnusableEmbedding, match="no pair is left"):
         opened(a, b)
@@ -135,11 +135,11 @@ def test_partners_of_rows_that_are_left_out_are_told_of(tmp_path: Path) -> None:
     [
         ("text.npy", TEXT[:, :3], "rows of image have 4 numbers and rows of text 3"),
         ("text.npy", TEXT[:5], "image has 6 rows and text 5; towers of different size need a column"),
-        ("text.npy", b"", r"text\.npy does not begin as a \.npy file does"),
+        ("text.npy", b"", r"text\.npy does not begin like a \.npy file"),
         ("text.csv", b"", r"text\.csv cannot be read"),
         ("text.csv", b"d0,d1,d2,d3\n", r"text\.csv has no rows"),
         ("text.parquet", b"PAR1 and no more", r"text\.parquet cannot be read"),
-        ("text.txt", b"hello", "vectors are read from"),
+        ("text.txt", b"hello", "vector files must end in"),
     ],
 )
 @cases("is_first", [False, True])
@@ -256,11 +256,7 @@ def test_images_of_one_tower_go_with_its_rows(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("options", "words"),
-    [
-        ((None, "a,b", ""), "go with --other"),
-        ((None, None, "id"), "go with --other"),
-        (("x.npy", "a", ""), "two names"),
-    ],
+    [((None, "a,b", ""), "need --other"), ((None, None, "id"), "need --other"), (("x.npy", "a", ""), "two names")],
 )
 def test_options_without_a_second_file_have_their_sentence(options: tuple, words: str) -> None:
     with pytest.raises(UnusableEmbedding, match=words):

@@ -31,11 +31,11 @@ def test_trec_has_four_columns(tmp_path):
     [
         ("", "q.tsv judges no document as relevant"),
         ("q1\td1\t0\n", "q.tsv judges no document as relevant"),
-        ("q1\td1\t1\nq1 d2\n", "q.tsv: line 2 is no judgment ('q1 d2'); expected query"),
-        ("q1\td1\t0.5\n", "q.tsv: line 1 is no judgment"),
-        ("a b c d 1\n", "q.tsv: line 1 is no judgment"),
+        ("q1\td1\t1\nq1 d2\n", "q.tsv: line 2 is not a judgment ('q1 d2'); expected query"),
+        ("q1\td1\t0.5\n", "q.tsv: line 1 is not a judgment"),
+        ("a b c d 1\n", "q.tsv: line 1 is not a judgment"),
         ("q1\td1\t1\nq1\td1\t2\n", "q.tsv judges document 'd1' of query 'q1' twice, with different numbers"),
-        (b"\xff\xfe\x00", "q.tsv is no text in UTF-8"),
+        (b"\xff\xfe\x00", "q.tsv is not text in UTF-8"),
     ],
 )
 def test_what_is_no_judgment_is_refused(tmp_path, text, sentence):
@@ -48,13 +48,13 @@ def test_what_is_no_judgment_is_refused(tmp_path, text, sentence):
 @pytest.mark.parametrize("text", ["[1]", "{", '{"q": {"d": true}}', '{"q": {"d": 0.5}}', '{"q": 1}'])
 def test_json_of_another_shape_is_refused(tmp_path, text):
     (tmp_path / "q.json").write_text(text)
-    with pytest.raises(Damaged, match="must hold judgments as"):
+    with pytest.raises(Damaged, match="must contain judgments in"):
         read_qrels(tmp_path / "q.json")
 
 
 def test_ids_that_are_not_in_the_data_are_named():
     check_ids(JUDGED, ["q 1", "q2"], ["d1", "d2", "d9", "more"], "test.tsv")
-    with pytest.raises(UnusableEmbedding, match="names queries that are not in the data: 1, for example 'q2'"):
+    with pytest.raises(UnusableEmbedding, match="refers to queries that are not in the data: 1, for example 'q2'"):
         check_ids(JUDGED, ["q 1"], ["d1", "d2", "d9"], "test.tsv")
-    with pytest.raises(UnusableEmbedding, match="names documents that are not in the data: 2, for example 'd2'"):
+    with pytest.raises(UnusableEmbedding, match="refers to documents that are not in the data: 2, for example 'd2'"):
         check_ids(JUDGED, ["q 1", "q2"], ["d1"], "test.tsv")

@@ -61,10 +61,10 @@ def test_one_number_in_a_row_is_no_vector(tmp_path: Path) -> None:
 
 def test_what_is_no_npy_file_and_what_are_labels_are_told_in_words(tmp_path: Path) -> None:
     (tmp_path / "text.npy").write_text("hello")
-    with pytest.raises(Damaged, match=r"text\.npy does not begin as a \.npy file does"):
+    with pytest.raises(Damaged, match=r"text\.npy does not begin like a \.npy file"):
         file_formats.read(tmp_path / "text.npy")
     np.save(tmp_path / "labels.npy", LABELS)
-    with pytest.raises(UnusableEmbedding, match=r"into one \.npz"):
+    with pytest.raises(UnusableEmbedding, match=r"in the same \.npz"):
         file_formats.read(tmp_path / "labels.npy")
 
 

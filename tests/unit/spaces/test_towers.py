@@ -85,8 +85,8 @@ def test_rows_of_one_tower_are_no_pair() -> None:
     [
         (rows(3), rows(3, 5), NAMES, (None, None), "question have 4 numbers and rows of answer 5"),
         (rows(3), rows(4), NAMES, (None, None), "question has 3 rows and answer 4"),
-        (rows(2), rows(2), NAMES, (["u", "v"], ["x", "y"]), "shares its group"),
-        (rows(2), rows(2), NAMES, (["", ""], ["x", "y"]), "shares its group"),
+        (rows(2), rows(2), NAMES, (["u", "v"], ["x", "y"]), "no group in common"),
+        (rows(2), rows(2), NAMES, (["", ""], ["x", "y"]), "no group in common"),
         (rows(2), rows(2), NAMES, (["x"], ["x", "y"]), "2 rows but 1 groups"),
         (rows(2), rows(2), ("answer", "answer"), (None, None), "two different names"),
     ],
@@ -101,7 +101,7 @@ def test_rows_of_three_towers_are_one_set() -> None:
     tower = np.array(["a", "b", "c"] * 2)
     three = replace(both, columns=both.columns | {"tower": tower})
     assert towers_of(three) is None
-    assert why_ordinary(three).startswith("The column tower holds 3 names ('a', 'b', 'c')")
+    assert why_ordinary(three).startswith("The column tower has 3 names ('a', 'b', 'c')")
 
 
 def test_two_arrays_of_a_file_are_two_towers(tmp_path) -> None:
@@ -121,7 +121,7 @@ def test_two_arrays_of_a_file_are_two_towers(tmp_path) -> None:
     [
         (rows(4).features, {}, "question has 3 rows and answer 4"),
         (rows(3, 5).features, {}, "numbers and rows of answer 5"),
-        (rows(3).features, {"question_pair": ["a"] * 3, "answer_pair": ["b"] * 3}, "shares its group"),
+        (rows(3).features, {"question_pair": ["a"] * 3, "answer_pair": ["b"] * 3}, "no group in common"),
         (rows(3).features, {"answer_text": ["a"]}, "3 vectors but 1 values of 'text'"),
     ],
 )

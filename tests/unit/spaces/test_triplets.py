@@ -111,7 +111,7 @@ def test_an_npz_of_triplets_needs_no_texts(tmp_path: Path) -> None:
     assert towers is not None
     assert towers.given_negatives().tolist() == [[4 + i, i // 3] for i in range(6)]
     np.savez(tmp_path / "t.npz", anchor=Q, positive=D, negative=D)
-    with pytest.raises(ValueError, match="needs arrays of one length, a row for each query; got anchor"):
+    with pytest.raises(ValueError, match="needs arrays of the same length, with one row for each query; got anchor"):
         file_formats.read(tmp_path / "t.npz")
 
 
@@ -173,8 +173,8 @@ BAD: dict[str, tuple[list[Any], str]] = {
     "no query": ([{"text": "why"}], "qa.jsonl: line 1 has no anchor, or an empty one"),
     "no positive": ([{**GOOD, "pos": []}], "qa.jsonl: line 1 has no pos, or an empty one"),
     "a number": ([{**GOOD, "neg": [3]}], "qa.jsonl: line 1 has no neg, or an empty one"),
-    "no JSON": ([GOOD, "{"], "qa.jsonl: line 2 is no JSON object"),
-    "a list": (["[1]"], "qa.jsonl: line 1 is no JSON object"),
+    "not a JSON": ([GOOD, "{"], "qa.jsonl: line 2 is not a JSON object"),
+    "a list": (["[1]"], "qa.jsonl: line 1 is not a JSON object"),
     "an id twice": ([{**GOOD, "id": "a"}, {**GOOD, "query": "how", "id": "a"}], "qa.jsonl has the id 'a' twice"),
     "other lengths": (
         [{**GOOD, "neg_embedding": [[1, 2], [3, 4]]}],
@@ -206,8 +206,12 @@ def test_another_number_of_vectors_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("file", "text", "sentence"),
     [
-        ("qrels/test.tsv", "1\t1\t1\n7\t1\t1\n", "qrels/test.tsv names queries that are not in the data: 1, for"),
-        ("qrels/test.tsv", "1\t9\t1\n", "qrels/test.tsv names documents that are not in the data: 1, for example '9'"),
+        ("qrels/test.tsv", "1\t1\t1\n7\t1\t1\n", "qrels/test.tsv refers to queries that are not in the data: 1, for"),
+        (
+            "qrels/test.tsv",
+            "1\t9\t1\n",
+            "qrels/test.tsv refers to documents that are not in the data: 1, for example '9'",
+        ),
         ("queries.jsonl", "", " has no queries"),
         ("corpus.jsonl", '{"_id": "1", "text": ""}\n', "corpus.jsonl: line 1 has no text, or an empty one"),
         ("corpus.jsonl", '{"_id": "1", "text": "a"}\n{"_id": "1", "text": "b"}\n', "corpus.jsonl has the id '1' twice"),

@@ -32,7 +32,7 @@ def test_changed_captions_are_one_sentence_and_the_old_file_goes_on_bit_equal(
         captions.write_text(edited)
         assert main(["train", "--run", "part", "--resume"]) != 0
         said = capsys.readouterr().err
-        assert "its captions are not those that it was trained on" in said
+        assert "its captions differ from those it was trained on" in said
         assert "size mismatch" not in said
     captions.write_text(before)
     assert main(["train", "--run", "part", "--resume"]) == 0

@@ -243,14 +243,14 @@ def test_a_branch_goes_on_from_the_last_saved_epoch_with_another_value() -> None
         assert trained(earlier, AT, resume=True) == "done"
         assert told(earlier) == TOLD
         assert weights(earlier) == weights(whole)
-    with pytest.raises(ValueError, match="no whole state after epoch 3; choose among these: 1, 2"):
+    with pytest.raises(ValueError, match="no complete state after epoch 3; choose one of these: 1, 2"):
         branch(whole, {}, epoch=3)
     live_changes.saved_epochs(whole)[1].with_suffix(".safetensors").write_bytes(b"")
-    with pytest.raises(ValueError, match="no whole state after epoch 1"):
+    with pytest.raises(ValueError, match="no complete state after epoch 1"):
         branch(whole, {}, epoch=1)
     for path in checkpoints.state_manifests(origin)[:-1]:
         path.unlink()  # the state of its end is left
-    with pytest.raises(ValueError, match="keeps no state from before its end"):
+    with pytest.raises(ValueError, match="has no saved state before its end"):
         branch(origin, {"lr": 0.1})
 
 

@@ -129,7 +129,7 @@ def test_a_run_starts_from_another_with_its_head_or_a_new_one() -> None:
         assert all(same) == with_head
     other = dataclasses.replace(TINY, start="first", method_knobs={"dim": 8})
     assert prepare(other).method.head.out_dim == 8
-    with pytest.raises(BadSetting, match="the head of first has another form"):
+    with pytest.raises(BadSetting, match="the head of first has a different structure"):
         prepare(dataclasses.replace(other, start_head=True))
-    with pytest.raises(BadSetting, match="the encoder of first has another form"):
+    with pytest.raises(BadSetting, match="the encoder of first has a different structure"):
         prepare(dataclasses.replace(TINY, start="first", encoder_knobs={"width": 0.5}))

@@ -319,7 +319,7 @@ def test_excluded_and_relabeled_samples(tmp_path: Path) -> None:
     assert part.labels[list(part.ids).index(moved[1])] == -1
     assert np.array_equal(part.labels[4:], whole.labels[7:])
     (tmp_path / "out.txt").write_text("no/such/id")
-    with pytest.raises(BadSetting, match="its ids look like"):
+    with pytest.raises(BadSetting, match="ids there look like"):
         prepare(made)
     (tmp_path / "out.txt").write_text("")
     (tmp_path / "new.csv").write_text(f"id,label\n{moved[0]},whale\n")
@@ -374,9 +374,9 @@ def test_it_starts_from_another_runs_encoder() -> None:
         for part in parts:
             for key, value in part.state_dict().items():
                 assert torch.equal(value, p.method.encoder.state_dict()[key])
-    with pytest.raises(BadSetting, match="another form"):
+    with pytest.raises(BadSetting, match="different structure"):
         prepare(dataclasses.replace(SHORT, start="first", encoder_knobs={"width": 0.5}))
-    with pytest.raises(BadSetting, match=r"normalized in another way: set encoder.colors=plain"):
+    with pytest.raises(BadSetting, match=r"normalized differently: set encoder.colors=plain"):
         prepare(dataclasses.replace(SHORT, start="first", encoder_knobs=NARROW | {"colors": "none"}))
     with pytest.raises(ValueError, match="no run 'nobody'"):
         prepare(dataclasses.replace(SHORT, start="nobody"))

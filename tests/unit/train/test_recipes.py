@@ -92,7 +92,7 @@ def test_published_values_of_simclr_and_moco() -> None:
 def test_a_method_without_a_published_recipe_says_so() -> None:
     found = defaults_of(long_run("cpc"), CIFAR)
     assert found["training_recipe"][0] == "cifar"
-    assert "nothing like it was published for cpc" in found["training_recipe"][1]
+    assert "no such recipe was published for cpc" in found["training_recipe"][1]
     assert found["optimizer"] == methods.get("cpc").defaults(CIFAR)["optimizer"]
 
 
@@ -151,7 +151,7 @@ def test_a_method_that_starts_slowly_is_trained_for_longer_where_that_was_measur
 
 def test_the_reason_for_more_epochs_stands_beside_them_and_before_a_shorter_training() -> None:
     enough, short = (resolve(TrainConfig("byol", "digits", epochs=n), KNOWN["digits"]) for n in (100, 20))
-    assert "after 100 above it in all three" in enough.reasons["epochs"]
+    assert "after 100, it was above in all three" in enough.reasons["epochs"]
     assert "epochs" not in short.reasons
     assert not enough.notes
     assert short.notes == (enough.reasons["epochs"],)

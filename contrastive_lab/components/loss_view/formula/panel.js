@@ -33,7 +33,7 @@ export function drawFormula(lab) {
       ? _("The numbers of anchor {anchor}, largest terms of each sum first.", {
           anchor: lab.meta.names[i],
         })
-      : _("The loss is undefined for anchor {anchor}: it lacks a partner. Choose another row of the matrix.", {
+      : _("Anchor {anchor} lacks a positive or a negative: its loss is undefined. Choose another row.", {
           anchor: lab.meta.names[i],
         }),
   );

@@ -45,7 +45,7 @@ export function softmaxLines(lab) {
     top = sign < 0 ? `${n(target)} − ${share}` : `${share} − ${n(target)}`,
     slope = `{${top}}/{${own && count > 1 ? `${count} · ` : ""}${held(temperature)}} = ${n(g)}`,
     isPulled = g < 0 !== meta.scoreName.includes("distance"),
-    words = isPulled ? _("it is pulled nearer") : _("nearer than its share: pushed away");
+    words = isPulled ? _("it is pulled nearer") : _("above its target share: pushed away");
   return [
     [own ? _("All its negatives") : _("All its candidates"), total],
     ...shares,
