@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from contrastive_core.base.cards import LossCard
+from contrastive_core.base.cards import read_loss_card
 from contrastive_core.base.messages import N_
 from contrastive_core.base.registry import knob
 from contrastive_core.losses._base import Loss
@@ -16,15 +16,7 @@ from contrastive_core.pairs.types import Masks, Pairs
 class CosineEmbedding(Loss):
     """L_i = mean over j ∈ A(i) of 1 − s_ij (positive) or max(0, s_ij − m) (negative); w_i = |A(i)|."""
 
-    card = LossCard(
-        title=N_("Cosine embedding"),
-        year=2015,
-        paper="https://docs.pytorch.org/docs/stable/generated/torch.nn.CosineEmbeddingLoss.html",
-        formula=r"L_i = \frac{1}{|A(i)|}\Big(\sum_{p\in P(i)} (1 - s_{ip}) + \sum_{k\in N(i)} \max(0, s_{ik} - m)\Big)",
-        summary=N_("Pull positives together. Push negatives away until their cosine is below the margin."),
-        family="hinge",
-        by_label=True,
-    )
+    card = read_loss_card("cosine_embedding")
 
     margin: float = knob(0.0, -1.0, 1.0, N_("Negatives with a lower cosine are ignored."))
     normalize: bool = knob(True, help=N_("Compare unit rows."))

@@ -1,15 +1,24 @@
 """The loss that the guide adds is the one of PyTorch that it names."""
 
 import runpy
+import shutil
+from pathlib import Path
 
+import pytest
 import torch
 
 from contrastive_core import pairs
+from contrastive_core.base import cards
 from contrastive_core.base.paths import ROOT
 
 
-def test_the_loss_of_the_guide_is_the_one_of_pytorch() -> None:
-    loss = runpy.run_path(str(ROOT / "docs" / "guides" / "cosine_embedding.py"))["CosineEmbedding"](margin=0.1)
+def test_the_loss_of_the_guide_is_the_one_of_pytorch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    guide = ROOT / "docs" / "guides"
+    (tmp_path / "losses").mkdir()
+    shutil.copy(guide / "cosine_embedding.toml", tmp_path / "losses")
+    monkeypatch.setattr(cards, "PACKAGE", tmp_path)
+    loss = runpy.run_path(str(guide / "cosine_embedding.py"))["CosineEmbedding"](margin=0.1)
+    assert loss.card.title == "Cosine embedding"
     z, labels = torch.randn(12, 5, generator=torch.Generator().manual_seed(0)), torch.arange(12) % 3
     i, j = torch.triu_indices(12, 12, 1)
     sign = 2 * (labels[i] == labels[j]).int() - 1
