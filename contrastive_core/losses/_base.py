@@ -223,7 +223,7 @@ class Loss(ABC):
 def rows_at_once(pairs: Pairs) -> int:
     """Return how many anchors' scores are held at once."""
     gathered = 1 if pairs.columns is None else max(1, pairs.anchors.shape[1] // 8)  # rows (n, k, d)
-    return max(1, BLOCK // (pairs.width * gathered))
+    return max(1, (pairs.block or BLOCK) // (pairs.width * gathered))
 
 
 def in_blocks(

@@ -236,7 +236,7 @@ def tiled_sum(
     """Σ f(scale · a·c + bias) of every anchor over its wanted candidates; (n). `bias`: a number, with its gradient."""
     a, c = tiles.pairs.anchors, tiles.pairs.candidates
     learns = torch.is_grad_enabled() and (a.requires_grad or c.requires_grad)
-    keep: dict[tuple[int, int], Tensor] | None = {} if learns and tiles.size <= KEPT else None
+    keep: dict[tuple[int, int], Tensor] | None = {} if learns and tiles.size <= (tiles.pairs.block or KEPT) else None
     return _TiledSum.apply(a, c, bias, tiles, summand, keep, on_fraction)
 
 

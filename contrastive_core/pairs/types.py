@@ -48,7 +48,8 @@ class Pairs:
     `positive`/`negative` masks these decide instead of the groups. `across` compares rows of different views (0 and 1)
     only: two towers. `log_z` and `population` serve noise-contrastive estimation, `temperature` and `bias` are learned
     ones, `seed` is of what a loss draws, `targets` are each anchor's shares of the candidates. `group_size` is how many
-    candidates the largest group has, where it is known without counting.
+    candidates the largest group has, where it is known without counting. A loss that takes anchors in blocks holds
+    `block` scores at once; None: as many as are fast.
     """
 
     anchors: Float[Tensor, "n d"]
@@ -72,6 +73,7 @@ class Pairs:
     seed: int = 0
     targets: Float[Tensor, "n m"] | None = None
     group_size: int | None = None
+    block: int | None = None
 
     def __post_init__(self) -> None:
         anchor_ids = [self.anchor_groups, self.anchor_rows, self.anchor_views]

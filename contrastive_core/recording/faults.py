@@ -25,6 +25,7 @@ from contrastive_core.recording.figures import pairs_of, with_learned
 from contrastive_core.recording.recorded_batch import RecordedBatch, group_numbers
 
 SAME = 1 - 1e-5  # cosine from which on two rows are copies
+BLOCK = 1 << 17  # scores of a suspect that are held at once: 1 MB, and as much for each step of a formula
 COLLAPSED, COLLAPSING = 1e-3, 0.1  # variance of unit rows; of those that varied five times as much
 ChangeMasks = Callable[[Masks], tuple[Tensor, Tensor]]  # positive and negative
 
@@ -76,7 +77,7 @@ class Case:
 
         def value(z: Tensor) -> Tensor:
             own, every = self.pairs(z, positives, **fields)
-            every = change(every)
+            every = dataclasses.replace(change(every), block=BLOCK)
             return mean(loss(own)(every), every)
 
         return Suspect(fault, value, abs(loss(self.learned).logit_scale))
@@ -177,7 +178,9 @@ def _first_of(among: Callable[[Masks], Tensor]) -> ChangeMasks:
     """The first pair of each anchor among some is its positive; every other pair is negative."""
 
     def change(masks: Masks) -> tuple[Tensor, Tensor]:
-        positive = among(masks) & (among(masks).cumsum(1) == 1)
+        among_these = among(masks)
+        first = among_these.byte().argmax(1, keepdim=True)
+        positive = torch.zeros_like(among_these).scatter_(1, first, among_these.gather(1, first))
         return positive, (masks.positive | masks.negative) & ~positive
 
     return change
