@@ -189,9 +189,11 @@ def _first_of(among: Callable[[Masks], Tensor]) -> ChangeMasks:
 def _of_masks(case: Case) -> Iterator[Suspect]:
     rows, every = case.rows, case.pairs(case.rows.z)[1]
     masks = every.masks()
+    are_rows_their_own, have_several = bool(masks.self_pair.any()), bool((masks.positive.sum(1) > 1).any())
+    del masks  # of a large batch they take as much memory as a suspect does
     text = N_("The positive is also among the negatives.")
     yield case.of(Fault("positive_among_negatives", text), _with_masks(_twice))
-    if masks.self_pair.any() and not every.across:
+    if are_rows_their_own and not every.across:
         text = N_("Each row is its own negative: the diagonal is not masked.")
         with_itself = _with_masks(lambda masks: (masks.positive, masks.negative | masks.self_pair))
         yield case.of(Fault("self_among_negatives", text), with_itself)
@@ -202,7 +204,7 @@ def _of_masks(case: Case) -> Iterator[Suspect]:
         text = N_("Rows of other processes are not used as negatives.")
         apart = _with_masks(lambda masks: (masks.positive, masks.negative & same))
         yield case.of(Fault("processes_apart", text), apart)
-    if (masks.positive.sum(1) > 1).any():
+    if have_several:
         text = N_("Only the first positive of an anchor is used as a positive. The others are treated as negatives.")
         yield case.of(Fault("first_positive_only", text), _with_masks(_first_of(lambda masks: masks.positive)))
     column = Fault("column_0", N_("Every target is column 0."))
