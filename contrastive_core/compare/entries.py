@@ -29,6 +29,7 @@ from contrastive_core.compare.verdicts import ACCURACIES, compare_methods, compa
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.graphs import Graphs
 from contrastive_core.spaces.qrels import Qrels
+from contrastive_core.spaces.recorded_rows import numbered
 from contrastive_core.spaces.towers import PAIR, Towers, towers_of
 
 MOST = 8
@@ -55,16 +56,24 @@ def common(sets: Sequence[EmbeddingSet]) -> list[EmbeddingSet]:
     """
     if not 2 <= len(sets) <= MOST:
         raise ValueError(message("two to {most} runs can be compared; got {sets}", most=MOST, sets=len(sets)))
-    for rows in sets:
-        if len({*rows.ids}) < len(rows.ids):
-            name, (twice, times) = rows.provenance.get("file"), Counter(rows.ids).most_common(1)[0]
+    keys = [_keys(rows) for rows in sets]
+    for rows, own in zip(sets, keys, strict=True):
+        if len({*own}) < len(own):
+            name, (twice, times) = rows.provenance.get("file"), Counter(own).most_common(1)[0]
             raise ValueError(message(TWICE, name=name or N_("A space"), id=printable(twice, 80), times=times))
-    shared = set.intersection(*(set(s.ids) for s in sets))
+    shared = set.intersection(*map(set, keys))
     if len(shared) < 2:
         raise ValueError(NOTHING_IN_COMMON)
-    order = tuple(i for i in sets[0].ids if i in shared)
-    places = [{name: row for row, name in enumerate(s.ids)} for s in sets]
-    return [s if s.ids == order else s.take([at[i] for i in order]) for s, at in zip(sets, places, strict=True)]
+    order = tuple(i for i in keys[0] if i in shared)
+    places = [{name: row for row, name in enumerate(own)} for own in keys]
+    return [
+        s if own == order else s.take([at[i] for i in order]) for s, own, at in zip(sets, keys, places, strict=True)
+    ]
+
+
+def _keys(rows: EmbeddingSet) -> tuple[str, ...]:
+    """What samples are matched by: their ids; in a recorded step, where the views of an image share one, numbered."""
+    return tuple(numbered(np.array(rows.ids)).tolist()) if "view" in rows.columns else rows.ids
 
 
 def compare(

@@ -165,6 +165,8 @@ def _rows(name: str, z: Any) -> Tensor:
         if not hasattr(z, "__array__"):
             raise TypeError(message("{name} must be a tensor (n, d); got {z}", name=name, z=describe(z)))
         z = torch.from_numpy(np.array(z))
+    if z.is_meta:
+        raise UnusableEmbedding("{name} have no values: they are on the device meta", name=name)
     if z.ndim not in (2, 3) or not z.is_floating_point():
         values = {"name": name, "dtype": z.dtype, "shape": tuple(z.shape)}
         raise UnusableEmbedding(

@@ -148,6 +148,7 @@ def test_a_folder_that_is_deleted_meanwhile() -> None:
         ({"views": [torch.arange(4)]}, "floating-point"),
         ({"views": [torch.randn(4, 3), torch.randn(5, 3)]}, "of the same shape"),
         ({"views": ["no rows"]}, "must be a tensor"),
+        ({"views": [torch.randn(4, 3, device="meta")]}, "rows have no values: they are on the device meta"),
         ({"views": [torch.randn(4, 2, 3)], "ids": [1, 2]}, "ids must be (4,)"),
         ({"views": [torch.zeros(0, 2, 3)]}, "it has no rows"),
         ({"views": [torch.randn(4, 3)]}, "no views and no labels"),

@@ -61,3 +61,11 @@ def test_evaluate_says_what_the_page_of_a_recording_says(capsys) -> None:
     assert "  modality_gap " in out
     assert "The 1 rows without an anchor are not used as negatives." in out
     assert "Rows concerned: hard" in out
+
+
+def test_two_recordings_without_a_probe_set_are_compared_view_by_view(capsys) -> None:
+    for name in ("a", "b"):
+        with watch(name, loss="nt_xent", every=1, strict=True) as w:
+            w.step(torch.randn(30, 2, 5), ids=torch.arange(30))
+    assert main.main(["compare", "a", "b"]) == 0
+    assert "60" in capsys.readouterr().out
