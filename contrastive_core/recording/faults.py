@@ -178,9 +178,8 @@ def _first_of(among: Callable[[Masks], Tensor]) -> ChangeMasks:
     """The first pair of each anchor among some is its positive; every other pair is negative."""
 
     def change(masks: Masks) -> tuple[Tensor, Tensor]:
-        among_these = among(masks)
-        first = among_these.byte().argmax(1, keepdim=True)
-        positive = torch.zeros_like(among_these).scatter_(1, first, among_these.gather(1, first))
+        all_of = among(masks)
+        positive = all_of & (all_of.cumsum(1, dtype=torch.int16) == 1)
         return positive, (masks.positive | masks.negative) & ~positive
 
     return change
