@@ -179,7 +179,7 @@ def _first_of(among: Callable[[Masks], Tensor]) -> ChangeMasks:
 
     def change(masks: Masks) -> tuple[Tensor, Tensor]:
         all_of = among(masks)
-        positive = all_of & (all_of.cumsum(1, dtype=torch.int16) == 1)
+        positive = all_of & (all_of.cumsum(1, dtype=torch.int32) == 1)
         return positive, (masks.positive | masks.negative) & ~positive
 
     return change

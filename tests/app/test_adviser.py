@@ -103,7 +103,7 @@ def test_what_was_found_stands_there_and_the_winner_can_be_trained_for_longer(ap
     assert not app.exception
     label = found["recommended"]["label"]
     assert label == "τ 0.5"
-    assert f"Take {label}" in text_of(app)
+    assert f"Use {label}" in text_of(app)
     assert "Why: the comparisons" in [e.label for e in app.expander]
     assert "On the test images: 80 %." in text_of(app)
     assert "τ 0.2 (default)" in set(app.dataframe[0].value["settings"])

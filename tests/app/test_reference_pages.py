@@ -56,7 +56,7 @@ def test_lists_of_samples_rest_on_the_one_that_is_chosen(desk: Desk, no_processe
     app = desk_opened(run=run.name, split="test", list="mislabeled")
     box = next(s for s in app.selectbox if s.label == "Lists by")
     assert box.options == ["This run's encoder", REFERENCE, "moco_v2-digits"]
-    assert "rests on" not in text_of(app)
+    assert "This list uses" not in text_of(app)
     box.set_value(REFERENCE).run()
     assert not app.exception
     assert f"This list uses the encoder of {REFERENCE}" in text_of(app).replace("\\", "")

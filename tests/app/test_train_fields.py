@@ -68,7 +68,7 @@ FURTHER = {  # lines of further settings, and what is said of them
     "lr=-1": "at least 0",
     "batch_size=abc": "must be a whole number",
     "loss.tau=1": "loss 'nt_xent' has no setting 'tau'",
-    "method.predictor=on": "has no setting 'predictor', only byol",
+    "method.predictor=on": "has no setting 'predictor', which belongs to byol",
     "recipe.views=blurr=1": "no setting of a view",
     "batch_size=1": "between 2 and the 1437 training images",
     "batch_size=5000": "between 2 and the 1437 training images",

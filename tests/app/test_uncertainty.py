@@ -28,7 +28,7 @@ def test_from_where_on_no_difference_is_shown() -> None:
     ends = shares(scored, 500)
     assert ends[0] == pytest.approx((16.73, 23.73), abs=5e-3)  # Wilson
     said = since([1, 2, 3, 4], ends, 500)
-    assert "share of 500 images" in said
+    assert "interval over 500 images" in said
     assert "Accuracy has not changed significantly since epoch 2" in said
     assert "does not overlap that of the epoch before" in since([1, 2], ends[:2], 500)
     assert shares(scored, 0) == []
@@ -49,7 +49,7 @@ def test_train_says_of_how_many_images_its_band_is(monkeypatch: pytest.MonkeyPat
     run.set_status("done")
     app = opened("train", monkeypatch, watch="mine", view="curves")
     assert not app.exception
-    assert any("share of 40 images" in c.value for c in app.caption)
+    assert any("interval over 40 images" in c.value for c in app.caption)
 
 
 def test_compare_names_what_cannot_be_compared(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -110,7 +110,7 @@ def test_one_that_is_killed_before_its_result_is_told_of(tmp_path: Path) -> None
     record("map-3", ["report", "a"], lives=True, **about)
     assert activity.activity().at_work
     record("map-3", ["report", "a"], lives=False, **about)
-    assert ["too little memory" in f.why for f in activity.activity().failed] == [True]
+    assert ["ran out of memory" in f.why for f in activity.activity().failed] == [True]
 
 
 def asked(kind: str, key: str, error: Exception | None = None, *stages: Progress) -> jobs.Asked:

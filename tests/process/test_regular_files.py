@@ -80,5 +80,5 @@ def test_a_function_runs_in_a_child_with_little_memory(monkeypatch: pytest.Monke
         run_sandboxed(fail, "nothing of ours", limits=limits)
     with pytest.raises(Refused, match="more memory"):
         run_sandboxed(eat, limits=limits)
-    with pytest.raises(Refused, match="died"):
+    with pytest.raises(Refused, match="crashed"):
         run_sandboxed(die, limits=limits)

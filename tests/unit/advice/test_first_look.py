@@ -88,7 +88,7 @@ def test_uneven_classes_and_gray_images(tmp_path: Path) -> None:
     seen = look(name, device="cpu")
     assert seen.facts["gray"]
     assert suggested(seen, "recipe.hue") is None
-    assert suggested(seen, "classes").reason.startswith("a has 60 images, b 8")
+    assert suggested(seen, "classes").reason.startswith("a has 60 images but b only 8")
 
 
 def test_images_without_classes(tmp_path: Path) -> None:

@@ -58,7 +58,7 @@ def test_a_planted_optimum_is_found_and_shown() -> None:
     assert best["seeds"] == 3
     assert found["recommended"] == best
     assert found["is_shown"]
-    assert found["verdict"].startswith("Take τ 0.5. τ 0.5 is better than τ 0.2 by ")
+    assert found["verdict"].startswith("Use τ 0.5. τ 0.5 is better than τ 0.2 by ")
     assert "(95 % CI over images and 3 seeds, corrected for 2 comparisons: " in found["verdict"]
     assert found["failed"] == {"τ 1": "it broke"}
     assert "failed: τ 1: it broke" in text_of(found)
@@ -200,7 +200,7 @@ def test_each_method_gets_the_same_seconds() -> None:
     search = played(found, effect=effect)
     search.run()
     answer = search.answer()
-    assert answer["verdict"].startswith("Take BYOL. BYOL is better than SimCLR by ")
+    assert answer["verdict"].startswith("Use BYOL. BYOL is better than SimCLR by ")
     assert answer["recommended"] is not None
     assert answer["recommended"]["settings"] == {"method": "byol"}
 
@@ -279,7 +279,7 @@ def test_only_the_named_methods_are_timed_and_compared(monkeypatch: pytest.Monke
             AdviceRequest("digits", 60, name=default, methods=named), lambda *one, told=stages: told.append(one)
         )
         assert timed[-2:] == [default, *({*named} - {default})]
-        assert stages[-2:][0] == (f"timing {methods.get(default).card.title}, 1 of 2 methods", 0.0)
+        assert stages[-2:][0] == (f"timing {methods.get(default).card.title} (method 1 of 2)", 0.0)
         assert found.choose == ("method",)
         assert found.method == default
         assert "Compares 2 settings of method on digits: " in found.sentence()

@@ -320,9 +320,9 @@ def test_a_reference_whose_weights_are_damaged_costs_a_line(
 def test_what_cannot_be_asked_says_so(tmp_path: Path, capsys) -> None:
     data = folder_of(tmp_path / "images", *noise(60, 0))
     for more, sentence in {
-        ("--choose", "start,batch"): "start is asked alone",
+        ("--choose", "start,batch"): "start must be the only question",
         ("--choose", "start", "--minutes", "0.0001"): "too short for a comparison with 3 seeds",
-        ("--choose", "start", "--reference", "simclr-shapes"): "simclr-shapes is on shapes, not on folder:",
+        ("--choose", "start", "--reference", "simclr-shapes"): "simclr-shapes uses shapes, not folder:",
     }.items():
         assert main(["advise", data, "--device", "cpu", *more]) == 2
         error = capsys.readouterr().err

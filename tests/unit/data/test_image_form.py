@@ -202,7 +202,7 @@ def test_a_file_that_ends_the_process_is_left_out(tmp_path: Path, monkeypatch: p
 def test_what_does_not_fit_on_the_disk_is_refused_beforehand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     name = photos(tmp_path)
     monkeypatch.setattr(shutil, "disk_usage", lambda path: shutil._ntuple_diskusage(9, 9, 10**6))
-    with pytest.raises(BadSetting, match=r"10 images of 512 × 512 pixels need 8 MB in .* 1 MB are"):
+    with pytest.raises(BadSetting, match=r"10 images of 512 × 512 pixels need 8 MB in .* 1 MB is free"):
         datasets.load(name, form=ImageForm(512))
     assert not list((data_home() / "data").glob("*.partial"))
 

@@ -238,7 +238,7 @@ def test_solo_learn_is_scaled_and_padded_as_there() -> None:
 def test_heads_are_brought_to_ours_or_named(layers: dict[str, tuple[int, ...]], kind: str) -> None:
     head = match_head({f"projector.{k}": v for k, v in layers.items()}, ["projector."])
     assert head.settings["head"] == kind
-    assert ("is left out" in head.note) == (kind == "none")
+    assert ("is ignored" in head.note) == (kind == "none")
     if kind == "none":
         assert sorted(layers)[0] in head.note
 

@@ -134,7 +134,7 @@ def test_random_weights_are_said_to_be_random(photos: str, capsys: pytest.Captur
     assert main(["import", RESNET, "--random", "--dataset", "digits"]) == 0  # gray images too
     one, two = runs.load("test_resnet-random"), runs.load("test_resnet-random-2")
     assert one.manifest["imported"]["random"]
-    assert "never trained" in one.manifest["imported"]["kind"]
+    assert "untrained" in one.manifest["imported"]["kind"]
     assert one.weights.read_bytes() == two.weights.read_bytes()
     images = datasets.load("digits", "test")
     gray = torch.from_numpy(np.array(images.images[:2])).float() / 255

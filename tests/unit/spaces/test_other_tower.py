@@ -263,7 +263,7 @@ def test_options_without_a_second_file_have_their_sentence(options: tuple, words
         other_tower(*options)
 
 
-@pytest.mark.parametrize(("names", "said"), [("abc", "holds 3 names ('a', 'b', 'c')"), ("ab", "no column pair")])
+@pytest.mark.parametrize(("names", "said"), [("abc", "has 3 names ('a', 'b', 'c')"), ("ab", "no column pair")])
 def test_a_column_of_towers_that_are_no_two_is_told_once(tmp_path: Path, names: str, said: str) -> None:
     tower = [names[i % len(names)] for i in range(6)]
     path = table(tmp_path / "towers.csv", IMAGE, id=list(range(6)), tower=tower)

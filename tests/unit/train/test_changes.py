@@ -119,7 +119,7 @@ def test_a_schedule_gives_another_run_the_same_changes(tmp_path: Path) -> None:
     line = '[{"step": 9, "name": "lr", "to": 1}]'
     wrong = [('{"a": 1}', "is an object, not a list"), (line.replace("9", "0"), "too small")]
     wrong += [(line.replace("lr", "tau"), "'tau' cannot be changed"), (line.replace('"to"', '"at"'), "has no 'to'")]
-    for text, why in [*wrong, (line.replace(": 1", ": NaN"), "no number"), (line[:-1], "is damaged")]:
+    for text, why in [*wrong, (line.replace(": 1", ": NaN"), "not a number"), (line[:-1], "is damaged")]:
         path.write_text(text)
         with pytest.raises(ValueError, match=why):
             live_changes.read_schedule(path, live())
@@ -131,7 +131,7 @@ def test_a_schedule_gives_another_run_the_same_changes(tmp_path: Path) -> None:
         ({"loss.temperature": 0}, "temperature must be at least 0.001; got 0"),
         ({"loss.temperature": float("nan")}, "must be at least 0.001; got nan"),
         ({"lr": float("inf")}, "lr must be at most 100; got inf"),
-        ({"lr": 0.1, "loss.margin": 1}, r"'loss.margin' cannot be changed .*; these can: lr, loss.temperature"),
+        ({"lr": 0.1, "loss.margin": 1}, r"'loss.margin' cannot be changed .*; these settings can: lr, loss.temperature"),
         ({"loss.temperature": "warm"}, "must be a number"),
     ],
 )
