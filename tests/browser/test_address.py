@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+from choices import IDLE
 from patience import SLOW
 
 
@@ -15,6 +16,12 @@ def heading(page: Any, name: str) -> None:
 
 def at_home(page: Any) -> None:
     page.get_by_role("link", name="Train on my images").wait_for(timeout=SLOW)
+
+
+def go_back(page: Any) -> None:
+    """Press Back on a page that rests; one that is still drawn writes its own address again."""
+    page.wait_for_function(IDLE, timeout=SLOW)
+    page.go_back()
 
 
 def test_back_leads_to_the_page_or_the_choice_before(filled_app: str, page: Any) -> None:
@@ -30,14 +37,14 @@ def test_back_leads_to_the_page_or_the_choice_before(filled_app: str, page: Any)
     page.get_by_role("button", name="Sweeps…").click()
     page.wait_for_url(re.compile("view=sweeps"), timeout=SLOW)
     page.get_by_role("dialog").wait_for(timeout=SLOW)
-    page.go_back()
+    go_back(page)
     page.wait_for_url(re.compile("view=runs"), timeout=SLOW)
     page.get_by_role("dialog").wait_for(state="hidden", timeout=SLOW)
-    page.go_back()
+    go_back(page)
     heading(page, "Methods")
     assert first is not None
     assert f"method={first[1]}" in page.url
-    page.go_back()
+    go_back(page)
     at_home(page)
     page.go_forward()
     heading(page, "Methods")

@@ -9,7 +9,7 @@ from patience import PATIENCE
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
-__all__ = ["CHOICES", "LOOK", "POPOVERS", "Answers", "Choosing", "open_all", "shown", "state_of"]
+__all__ = ["CHOICES", "IDLE", "LOOK", "POPOVERS", "Answers", "Choosing", "open_all", "shown", "state_of"]
 
 CHOICES = 2
 LOOK = 200  # ms between two looks at a page, which cost it as much as drawing does
