@@ -255,7 +255,7 @@ def test_what_people_and_files_say_is_never_markup(server: Server, home: Path, p
     opened(page, server, "evil")
     select(page, 0)
     page.get_by_role("heading", name="evil").wait_for(timeout=SLOW)
-    page.get_by_text("broken is left out").wait_for(timeout=SLOW)
+    page.get_by_text("broken is not listed").wait_for(timeout=SLOW)
     assert "![x](http://evil.example/b.png)" in page.locator("body").inner_text()
     page.goto(f"{server.address}/train?watch=evil")
     page.get_by_text("onerror").first.wait_for(timeout=SLOW)
