@@ -171,4 +171,4 @@ def test_a_run_is_rebuilt_from_the_folder_and_notices_an_edit(
     config.write_bytes(before)
     folder.rename(tmp_path / "moved")
     assert main(["embed", run.name, "--layer", "towers", "--split", "train", "--out", str(tmp_path / "x.npz")]) == 2
-    assert "there is no folder" in capsys.readouterr().err
+    assert "the folder of the text tower does not exist" in capsys.readouterr().err

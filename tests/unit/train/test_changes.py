@@ -131,7 +131,7 @@ def test_a_schedule_gives_another_run_the_same_changes(tmp_path: Path) -> None:
         ({"loss.temperature": 0}, "temperature must be at least 0.001; got 0"),
         ({"loss.temperature": float("nan")}, "must be at least 0.001; got nan"),
         ({"lr": float("inf")}, "lr must be at most 100; got inf"),
-        ({"lr": 0.1, "loss.margin": 1}, r"'loss.margin' cannot be changed .*; these settings can: lr, loss.temperature"),
+        ({"lr": 0.1, "loss.margin": 1}, r"'loss.margin' cannot be changed .*settings can: lr, loss.temperature"),
         ({"loss.temperature": "warm"}, "must be a number"),
     ],
 )
