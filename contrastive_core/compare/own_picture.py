@@ -10,7 +10,7 @@ from contrastive_core.base.lock import scratch_folder
 from contrastive_core.compare.embed import data_of, embed_run, load_model
 from contrastive_core.data.augmentations import to_float
 from contrastive_core.data.dataset import Dataset
-from contrastive_core.data.image_decoding import HEADER, DecodingPool
+from contrastive_core.data.streamed_images import StreamedImages
 from contrastive_core.ops.similarity import full_precision
 from contrastive_core.runs.run import Run
 
@@ -33,11 +33,12 @@ def decode_like(dataset: Dataset, picture: bytes) -> np.ndarray:
     own. Raises BadSetting for what is no image."""
     channels, height, width = dataset.images.shape[1:]
     form = (min(height, width), channels, dataset.form.resize if dataset.form else "crop")
-    with contextlib.closing(DecodingPool(1)) as pool, scratch_folder() as folder:
-        (folder / "picture").write_bytes(picture)
-        (folder / "rows").touch()
-        (chunk,) = pool.decode(str(folder / "rows"), [str(folder / "picture")], form, [0], 1)
-        if chunk["failed"]:
-            raise BadSetting("This file cannot be read as an image: {reason}", reason=chunk["failed"]["0"])
-        content = (folder / "rows").read_bytes()[HEADER:]
-    return np.frombuffer(content, np.uint8).reshape(channels, height, width).copy()
+    with scratch_folder() as folder:
+        path = folder / "picture"
+        path.write_bytes(picture)
+        images = StreamedImages([str(path)], form)
+        with contextlib.closing(images.pool):
+            image = images[0]
+        if images.failed:
+            raise BadSetting("This file cannot be read as an image: {reason}", reason=images.failed[str(path)])
+    return image

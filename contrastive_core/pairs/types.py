@@ -49,7 +49,7 @@ class Pairs:
     only: two towers. `log_z` and `population` serve noise-contrastive estimation, `temperature` and `bias` are learned
     ones, `seed` is of what a loss draws, `targets` are each anchor's shares of the candidates. `group_size` is how many
     candidates the largest group has, where it is known without counting. A loss that takes anchors in blocks holds
-    `block` scores at once; None: as many as are fast.
+    `block` scores at once; None: the number that is fastest.
     """
 
     anchors: Float[Tensor, "n d"]

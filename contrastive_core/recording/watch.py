@@ -221,7 +221,7 @@ class Watch:
         self._raise_if_strict()
 
     def wrap(self, criterion: Callable[..., Any]) -> Any:
-        """Return the loss module wrapped so that each call is recorded as a step: see `recording.criterion`."""
+        """Wrap a loss module: each call is recorded as a step. See `recording.criterion`."""
         return Wrapped(self, criterion)
 
     # --- the end ---

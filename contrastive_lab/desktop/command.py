@@ -64,7 +64,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def parser() -> argparse.ArgumentParser:
     """The options of opening the app."""
-    commands = "\n".join(f"  {name:<12}{command.help}" for name, command in COMMANDS.items())
+    width = max(map(len, COMMANDS)) + 2
+    commands = "\n".join(f"  {name:<{width}}{command.help}" for name, command in COMMANDS.items())
     options = Parser(
         prog=PROGRAM,
         description="Open Contrastive Lab, on this computer only, in a window.",

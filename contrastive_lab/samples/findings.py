@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import time
 from collections.abc import Iterator, Sequence
@@ -223,21 +222,24 @@ def forget_picture(_none: str | None = None) -> None:
 
 def own_picture() -> Any:
     """The picture whose nearest images are listed; None without one."""
-    return st.session_state.get(f"{PICTURE}-{st.session_state.get(PICTURE, 0)}")
+    return st.session_state.get(_key_of_picture())
+
+
+def _key_of_picture() -> str:
+    return f"{PICTURE}-{st.session_state.get(PICTURE, 0)}"
 
 
 def _near_picture(findings: Findings) -> np.ndarray | None:
     """The images of the first split that are nearest to a picture that the user brings; None without one."""
-    request, key = findings.requests[0], f"{PICTURE}-{st.session_state.get(PICTURE, 0)}"
+    request, key = findings.requests[0], _key_of_picture()
     if (run := request.run) is None or run.is_recording:
         return None
     label, kinds = _("Images nearest to your own picture"), sorted(ENDINGS)
     if (file := st.file_uploader(label, kinds, key=key, on_change=lambda: go_to(None))) is None:
         return None
-    picture = file.getvalue()
-    content = cache.digest(run.name, run.weights_hash(), hashlib.sha256(picture).hexdigest())
+    encoder = cache.digest(run.name, run.weights_hash())
     try:
-        names = cache.nearest_to_picture(content, request.split, run, picture, PAGE)
+        names = cache.nearest_to_picture(encoder, request.split, file.getvalue(), PAGE, run)
     except (ValueError, OSError) as error:
         st.error(format.plain(error))
         return None

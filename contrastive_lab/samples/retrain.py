@@ -126,7 +126,7 @@ def decide_on_many(findings: Findings, rows: np.ndarray) -> None:
 
 
 def twins_to_drop(table: SampleTable, rows: np.ndarray, decided: Set[int]) -> list[int]:
-    """Return the near-duplicates to drop, so that one of each remains: a test image before a training image, then
+    """Return the near-duplicates to drop. One of each remains: a test image before a training image, then
     the label that is more likely right. Decided rows stay as they are."""
     p, split = np.nan_to_num(table.score("mislabeled")), table.extra["split"]
     twins, kept, covered = rows[table.twin[rows] >= 0].tolist(), set[int](), set[int]()
