@@ -28,6 +28,7 @@ from contrastive_core.compare.embed import embed_run
 from contrastive_core.compare.entries import check_accuracies
 from contrastive_core.compare.evaluate import evaluate_vectors, metric_names, scored_rows
 from contrastive_core.compare.evaluation import name_of, read_evaluation
+from contrastive_core.compare.representation_similarity import MEASURES
 from contrastive_core.compare.verdicts import ACCURACIES
 from contrastive_core.engine import answers
 from contrastive_core.engine.answers.scores import evaluate as evaluate_run
@@ -38,6 +39,7 @@ from contrastive_core.runs.run import Run
 from contrastive_core.runs.run_metrics import read_loop_check
 from contrastive_core.spaces import file_formats, results
 from contrastive_core.spaces.graphs import Graphs
+from contrastive_core.spaces.results import Result
 from contrastive_core.spaces.space import TOWERS, Space, layers_of
 from contrastive_core.spaces.towers import towers_of
 
@@ -200,10 +202,14 @@ def compare(args: Namespace) -> None:
         values |= {"is_scored_only": True} if args.qrels else {}
         made = answers.make("comparison", values, on_progress, args.device)
         comparison = Comparison.of(made.meta, made.arrays)
+        by_order = {"spaces": values["spaces"]}
+        random = None if args.qrels else answers.make("calibration", by_order, on_progress, args.device)
         recalls = {} if args.qrels else _recalls(spaces, comparison.names, args.device, on_progress)
         sets = [answers.rows_of(space, on_progress, args.device) for space in spaces[:2]]
     lines = [*comparison.verdicts.values()] or [comparison.verdict]
     lines += [d.contrast.sentence for d in comparison.differences if len(comparison.names) > 2]
+    if random is not None:
+        lines += [_beside_order(comparison, random, m) for m in MEASURES if len(comparison.names) == 2]
     if note := recall_text(comparison.recall):
         lines.append(f"shared neighbors: {note}")
     for m, made_of in comparison.made_of.items():
@@ -225,9 +231,17 @@ def compare(args: Namespace) -> None:
         "cka": comparison.cka.tolist(),
         "overlap": comparison.overlap.tolist(),
         "procrustes": comparison.procrustes.tolist(),
+        "by_chance": {name: values.tolist() for name, values in random.arrays.items()} if random else {},
         **of_queries,
     }
     print_result(args, record, "\n".join(lines))
+
+
+def _beside_order(comparison: Comparison, chance: Result, measure: str) -> str:
+    """A similarity of two spaces beside what rows in random order give."""
+    limit, calibrated, p = (chance.arrays[f"{name}:{measure}"][0, 1] for name in ("chance", "calibrated", "p"))
+    value = getattr(comparison, measure)[0, 1]
+    return f"{measure} {value:.3f}, by chance {limit:.3f}, calibrated {calibrated:.3f}, p = {p:.3f}"
 
 
 def _recalls(

@@ -3,14 +3,22 @@
 CKA is the debiased linear one (Kornblith et al. 2019, arXiv 1905.00414; Nguyen et al. 2020, arXiv 2010.15327).
 Deviation: products are taken in float32, sums in float64; the debiasing needs only row norms, so no n×n matrix is made
 unless rows are fewer than columns. Rows are centered and multiplied block by block, so that no embedding is copied.
+
+Each measure beside what rows in another order give: few rows and wide vectors look alike by themselves.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from math import ceil
 from typing import Any
 
 import numpy as np
+from jaxtyping import Float64, Int64
+from threadpoolctl import threadpool_limits
 
 from contrastive_core.base.large_arrays import lowest_recall, overlap
+from contrastive_core.base.progress import OnFraction
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 
 BLOCK = 1 << 26  # numbers that are centered at a time, 256 MB in float32
@@ -43,12 +51,16 @@ def ckas(parts: Sequence[np.ndarray]) -> np.ndarray:
         for block in _blocks(n, x.shape[1]):
             centered = _centered(x[block], means[i])
             lengths[i, block] = np.einsum("nd,nd->n", centered, centered, dtype=np.float64)
-    sums = lengths.sum(1)
-    bias = n / (n - 2) * lengths @ lengths.T - np.outer(sums, sums) / ((n - 1) * (n - 2))
-    similarity = matrix(range(len(parts)), product) - bias
+    similarity = matrix(range(len(parts)), product) - _bias(lengths, lengths)
     own = similarity.diagonal().copy()
     scale = np.sqrt(np.where(own > 0, own, np.nan))
     return similarity / (scale[:, None] * scale)
+
+
+def _bias(a: np.ndarray, b: np.ndarray) -> Any:
+    """What ‖XᵀY‖² has of independent X and Y on average, by the squared lengths (…, n) of their centered rows."""
+    n = a.shape[-1]
+    return n / (n - 2) * a @ b.T - np.multiply.outer(a.sum(-1), b.sum(-1)) / ((n - 1) * (n - 2))
 
 
 def _blocks(n: int, width: int) -> Iterator[slice]:
@@ -117,3 +129,88 @@ def matrix(parts: Sequence[Any], of: Callable[[Any, Any], float]) -> np.ndarray:
         for j in range(i + 1):
             values[i, j] = values[j, i] = of(parts[i], parts[j])
     return values
+
+
+MEASURES = ("cka", "overlap", "procrustes")
+ORDERS, LEVEL, MOST = 200, 0.05, 1000  # random orders; above chance beyond this; rows that chance is taken of
+
+
+@dataclass(frozen=True, eq=False)
+class Calibration:
+    """Similarities (runs, runs) beside chance, by measure: `chance`, the largest that 95 % of random orders of the rows
+    stay below, for Procrustes the smallest distance; `calibrated`, 0 at chance or less and 1 for equal spaces; `p`, the
+    share of orders that give as much or more. NaN on the diagonal and where a measure is NaN."""
+
+    chance: dict[str, Float64[np.ndarray, "runs runs"]]
+    calibrated: dict[str, Float64[np.ndarray, "runs runs"]]
+    p: dict[str, Float64[np.ndarray, "runs runs"]]
+
+
+def calibrate(
+    parts: Sequence[np.ndarray],
+    graphs: Sequence[np.ndarray],
+    orders: int = ORDERS,
+    on_fraction: OnFraction | None = None,
+) -> Calibration:
+    """Calibrate CKA, shared neighbors and Procrustes between embeddings (n, d_i) by permutation of the rows of one.
+
+    With more than MOST rows, chance is taken of so many: it falls with their number, so the p value is too large rather
+    than too small. Source: arXiv 2602.14486, algorithm 1. Args: graphs: nearest rows (n, k) of each.
+    """
+    n, rng = len(parts[0]), np.random.default_rng(0)
+    chosen = np.sort(rng.choice(n, min(n, MOST), replace=False))
+    drawn = [rng.permutation(n) for _ in range(orders)]
+    observed = {"cka": ckas(parts), "overlap": overlaps(graphs), "procrustes": 1 - matrix(parts, procrustes)}
+    found = Calibration(*({m: np.full((len(parts),) * 2, np.nan) for m in MEASURES} for _ in range(3)))
+    pairs = list(combinations(range(len(parts)), 2))
+    for done, (i, j) in enumerate(pairs):
+        if on_fraction:
+            on_fraction(done / len(pairs))
+        with threadpool_limits(1, "blas"):  # many small products: threads that wait for each other are 50 times slower
+            by_chance = _by_chance(parts[i], parts[j], graphs[i], graphs[j], chosen, drawn)
+        for measure, null in zip(MEASURES, by_chance.T, strict=True):
+            value = observed[measure][i, j]
+            if np.isnan(value) or np.isnan(null).any():
+                continue
+            limit = np.sort([*null, value])[ceil((1 - LEVEL) * (orders + 1)) - 1]
+            above = np.clip((value - limit) / max(1e-12, 1 - limit), 0, 1)
+            p = (1 + np.count_nonzero(null >= value)) / (orders + 1)
+            shown = (1 - limit if measure == "procrustes" else limit), above, p
+            for part, number in zip((found.chance, found.calibrated, found.p), shown, strict=True):
+                part[measure][i, j] = part[measure][j, i] = number
+    return found
+
+
+def _by_chance(
+    x: np.ndarray,
+    y: np.ndarray,
+    near_x: np.ndarray,
+    near_y: np.ndarray,
+    chosen: Int64[np.ndarray, " r"],
+    orders: list[np.ndarray],
+) -> Float64[np.ndarray, "orders 3"]:
+    """CKA, shared neighbors and the likeness of Procrustes (1 less its distance) of x and y in each order of y's rows.
+    CKA and Procrustes of the chosen rows alone, neighbors of theirs among all."""
+    x, y = (_narrow(_centered(v[chosen], v[chosen].mean(0, dtype=np.float64))) for v in (x, y))
+    a, b = (np.einsum("nd,nd->n", v, v, dtype=np.float64) for v in (x, y))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        own = [np.square(v.T @ v).sum(dtype=np.float64) - _bias(s, s) for v, s in ((x, a), (y, b))]
+        scale, found = np.sqrt(own[0] * own[1]), np.empty((len(orders), len(MEASURES)))
+        for at, order in enumerate(orders):
+            inner, place = (
+                order[chosen].argsort().argsort(),
+                order.argsort(),
+            )  # the order of the chosen rows; its inverse
+            product = (x.T @ y[inner]).astype(np.float64)
+            shared = np.linalg.svd(product, compute_uv=False).sum() ** 2 / max(1e-300, a.sum() * b.sum())
+            alike = (np.square(product).sum() - _bias(a, b[inner])) / scale
+            found[at] = alike, overlap(near_x[chosen], place[near_y[order[chosen]]]).mean(), shared
+    return found
+
+
+def _narrow(x: np.ndarray) -> np.ndarray:
+    """Rows (n, d) turned into (n, n) where they are wider, with the same products."""
+    if x.shape[1] <= len(x):
+        return x
+    u, s, _ = np.linalg.svd(x, full_matrices=False)
+    return np.asarray(u * s)

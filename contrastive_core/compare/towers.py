@@ -13,7 +13,7 @@ each with its captions (cluster bootstrap: Davison and Hinkley 1997, Bootstrap M
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Float32, Float64, Int64
@@ -251,6 +251,16 @@ def modality_gap(towers: Towers) -> float:
     if not all(len(part) for part in parts):
         raise CannotScore(UNPAIRED)
     return gap_of_means(*(towers.rows.features[part] for part in parts))
+
+
+def centered(towers: Towers) -> Towers:
+    """Return the towers with unit rows less the mean of their tower, which brings the means together: what all rows of
+    a tower share counts no longer. Source: arXiv 2507.19054."""
+    features = np.zeros_like(towers.rows.features)
+    for at, _ in towers.usable_sides():
+        unit = unit_rows(towers.rows.features[at])
+        features[at] = unit - unit.mean(0)
+    return replace(towers, rows=replace(towers.rows, features=features))
 
 
 REPEATED = N_("{n} of {all} rows in {name} are duplicates. Retrieving any copy counts as correct.")

@@ -27,7 +27,8 @@ class AlphaReQ(Metric):
     title = "α-ReQ"
     reading = N_(
         "How fast the spectrum falls. Embeddings that transfer well have an exponent near 1. Well above 1, few "
-        "dimensions are used; well below 1, the rows are close to noise."
+        "dimensions are used; well below 1, the rows are close to noise. With dense tasks such as segmentation it "
+        "correlates negatively (arXiv 2510.17299)."
     )
     paper = "https://arxiv.org/abs/2202.05808"
     unit_rows = False

@@ -27,7 +27,7 @@ class Lidar(Metric):
     title = "LiDAR"
     reading = N_(
         "How many dimensions separate samples, ignoring differences between views of one sample: from 1 to the width. "
-        "It needs augmented views."
+        "It needs augmented views. With dense tasks such as segmentation it correlates negatively (arXiv 2510.17299)."
     )
     paper = "https://arxiv.org/abs/2312.04000"
     unit_rows = False

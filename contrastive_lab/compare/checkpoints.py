@@ -49,7 +49,15 @@ def panel(names: list[str]) -> None:
         after = _epoch(_("to epoch"), [e for e in epochs if e > before], "to", epochs[-1], name)
     values = {"run": name, "epochs": [before, after], "weights": run.weights_hash() if run.weights.exists() else ""}
     if result := answer_or_wait("checkpoints", values, message("Comparing the checkpoints")):
-        _changes(result, before, after)
+        _gap_change(result, before, after)
+        head = _("epoch {epoch}")
+        changes(result, head.format(epoch=before), head.format(epoch=after))
+        text = _(
+            "Computed on {n} training images and their {m} captions, the same at every epoch. Intervals of "
+            "differences are over images, each with its captions. Recall differences are in points."
+        )
+        images, captions = result.meta["n"]
+        st.caption(text.format(n=f"{images:,}", m=f"{captions:,}"))
     curves.draw(name, MetricsReader(run.path / "metrics.jsonl").update().epochs)
 
 
@@ -57,36 +65,33 @@ def _epoch(label: str, epochs: list[int], name: str, default: int, run: str) -> 
     return query_params.one_of(st.selectbox, label, epochs, name=name, default=default, key=f"epoch-{name}-{run}")
 
 
-def _changes(result: Result, before: int, after: int) -> None:
-    """The verdict on the gap, and a table of every figure."""
+def _gap_change(result: Result, before: int, after: int) -> None:
+    """The verdict on the gap."""
     differences = result.meta["differences"]
-    scores = [scores_from_json(result.meta["scores"][which]) for which in ("before", "after")]
     if GAP in differences:
         by, low, high = differences[GAP]
         text = FELL if high < 0 else ROSE if low > 0 else SAME
         ends = (-high, -low) if high < 0 else (low, high)
         values = {"by": f"{abs(by):.3f}", "low": f"{ends[0]:.3f}", "high": f"{ends[1]:.3f}"}
         st.markdown(format.plain(_(text).format(a=before, b=after, **values)))
-    head = _("epoch {epoch}")
+
+
+def changes(result: Result, before: str, after: str) -> None:
+    """A table of every figure of two towers before and after, with its difference."""
+    scores = [scores_from_json(result.meta["scores"][which]) for which in ("before", "after")]
     rows = []
-    for name, (value, low, high) in differences.items():
+    for name, (value, low, high) in result.meta["differences"].items():
         one, two = (scored[name] for scored in scores)
         unit, digits = (100, ".1f") if one.unit == "share" else (1, ".3f")
         rows.append(
             {
                 "score": _(one.title),
-                head.format(epoch=before): format.figure_of(one),
-                head.format(epoch=after): format.figure_of(two),
+                before: format.figure_of(one),
+                after: format.figure_of(two),
                 "difference": f"{unit * value:+{digits}}",
                 "95 %": format.interval((unit * low, unit * high), digits),
             }
         )
     draw_table(rows, hide_index=True, width="stretch", height="content")
-    text = _(
-        "Computed on {n} training images and their {m} captions, the same at every epoch. Intervals of "
-        "differences are over images, each with its captions. Recall differences are in points."
-    )
-    images, captions = result.meta["n"]
-    st.caption(text.format(n=f"{images:,}", m=f"{captions:,}"))
     with st.expander(_("Meaning of the scores")):
         draw_definitions(scores[1].values())

@@ -8,6 +8,8 @@ import streamlit as st
 
 from contrastive_core.base.score import recall_text
 from contrastive_core.compare.comparison import Comparison
+from contrastive_core.compare.representation_similarity import LEVEL
+from contrastive_core.spaces.results import Result
 from contrastive_core.spaces.space import Space
 from contrastive_lab import cache, figures, format, plots, query_params
 from contrastive_lab.compare.space_picker import SHAPES
@@ -24,10 +26,24 @@ def alike(spaces: list[Space], comparison: Comparison) -> None:
     legend = (f"**{shape}** {format.plain(n)}" for shape, n in zip(shapes, comparison.names, strict=True))
     st.markdown(_(" · ").join(legend))
     between = {"cka": comparison.cka, "overlap": comparison.overlap, "procrustes": comparison.procrustes}
+    of_all = {"spaces": [space.values for space in spaces]}
+    chance = cache.result("calibration", of_all)
     if len(shapes) <= FEW:
-        _numbers(shapes, between, comparison.k)
+        _numbers(shapes, between, comparison.k, chance)
     else:
         matrices(list(shapes), between, comparison.k, full=comparison.names)
+        if chance is not None:
+            st.caption(_by_chance(shapes, chance))
+    if chance is not None:
+        about: str = _(
+            "Chance: {orders} random orders of the rows of one space. The calibrated similarity is 0 at what 95 % of "
+            "them stay below, and 1 for equal spaces; p is the share that gives as much (arXiv 2602.14486)."
+        )
+        if chance.meta["rows"] < chance.meta["n"]:
+            about = about + " " + _("Chance is taken of {rows} rows, which makes it larger than it is for all.")
+        st.caption(about.format(orders=chance.meta["orders"], rows=f"{chance.meta['rows']:,}"))
+    else:
+        answer_or_wait("calibration", of_all, message("Chance, from rows in random order"))
     if note := recall_text(comparison.recall):
         st.caption(_("Shared neighbors are based on {note}.").format(note=note))
     runs = {run.name: (run, s.layer) for s in spaces if (run := s.run) and len(run.snapshots()) > 1}
@@ -52,15 +68,33 @@ READINGS = {
 }
 
 
-def _numbers(shapes: str, values: dict[str, np.ndarray], k: int) -> None:
-    """The numbers of each pair beside each other."""
+def _numbers(shapes: str, values: dict[str, np.ndarray], k: int, chance: Result | None) -> None:
+    """The numbers of each pair beside each other, with what chance gives."""
     for i, j in combinations(range(len(shapes)), 2):
         row = st.container(horizontal=True)
         for key, (title, reading) in READINGS.items():
             with row.container(width=MATRIX, border=True):
                 label = f"{_(title)}, {shapes[i]} {shapes[j]}" if len(shapes) > 2 else _(title)
                 st.metric(label, f"{values[key][i, j]:.2f}")
+                if chance is not None and not np.isnan(chance.arrays[f"p:{key}"][i, j]):
+                    limit, above, p = (chance.arrays[f"{name}:{key}"][i, j] for name in ("chance", "calibrated", "p"))
+                    text = _("Chance {limit} · calibrated {value} · p {p}")
+                    st.caption(text.format(limit=f"{limit:.2f}", value=f"**{above:.2f}**", p=f"{p:.3f}"))
                 st.caption(_(reading).format(k=k))
+
+
+def _by_chance(names: Sequence[str], chance: Result) -> str:
+    """Say which pairs of spaces are no more alike than chance gives."""
+    pairs = list(combinations(range(len(names)), 2))
+    found = {
+        _(title): [f"{names[i]}{names[j]}" for i, j in pairs if not chance.arrays[f"p:{key}"][i, j] <= LEVEL]
+        for key, (title, _reading) in READINGS.items()
+    }
+    comma = _(", ")
+    listed = [f"{title}: {comma.join(alike)}" for title, alike in found.items() if alike]
+    if not listed:
+        return _("Every pair is more alike than chance gives, by each measure.")
+    return _("No more alike than chance gives: {listed}.").format(listed=_("; ").join(listed))
 
 
 def matrices(names: list[str], values: dict[str, np.ndarray], k: int, of: str = "", full: Sequence[str] = ()) -> None:

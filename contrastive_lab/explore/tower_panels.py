@@ -7,8 +7,9 @@ from contrastive_core.compare.towers import Partner, partners_of
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.space import Space
 from contrastive_core.spaces.towers import TEXT, TOWER, Towers, plain_rank
-from contrastive_lab import cache, format, state
+from contrastive_lab import cache, format, query_params, state
 from contrastive_lab.compare import tower_recall
+from contrastive_lab.compare.checkpoints import changes
 from contrastive_lab.explore import strip
 from contrastive_lab.explore.text_prompts import search, with_zero_shot
 from contrastive_lab.figures import draw_table
@@ -33,6 +34,11 @@ def first_scores(space: Space, towers: Towers) -> None:
         if n:
             text = _("Rows of {name} without a partner: {n}.")
             st.caption(format.plain(text.format(n=f"{n:,}", name=name)))
+    label, about = _("Subtract each tower's mean"), _("Closes most of the gap, without training.")
+    is_centered = query_params.switch(st.toggle, label, name="centered", help=about)
+    what = message("Recall without the means")
+    if is_centered and (found := answer_or_wait("centered", {"space": space.values}, what)):
+        changes(found, str(_("as they are")), str(_("less the means")))
     if space.run is not None:
         search(space)
 

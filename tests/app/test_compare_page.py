@@ -14,7 +14,8 @@ from streamlit.testing.v1 import AppTest
 
 from contrastive_core import runs
 from contrastive_core.compare import entries as compare
-from contrastive_core.compare.comparison import Comparison
+from contrastive_core.compare.comparison import Comparison, comparison_request
+from contrastive_core.engine import answers
 from contrastive_core.spaces import loaded_vectors
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.space import Space
@@ -67,6 +68,25 @@ def test_the_verdict_waits_for_no_reference(monkeypatch: pytest.MonkeyPatch) -> 
     for view in ("Disagreements", "Similarity", "Tables"):
         app.button_group(key="compare-view").set_value(view).run()
         assert not app.exception
+
+
+def test_similarity_stands_beside_what_chance_gives(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = ("simclr-digits", "sup_con-digits", "moco_v2-digits", "metric-digits")
+    app = opened("compare", monkeypatch, runs=",".join(names[:2]), view="Similarity")
+    assert not any("calibrated **" in c.value for c in app.caption)
+    for count in (2, 4):
+        spaces = [Space.of_run(runs.load(name), "test", "h") for name in names[:count]]
+        found = answers.make("calibration", {"spaces": [space.values for space in spaces]})
+        answers.make("comparison", comparison_request(spaces, every_score=False))
+        app = opened("compare", monkeypatch, runs=",".join(names[:count]), view="Similarity")
+        assert not app.exception
+        assert any("200 random orders" in c.value for c in app.caption)
+        if count == 2:
+            limit, value = (found.arrays[f"{name}:cka"][0, 1] for name in ("chance", "calibrated"))
+            said = f"Chance {limit:.2f} · calibrated **{value:.2f}** · p 0.005"
+            assert said in [c.value for c in app.caption]
+        else:
+            assert any("Every pair is more alike than chance gives" in c.value for c in app.caption)
 
 
 @pytest.mark.parametrize(

@@ -46,6 +46,16 @@ def test_scores_of_the_towers_are_asked_for_and_drawn(key: str, monkeypatch: pyt
     assert "chance: 2.5" in strip  # of 40 rows one
 
 
+def test_recall_without_the_means_stands_beside_recall_as_it_is(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = answers.make("centered", {"space": Space.of_vectors(key).values}).meta["differences"]
+    answers.make("towers", {"space": Space.of_vectors(key).values})
+    app = opened("explore", monkeypatch, vectors=key, map="pca", centered="yes")
+    assert not app.exception
+    frame = app.dataframe[0].value
+    assert list(frame.columns) == ["score", "as they are", "less the means", "difference", "95 %"]
+    assert frame["difference"].iloc[-1] == f"{made['modality_gap'][0]:+.3f}"
+
+
 def test_a_chosen_row_has_its_text_its_partner_and_both_ranks(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
     app = opened("explore", monkeypatch, vectors=key, map="pca")
     place = state.place_of(Space.of_vectors(key))

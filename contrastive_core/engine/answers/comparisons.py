@@ -8,11 +8,21 @@ import numpy as np
 
 from contrastive_core import metrics, runs
 from contrastive_core.base.messages import N_, message
-from contrastive_core.base.progress import OnProgress, prefixed
+from contrastive_core.base.progress import OnProgress, fraction_of, prefixed
 from contrastive_core.base.score import Scores, scores_from_json, scores_to_json
-from contrastive_core.compare.entries import Entry, common, compare
+from contrastive_core.compare.entries import NEAREST, Entry, common, compare
 from contrastive_core.compare.evaluate import evaluate_sets
-from contrastive_core.compare.representation_similarity import ckas, graphs_of, matrix, overlaps, procrustes
+from contrastive_core.compare.representation_similarity import (
+    MOST,
+    ORDERS,
+    calibrate,
+    ckas,
+    graphs_of,
+    matrix,
+    overlaps,
+    procrustes,
+)
+from contrastive_core.compare.towers import centered as subtract_means
 from contrastive_core.compare.towers import compare_checkpoints
 from contrastive_core.compare.verdicts import ACCURACIES
 from contrastive_core.engine.answers import Values, cached_graphs, rows_of, test_rows
@@ -23,7 +33,7 @@ from contrastive_core.spaces.graphs import Graphs
 from contrastive_core.spaces.qrels import read_qrels
 from contrastive_core.spaces.results import Result
 from contrastive_core.spaces.space import TOWERS, Space
-from contrastive_core.spaces.towers import towers_of
+from contrastive_core.spaces.towers import Towers, towers_of
 
 SNAPSHOTS = 12  # of a run that are compared at most
 
@@ -123,10 +133,31 @@ def snapshots(values: Values, on_progress: OnProgress, device: str) -> Result:
     return Result({"epochs": epochs, "k": k, "n": len(features[0])}, arrays)
 
 
+def calibration(values: Values, on_progress: OnProgress, device: str) -> Result:
+    """How alike spaces are beside what chance gives, by measure, for the samples that all have."""
+    spaces = [Space(**plain) for plain in values["spaces"]]
+    place = on_progress, device
+    sets = common([judged(s, *place)[1] if s.is_loaded else rows_of(s, *place) for s in spaces])
+    graphs, _ = graphs_of(sets, min(NEAREST, len(sets[0]) - 1), Graphs(device, on_progress=on_progress))
+    found = calibrate([s.features for s in sets], graphs, on_fraction=fraction_of(on_progress, N_("chance")))
+    arrays = {f"{name}:{m}": values for name, by_measure in vars(found).items() for m, values in by_measure.items()}
+    return Result({"n": len(sets[0]), "rows": min(MOST, len(sets[0])), "orders": ORDERS}, arrays)
+
+
 def checkpoints(values: Values, on_progress: OnProgress, device: str) -> Result:
     """Recall and modality gap of two checkpoints of a run with two towers, and the differences."""
     spaces = [Space(values["run"], "train", TOWERS, epoch=epoch) for epoch in values["epochs"]]
     before, after = (two_towers(space.rows()) for space in spaces)
+    return _changes(before, after, on_progress)
+
+
+def centered(values: Values, on_progress: OnProgress, device: str) -> Result:
+    """Recall and modality gap of two towers as they are and less the mean of each, and the differences."""
+    pair = two_towers(rows_of(Space(**values["space"]), on_progress, device))
+    return _changes(pair, subtract_means(pair), on_progress)
+
+
+def _changes(before: Towers, after: Towers, on_progress: OnProgress) -> Result:
     on_progress(N_("the differences and their intervals"), None)
     changes = compare_checkpoints(before, after)
     scores = {

@@ -241,6 +241,57 @@ def test_similarity_by_blocks_is_that_of_all_rows(monkeypatch) -> None:
     assert representation_similarity.procrustes(x, y) == pytest.approx(distance, abs=1e-9)
 
 
+def near(x: np.ndarray) -> np.ndarray:
+    """The 5 rows (n, 5) nearest to each row by cosine."""
+    unit = x / np.linalg.norm(x, axis=1, keepdims=True)
+    return np.argsort(-(unit @ unit.T) + 9 * np.eye(len(x)), axis=1)[:, :5]
+
+
+def test_chance_is_what_each_measure_gives_of_rows_in_another_order() -> None:
+    x = RNG(0).normal(size=(60, 70)).astype(np.float32)
+    y = (0.4 * x[:, :9] + RNG(1).normal(size=(60, 9))).astype(np.float32)
+    found = representation_similarity.calibrate([x, y], [near(x), near(y)], orders=39)
+    rng = RNG(0)
+    rng.choice(60, 60, replace=False)
+    orders = [rng.permutation(60) for _ in range(39)]
+    measures = {
+        "cka": cka,
+        "overlap": lambda a, b: representation_similarity.overlaps([near(a), near(b)])[0, 1],
+        "procrustes": lambda a, b: 1 - representation_similarity.procrustes(a, b),
+    }
+    for name, measure in measures.items():
+        value, null = measure(x, y), np.array([measure(x, y[order]) for order in orders])
+        limit = np.sort([value, *null])[37]  # 95 % of 40
+        chance = 1 - limit if name == "procrustes" else limit
+        assert found.chance[name][0, 1] == pytest.approx(chance, abs=1e-5)
+        assert found.p[name][0, 1] == pytest.approx((1 + (null >= value).sum()) / 40)
+        calibrated = max(0, (value - limit) / (1 - limit))
+        assert found.calibrated[name][1, 0] == pytest.approx(calibrated, abs=1e-5)
+
+
+def test_equal_spaces_are_wholly_alike_and_independent_ones_not_beyond_chance() -> None:
+    parts = [RNG(s).normal(size=(50, 40)).astype(np.float32) for s in range(8)]
+    found = representation_similarity.calibrate([*parts[:4], parts[0]], [*map(near, parts[:4]), near(parts[0])], 99)
+    for name in representation_similarity.MEASURES:
+        assert found.calibrated[name][0, 4] == pytest.approx(1, abs=1e-5)
+        assert found.p[name][0, 4] == 0.01
+        p = found.p[name][np.triu_indices(4, 1)]
+        assert (p > 0.05).sum() >= 4
+        assert np.isnan(found.p[name].diagonal()).all()
+    flat = np.ones((50, 3), np.float32)
+    of_flat = representation_similarity.calibrate([parts[0], flat], [near(parts[0]), near(flat)], 19)
+    assert np.isnan(of_flat.p["cka"][0, 1])
+
+
+def test_chance_of_some_of_the_rows_is_no_smaller(monkeypatch: pytest.MonkeyPatch) -> None:
+    x, y = (RNG(s).normal(size=(300, 8)).astype(np.float32) for s in (0, 1))
+    whole = representation_similarity.calibrate([x, y], [near(x), near(y)], 99)
+    monkeypatch.setattr(representation_similarity, "MOST", 60)
+    part = representation_similarity.calibrate([x, y], [near(x), near(y)], 99)
+    assert part.chance["cka"][0, 1] > whole.chance["cka"][0, 1]
+    assert part.chance["procrustes"][0, 1] < whole.chance["procrustes"][0, 1]
+
+
 def test_maps_are_turned_and_mirrored_onto_each_other() -> None:
     x = RNG(0).normal(size=(50, 2)).astype(np.float32)
     mirrored = (x * [1, -1] @ np.array([[0.6, 0.8], [-0.8, 0.6]]) * 3 + 7).astype(np.float32)

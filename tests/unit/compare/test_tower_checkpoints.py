@@ -42,6 +42,16 @@ def test_figures_are_those_of_the_towers_and_a_gain_is_found() -> None:
     assert changes["modality_gap"].interval[1] < 0
 
 
+def test_less_the_means_of_the_towers_the_gap_closes_and_partners_are_found() -> None:
+    apart = planted(0.3, shift=30.0)
+    changes = {change.name: change for change in compare_checkpoints(apart, towers.centered(apart))}
+    assert changes["modality_gap"].interval[1] < -0.3
+    assert changes["recall_1_forth"].interval[0] > 0
+    unit = towers.centered(apart).rows.features
+    for at, _ in apart.usable_sides():
+        np.testing.assert_allclose(unit[at].mean(0), 0, atol=1e-6)
+
+
 def test_equal_checkpoints_differ_by_nothing() -> None:
     both = planted(0.5)
     assert all(change.value == 0 and change.interval == (0, 0) for change in compare_checkpoints(both, both))
