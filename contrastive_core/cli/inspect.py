@@ -39,7 +39,6 @@ from contrastive_core.runs.run import Run
 from contrastive_core.runs.run_metrics import read_loop_check
 from contrastive_core.spaces import file_formats, results
 from contrastive_core.spaces.graphs import Graphs
-from contrastive_core.spaces.results import Result
 from contrastive_core.spaces.space import TOWERS, Space, layers_of
 from contrastive_core.spaces.towers import towers_of
 
@@ -208,8 +207,11 @@ def compare(args: Namespace) -> None:
         sets = [answers.rows_of(space, on_progress, args.device) for space in spaces[:2]]
     lines = [*comparison.verdicts.values()] or [comparison.verdict]
     lines += [d.contrast.sentence for d in comparison.differences if len(comparison.names) > 2]
-    if random is not None:
-        lines += [_beside_order(comparison, random, m) for m in MEASURES if len(comparison.names) == 2]
+    if random is not None and len(comparison.names) == 2:
+        for m in MEASURES:
+            limit, calibrated, p = (random.arrays[f"{name}:{m}"][0, 1] for name in ("chance", "calibrated", "p"))
+            value = getattr(comparison, m)[0, 1]
+            lines.append(f"{m} {value:.3f}, by chance {limit:.3f}, calibrated {calibrated:.3f}, p = {p:.3f}")
     if note := recall_text(comparison.recall):
         lines.append(f"shared neighbors: {note}")
     for m, made_of in comparison.made_of.items():
@@ -235,13 +237,6 @@ def compare(args: Namespace) -> None:
         **of_queries,
     }
     print_result(args, record, "\n".join(lines))
-
-
-def _beside_order(comparison: Comparison, chance: Result, measure: str) -> str:
-    """A similarity of two spaces beside what rows in random order give."""
-    limit, calibrated, p = (chance.arrays[f"{name}:{measure}"][0, 1] for name in ("chance", "calibrated", "p"))
-    value = getattr(comparison, measure)[0, 1]
-    return f"{measure} {value:.3f}, by chance {limit:.3f}, calibrated {calibrated:.3f}, p = {p:.3f}"
 
 
 def _recalls(

@@ -191,7 +191,9 @@ def _by_chance(
 ) -> Float64[np.ndarray, "orders 3"]:
     """CKA, shared neighbors and the likeness of Procrustes (1 less its distance) of x and y in each order of y's rows.
     CKA and Procrustes of the chosen rows alone, neighbors of theirs among all."""
-    x, y = (_narrow(_centered(v[chosen], v[chosen].mean(0, dtype=np.float64))) for v in (x, y))
+    x, y = (_centered(v[chosen], v[chosen].mean(0, dtype=np.float64)) for v in (x, y))
+    if max(x.shape[1], y.shape[1]) > len(x):  # turned into (r, r), with the same products
+        x, y = (u * s for u, s, _ in (np.linalg.svd(v, full_matrices=False) for v in (x, y)))
     a, b = (np.einsum("nd,nd->n", v, v, dtype=np.float64) for v in (x, y))
     with np.errstate(invalid="ignore", divide="ignore"):
         own = [np.square(v.T @ v).sum(dtype=np.float64) - _bias(s, s) for v, s in ((x, a), (y, b))]
@@ -206,11 +208,3 @@ def _by_chance(
             alike = (np.square(product).sum() - _bias(a, b[inner])) / scale
             found[at] = alike, overlap(near_x[chosen], place[near_y[order[chosen]]]).mean(), shared
     return found
-
-
-def _narrow(x: np.ndarray) -> np.ndarray:
-    """Rows (n, d) turned into (n, n) where they are wider, with the same products."""
-    if x.shape[1] <= len(x):
-        return x
-    u, s, _ = np.linalg.svd(x, full_matrices=False)
-    return np.asarray(u * s)
