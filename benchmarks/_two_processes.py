@@ -14,8 +14,8 @@ import torch
 import torch.distributed as dist
 import torch.multiprocessing
 from torch import Tensor
-from torch.distributed.nn import all_gather
-from torch.nn.functional import cross_entropy, normalize
+from torch.distributed.nn import all_gather, all_reduce
+from torch.nn.functional import batch_norm, cross_entropy, normalize
 from torch.nn.parallel import DistributedDataParallel
 
 from benchmarks._plain_loops import TAU, VIEWS, Loop
@@ -25,6 +25,7 @@ PROCESSES, STEPS = 2, 4
 FAULTS = {  # by title
     "two processes": "",
     "two processes, rows of their own": "",
+    "two processes, Barlow Twins standardized in each": "",
     "two processes, negatives of the other unused": "processes_apart",
     "two processes, gathered without gradient": "gathered_detached",
     "two processes, gradient off by their number": "gradient_scaled",
@@ -55,18 +56,25 @@ def loss_of(rows: Tensor, fault: str) -> Tensor:
     return cross_entropy(scores, at ^ 1)
 
 
+def barlow_twins(rows: Tensor) -> Tensor:
+    """Barlow Twins of rows (n, 2, d): each process standardizes its own, as lightly does; the correlation is of all."""
+    a, b = (batch_norm(z, None, None, training=True) for z in rows.unbind(1))
+    c = all_reduce(a.T @ b / len(a) / PROCESSES)
+    return (c.diagonal() - 1).square().sum() + 0.005 * (c - torch.diag(c.diagonal())).square().sum()
+
+
 def reported(title: str, seed: int) -> list[str]:
     """What the first process reports; nothing in the other."""
     loop, fault = Loop(seed), FAULTS[title]
     model = DistributedDataParallel(loop.model)
     torch.manual_seed(100 * seed + dist.get_rank())
-    is_apart = title.endswith("of their own")
-    recorder = None
-    with watch(f"processes-{time.monotonic_ns()}", every=1, gather=not is_apart, strict=True, **VIEWS) as w:
+    is_apart, is_barlow, recorder = title.endswith("of their own"), "Barlow" in title, None
+    declared = {"loss": "barlow_twins"} if is_barlow else VIEWS
+    with watch(f"processes-{time.monotonic_ns()}", every=1, gather=not is_apart, strict=True, **declared) as w:
         for _ in range(STEPS):
             index, x = loop.batch()
             rows = torch.stack(model(x).chunk(2), 1)
-            loss = loss_of(rows, "processes_apart" if is_apart else fault)
+            loss = barlow_twins(rows) if is_barlow else loss_of(rows, "processes_apart" if is_apart else fault)
             w.step(rows, ids=index * PROCESSES + dist.get_rank(), caller_loss=loss)
             loop.learn(loss)
             recorder = w._recorder or recorder

@@ -3,8 +3,9 @@ loss on the same rows, and with those of each known fault."""
 
 from __future__ import annotations
 
+import contextlib
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
@@ -18,14 +19,14 @@ from torch.nn.functional import normalize
 from contrastive_core.base.messages import N_, join, message, sentence
 from contrastive_core.base.registry import knobs_of
 from contrastive_core.losses import Loss
-from contrastive_core.recording.faults import Case, Fault, Suspect, of_healthy, of_rows, suspects, with_setting
+from contrastive_core.recording.fault_names import OF_ROWS, Fault, fault_of
+from contrastive_core.recording.faults import Case, Suspect, harmless, suspects, with_setting
 from contrastive_core.recording.recorded_batch import RecordedBatch
+from contrastive_core.recording.row_faults import of_healthy, of_rows
 
 NOT_EXPLAINED = N_("The loss is not the declared one, and no known fault explains it.")
 VALUE_ALONE = N_("Only the loss value is compared: no gradient reached the rows. Call step before the backward pass.")
-RANDOM = "random_evaluation"
-OF_ROWS = ("collapse", "duplicates", "own_keys_in_queue", "queue_unfilled", RANDOM)  # faults that exclude no others
-MOST_SCORES = 3 << 20  # anchors × candidates of a batch that is checked
+MOST_SCORES = 4 << 20  # anchors × candidates of a batch that is checked
 VALUE, GRADIENT = 2e-3, 1e-2  # relative tolerances in float32
 EPS = 2.0**-12  # of float32, whose products may be TF32
 LOSS_SCALE = 1024  # of mixed precision, from which on a power of two is no fault
@@ -125,19 +126,20 @@ def diagnose(batch: SavedBatch, loss: Loss | None) -> Diagnosis:
         judge = _Judge(batch, Case(batch.rows, _comparable(batch, loss), batch.positives, batch.process))
     except ValueError as error:
         return Diagnosis(faults, problem=sentence(error), value=batch.value)
-    problem = "" if judge.grad is not None else VALUE_ALONE
-    numbers = Diagnosis(faults, problem=problem, value=batch.value, expected=judge.declared.value)
-    if judge.grad is not None:
-        numbers = replace(numbers, factor=judge.factor, cosine=judge.cosine)
-    if judge.is_healthy():
-        return replace(numbers, faults=(*faults, *of_healthy(batch.rows)))
-    found = judge.explanations()
-    return replace(numbers, faults=(*faults, *(found or [])), is_explained=found is None or bool(faults or found))
+    found = Diagnosis(
+        (*faults, *judge.faults),
+        is_explained=judge.is_healthy or bool(judge.faults or faults),
+        problem="" if judge.grad is not None else VALUE_ALONE,
+        value=batch.value,
+        expected=judge.declared.value,
+    )
+    return found if judge.grad is None else replace(found, factor=judge.factor, cosine=judge.cosine)
 
 
 def _comparable(batch: SavedBatch, loss: Loss | None) -> Loss:
     """The loss; raises ValueError where nothing can be compared with it."""
-    size = len(batch.rows) + (0 if batch.rows.queue is None else len(batch.rows.queue))
+    rows, queue = len(batch.rows), batch.rows.queue
+    size, most = (rows, math.isqrt(MOST_SCORES)) if queue is None else (rows + len(queue), MOST_SCORES // rows)
     if batch.value is None and batch.grad is None:
         raise ValueError(N_("Not checked: there is no loss value, and no gradient reached the rows."))
     if batch.value is not None and not math.isfinite(batch.value):
@@ -148,8 +150,9 @@ def _comparable(batch: SavedBatch, loss: Loss | None) -> Loss:
         raise ValueError(N_("Only the rows are checked: no loss of the library is declared."))
     if loss.needs_more_inputs:
         raise ValueError(message("Not checked: {title} needs inputs that are not recorded.", title=loss.card.title))
-    if len(batch.rows) * size > MOST_SCORES:
-        raise ValueError(message("Not checked: {count} rows are too many to compare.", count=f"{size:,}"))
+    if size > most:
+        values = {"count": f"{size:,}", "most": f"{most:,}"}
+        raise ValueError(message("Not checked: {count} rows are too many to compare; the limit is {most}.", **values))
     return loss
 
 
@@ -165,13 +168,29 @@ class _Judge:
         lengths = case.rows.z.norm(dim=1)
         # Of rows that were normalized before, the gradient along them reaches nothing.
         self.are_unit = bool(((lengths - 1).abs() < max(4 * batch.eps, 1e-3)).all())
-        self.declared = self.numbers(case.of())
-        self.grad, self.factor, self.cosine = None, math.inf, 0.0  # times the declared gradient, along it
+        self.grad: Tensor | None = None
         if batch.grad is not None:
             self.grad = self._across(batch.grad)[self.compared] * (batch.accumulate / case.processes)
-            along, own = float((self.grad * self.declared.grad).sum()), float(self.declared.grad.norm())
-            self.factor = along / own**2 if own else math.inf
-            self.cosine = along / (own * float(self.grad.norm())) if own and self.grad.any() else 0.0
+        self.declared, self.factor, self.cosine, self.is_healthy = self._compare(self.numbers(case.of()))
+        self.faults = [*of_healthy(case.rows)] if self.is_healthy else []
+        for _, other in () if self.is_healthy else self._each(harmless(case)):
+            found = self._compare(other)
+            if not self.is_healthy and (found[-1] or found[2] > self.cosine):
+                self.declared, self.factor, self.cosine, self.is_healthy = found
+        if not self.is_healthy:
+            self.faults = self._explanations()
+
+    def _compare(self, declared: Numbers) -> tuple[Numbers, float, float, bool]:
+        """These numbers, the factor and the cosine of the loop's gradient to theirs, and whether they explain it."""
+        factor, cosine = math.inf, 0.0
+        if self.grad is not None:
+            along, own = float((self.grad * declared.grad).sum()), float(declared.grad.norm())
+            factor = along / own**2 if own else math.inf
+            cosine = along / (own * float(self.grad.norm())) if own and self.grad.any() else 0.0
+        power = math.log2(factor) if 0 < factor < math.inf else 0.5
+        is_loss_scale = factor >= LOSS_SCALE and abs(power - round(power)) < 0.02
+        is_scaled = is_loss_scale and self._is_value_of(declared) and self._is_scaled(declared, factor)
+        return declared, factor, cosine, is_scaled or self.misfit(declared) <= 1
 
     def _compared(self) -> np.ndarray:
         """Rows (n) whose gradient is compared: of one-sided losses not of a side that gets none by design."""
@@ -210,46 +229,38 @@ class _Judge:
         z = self.case.rows.z
         return grad - (grad * z).sum(1, keepdim=True) * z if self.are_unit else grad
 
+    def _each(self, suspects: Iterable[Suspect]) -> Iterator[tuple[Fault | None, Numbers]]:
+        """The numbers of those whose pairs the loss can use."""
+        for suspect in suspects:
+            with contextlib.suppress(ValueError):
+                yield suspect.fault, self.numbers(suspect)
+
     def misfit(self, of: Numbers) -> float:
         """The larger of both differences, in tolerances: a suspect up to 1 explains the numbers."""
-        found = 0.0
+        of_grad = 0.0 if self.grad is None else _distance(self.grad, of.grad) / of.of_grad
+        of_value = 0.0
         if self.value is not None:
-            found = min(abs(x - of.value) for x in (self.value, self.value * self.batch.accumulate)) / of.of_value
-        if self.grad is not None:
-            found = max(found, _distance(self.grad, of.grad) / of.of_grad)
-        return found if math.isfinite(found) else math.inf
+            of_value = min(abs(x - of.value) for x in (self.value, self.value * self.batch.accumulate)) / of.of_value
+        return max(of_value, of_grad) if math.isfinite(of_value + of_grad) else math.inf
 
-    def is_healthy(self) -> bool:
-        power = math.log2(self.factor) if 0 < self.factor < math.inf else 0.5
-        is_loss_scale = self.factor >= LOSS_SCALE and abs(power - round(power)) < 0.02
-        return self.misfit(self.declared) <= 1 or (is_loss_scale and self._is_value_right() and self._is_scaled())
+    def _is_value_of(self, declared: Numbers) -> bool:
+        return self.value is None or abs(self.value - declared.value) <= declared.of_value
 
-    def _is_value_right(self) -> bool:
-        return self.value is None or abs(self.value - self.declared.value) <= self.declared.of_value
+    def _is_scaled(self, declared: Numbers, factor: float) -> bool:
+        """Return whether the loop's gradient is the declared one times a number."""
+        return self.grad is not None and factor > 0 and _distance(self.grad, factor * declared.grad) <= declared.of_grad
 
-    def _is_scaled(self) -> bool:
-        """Return whether the gradient is that of the declared loss times a number."""
-        if self.grad is None or self.factor <= 0:
-            return False
-        return _distance(self.grad, self.factor * self.declared.grad) <= self.declared.of_grad
-
-    def explanations(self) -> list[Fault] | None:
-        """The faults that fit best, each once; None where a harmless variant of the loss fits."""
-        fits: dict[str, tuple[float, Fault | None]] = {}
-        for suspect in suspects(self.case):
-            try:
-                misfit = self.misfit(self.numbers(suspect))
-            except ValueError:
-                continue  # the loss cannot use such pairs
-            name = suspect.fault.name if suspect.fault else ""
-            if misfit <= 1 and misfit < fits.get(name, (math.inf, None))[0]:
-                fits[name] = misfit, suspect.fault
+    def _explanations(self) -> list[Fault]:
+        """The faults that fit best, each once."""
+        fits: dict[str, tuple[float, Fault]] = {}
+        for fault, numbers in self._each(suspects(self.case)):
+            if fault is not None and (misfit := self.misfit(numbers)) <= 1:
+                fits[fault.name] = min(fits.get(fault.name, (math.inf, fault)), (misfit, fault))
         if fits:
             best = min(misfit for misfit, _ in fits.values())
-            chosen = [fault for misfit, fault in fits.values() if misfit <= max(3 * best, 0.1)]
-            return None if None in chosen else [fault for fault in chosen if fault]
-        fault = self._factor() or self._other_tau() or self._noise()
-        return [fault] if fault else []
+            return [fault for misfit, fault in fits.values() if misfit <= max(3 * best, 0.1)]
+        found = self._factor() or self._other_tau() or self._noise()
+        return [found] if found else []
 
     def _other_tau(self) -> Fault | None:
         """τ with which the declared loss has the loop's value and gradient."""
@@ -269,7 +280,7 @@ class _Judge:
                 low, high = (middle, high) if excess(middle) * start > 0 else (low, middle)
             tau = math.exp(low)
             if self.misfit(self.numbers(self.case.of(loss=with_setting(temperature=tau)))) <= 1:
-                return Fault("other_tau", message("τ is {tau}, not the declared value.", tau=f"{tau:.3g}"))
+                return fault_of("other_tau", tau=f"{tau:.3g}")
         return None
 
     def _noise(self) -> Fault | None:
@@ -300,45 +311,29 @@ class _Judge:
         slack = [self.declared.of_value, 0.01, 0.03 * own[2]]
         if (np.abs(own - mean) > 4 * deviation + slack).any():
             return None
-        text = N_("The rows are noisy when the loss compares them: unit rows with noise of about {sigma} per number.")
-        return Fault("noise", message(text, sigma=f"{sigma:.2g}"))
+        return fault_of("noise", sigma=f"{sigma:.2g}")
 
     def _factor(self) -> Fault | None:
         """The numbers are those of the declared loss times a number."""
         own = self.declared.value
         of_value = self.value / own if self.value is not None and abs(own) > 1e-9 else None
-        factor = of_value if self.grad is None else self.factor if self._is_scaled() else None
+        factor = of_value if self.grad is None else self.factor if self._is_scaled(self.declared, self.factor) else None
         if factor is None or factor <= 0:
             return None
-        if self.grad is not None and self._is_value_right():
-            text = N_(
-                "The gradient is {factor} times that of the loss, as for a wrong number of processes or of "
-                "accumulated batches. If this is intended, pass accumulate={number}."
-            )
-            if factor > 1:
-                text = N_(
-                    "The gradient is {factor} times that of the loss, as for gradients that are summed over processes "
-                    "or accumulated batches."
-                )
-            values = {"factor": f"{factor:.3g}", "number": round(max(factor, 1 / factor))}
-            return Fault("gradient_scaled", message(text, **values))
+        if self.grad is not None and self._is_value_of(self.declared):
+            name = "gradient_too_large" if factor > 1 else "gradient_too_small"
+            return fault_of(name, factor=f"{factor:.3g}", number=round(max(factor, 1 / factor)))
         if self.grad is not None and abs(factor - 1) < 0.02:
-            text = N_("The loss value is {factor} times the declared one. Its gradient is right.")
-            return Fault("value_scaled", message(text, factor=f"{of_value:.4g}"))
+            return fault_of("value_scaled", factor=f"{of_value:.4g}")
         if of_value is None or abs(of_value / factor - 1) > 0.05:
             return None
         every = self.case.pairs(self.case.rows.z)[1]
         anchors, defined = len(every), int((every.relation_counts[0] > 0).sum())
-        both = N_("Loss and gradient are {factor} times those of the declared loss.")
-        share = N_("The mean is over all {count} rows, but only {defined} have a positive.")
-        for number, text in (
-            (defined, message("The losses are summed over {count} anchors, not averaged.", count=defined)),
-            (defined / anchors, message(share, count=anchors, defined=defined)),
-            (factor, message(both, factor=f"{factor:.4g}")),
-        ):
-            is_known = number != factor or self.grad is not None
-            if is_known and abs(factor / number - 1) < 0.02 and abs(number - 1) > 0.001:
-                return Fault("wrong_count", text)
+        known = [("summed", defined), ("mean_over_all", defined / anchors)]
+        for name, number in known if self.grad is None else [*known, ("scaled", factor)]:
+            if abs(factor / number - 1) < 0.02 and abs(number - 1) > 0.001:
+                count = defined if name == "summed" else anchors
+                return fault_of(name, factor=f"{factor:.4g}", count=count, defined=defined)
         return None
 
 

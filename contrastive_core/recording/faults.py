@@ -1,41 +1,36 @@
-"""Known faults of a training loop: those of the loss, each as the loss that a loop with this fault computes on the same
-rows, and those that are seen in the rows alone."""
+"""Known faults of a loss, each as the loss that a loop with this fault computes on the same rows."""
 
 from __future__ import annotations
 
 import copy
 import dataclasses
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn.functional import normalize
+from torch.nn.functional import batch_norm
 
 from contrastive_core import pairs as builders
-from contrastive_core.base.messages import N_, message
 from contrastive_core.base.registry import knobs_of
 from contrastive_core.losses import Loss
+from contrastive_core.losses.barlow_twins import BarlowTwinsLoss
 from contrastive_core.pairs import Pairs
-from contrastive_core.pairs.types import NO_ROW, Masks
+from contrastive_core.pairs.types import Masks
+from contrastive_core.recording.fault_names import Fault, fault_of
 from contrastive_core.recording.figures import pairs_of, with_learned
 from contrastive_core.recording.recorded_batch import RecordedBatch, group_numbers
+from contrastive_core.recording.row_faults import duplicates, own_keys
 
-SAME = 1 - 1e-5  # cosine from which on two rows are copies
 BLOCK = 1 << 17  # scores of a suspect that are held at once: 1 MB, and as much for each step of a formula
-COLLAPSED, COLLAPSING = 1e-3, 0.1  # variance of unit rows; of those that varied five times as much
-ChangeMasks = Callable[[Masks], tuple[Tensor, Tensor]]  # positive and negative
-
-
-class Fault(NamedTuple):
-    """A fault by name, in a sentence, with the ids of the rows concerned."""
-
-    name: str
-    text: str
-    rows: tuple[str, ...] = ()
+NORMALIZED = {  # by a setting
+    **dict.fromkeys(("normalize=False", "critic=dot"), "not_normalized"),
+    **dict.fromkeys(("normalize=True", "critic=cosine"), "normalized"),
+}
+Relate = Callable[[Pairs, Tensor], tuple[Tensor, Tensor]]  # positives and negatives (r, m) of some anchors (r)
 
 
 class Suspect(NamedTuple):
@@ -66,8 +61,8 @@ class Case:
 
     def of(
         self,
-        fault: Fault | None = None,
-        change: Callable[[Pairs], Pairs] = lambda pairs: pairs,
+        named: Fault | None = None,
+        change: Callable[[Pairs], Pairs] | None = None,
         mean: Callable[[Any, Pairs], Tensor] = lambda output, pairs: output.value,
         positives: str = "",
         loss: Callable[[Loss], Loss] = lambda loss: loss,
@@ -77,10 +72,20 @@ class Case:
 
         def value(z: Tensor) -> Tensor:
             own, every = self.pairs(z, positives, **fields)
-            every = dataclasses.replace(change(every), block=BLOCK)
-            return mean(loss(own)(every), every)
+            own, every = loss(own), dataclasses.replace(change(every) if change else every, block=BLOCK)
+            if problem := own.check(every):
+                raise ValueError(problem)
+            return mean(own.without_waiting(every), every)
 
-        return Suspect(fault, value, abs(loss(self.learned).logit_scale))
+        return Suspect(named, value, abs(loss(self.learned).logit_scale))
+
+    def apart(self, z: Tensor) -> Tensor:
+        """The mean of the losses that each process has of its own rows."""
+        each = [np.asarray(self.process == number) for number in range(self.processes)]
+        parts = [
+            Case(self.rows.take(own), self.loss, self.positives).of().value(z[torch.from_numpy(own)]) for own in each
+        ]
+        return torch.stack(parts).mean()
 
     @cached_property
     def learned(self) -> Loss:
@@ -105,18 +110,28 @@ class Case:
 
 
 def suspects(case: Case) -> Iterator[Suspect]:
-    """Everything that a loop with a known fault computes, and harmless variants of the declared loss."""
-    for group in (_harmless, _of_settings, _of_masks, _of_rows_left_out, _of_targets, _of_directions, _of_gradient):
+    """Everything that a loop with a known fault computes."""
+    for group in (_of_settings, _of_masks, _of_rows_left_out, _of_targets, _of_directions, _of_gradient):
         yield from group(case)
 
 
-def _harmless(case: Case) -> Iterator[Suspect]:
-    rows, groups = case.rows, group_numbers(case.rows.ids)
+def harmless(case: Case) -> Iterator[Suspect]:
+    """Variants of the declared loss that are no fault."""
+    rows, groups, process = case.rows, group_numbers(case.rows.ids), case.process
     is_plain = rows.has_views and not rows.is_of_towers and rows.queue is None
     if is_plain and len(np.unique(groups)) < rows.image.max() + 1:
         yield case.of(image=groups)  # rows of an equal id are positives
     if rows.queue is not None and (own := own_keys(rows)).any():
         yield case.of(queue=rows.queue[torch.from_numpy(~own)])  # it was recorded after it was filled
+    if process is not None and isinstance(case.loss, BarlowTwinsLoss):  # each process standardizes its own columns
+        whole, number = case.of(), process * (rows.view.max() + 1) + rows.view
+        parts = [torch.from_numpy(np.flatnonzero(number == k)) for k in np.unique(number)]
+
+        def standardized(z: Tensor) -> Tensor:
+            unit = [batch_norm(z[part], None, None, training=True) for part in parts]
+            return whole.value(torch.cat(unit)[torch.cat(parts).argsort()])
+
+        yield Suspect(None, standardized, whole.scale)
 
 
 def with_setting(**values: Any) -> Callable[[Loss], Loss]:
@@ -135,38 +150,54 @@ def _of_settings(case: Case) -> Iterator[Suspect]:
     knobs = knobs_of(type(case.loss))
     if "temperature" in knobs:
         tau: float = getattr(case.learned, "temperature")  # noqa: B009
-        for other, fault in (
-            (tau * tau, Fault("tau_twice", N_("τ is applied twice: the logits are s/τ²."))),
-            (1 / tau, Fault("tau_as_scale", N_("The logits are multiplied by τ instead of divided by it."))),
-            (1.0, Fault("tau_unused", N_("τ is not applied."))),
-        ):
-            yield case.of(fault, loss=with_setting(temperature=other))
+        for name, other in (("tau_twice", tau * tau), ("tau_as_scale", 1 / tau), ("tau_unused", 1.0)):
+            yield case.of(fault_of(name), loss=with_setting(temperature=other))
     if "bias" in knobs:
-        yield case.of(Fault("bias_unused", N_("The bias is not added.")), loss=with_setting(bias=0.0), bias=None)
-    raw = Fault("not_normalized", N_("The rows are not normalized."))
-    unit = Fault("normalized", N_("The rows are normalized, although this was not declared."))
-    known = {"normalize=False": raw, "critic=dot": raw, "normalize=True": unit, "critic=cosine": unit}
+        yield case.of(fault_of("bias_unused"), loss=with_setting(bias=0.0), bias=None)
     for name, knob in knobs.items():
         for value in knob.choices or ((True, False) if isinstance(knob.default, bool) else ()):
             if value != getattr(case.loss, name):
-                text = message("The loop uses {name}={value}.", name=name, value=value)
-                fault = known.get(f"{name}={value}", Fault("other_setting", text))
-                yield case.of(fault, loss=with_setting(**{name: value}))
+                other_setting = NORMALIZED.get(f"{name}={value}", "other_setting")
+                yield case.of(fault_of(other_setting, name=name, value=value), loss=with_setting(**{name: value}))
 
 
 # --- who is compared with whom ---
 
 
-def _with_masks(change: ChangeMasks) -> Callable[[Pairs], Pairs]:
-    """The pairs with other masks (n, m); or (n, 2m), of candidates that come twice."""
+@dataclass(frozen=True, eq=False)
+class _Related(Pairs):
+    """Pairs with other masks, made for some anchors at a time: `relate(at)` returns the positives and the negatives
+    (r, m) of the anchors numbered `at` (r)."""
 
-    def changed(pairs: Pairs) -> Pairs:
-        positive, negative = change(pairs.masks())
-        part = pairs.take_candidates(torch.arange(positive.shape[1]) % len(pairs.candidates))
-        none = torch.full_like(part.candidate_rows, NO_ROW)
-        return dataclasses.replace(part, positive=positive, negative=negative, candidate_rows=none, group_size=None)
+    at: Tensor = field(kw_only=True)
+    relate: Callable[[Tensor], tuple[Tensor, Tensor]] = field(kw_only=True)
 
-    return changed
+    @property
+    def by_id(self) -> bool:
+        return False
+
+    def take_anchors(self, rows: slice | Tensor) -> Pairs:
+        return dataclasses.replace(super().take_anchors(rows), at=self.at[rows])  # type: ignore[call-arg]
+
+    def masks(self, rows: slice = slice(None), cols: slice = slice(None)) -> Masks:
+        positive, negative = (mask[:, cols] for mask in self.relate(self.at[rows]))
+        return Masks(positive, negative, torch.zeros_like(positive))
+
+
+def _with_masks(relate: Relate, times: int = 1) -> Callable[[Pairs], Pairs]:
+    """The pairs with the masks that `relate` makes. `times`: that each candidate comes."""
+
+    def related(pairs: Pairs) -> Pairs:
+        part = pairs.take_candidates(torch.arange(times * len(pairs.candidates)) % len(pairs.candidates))
+        fields = {f.name: getattr(part, f.name) for f in dataclasses.fields(Pairs)} | {"group_size": None}
+        return _Related(**fields, at=torch.arange(len(pairs)), relate=partial(relate, pairs))
+
+    return related
+
+
+def _of_own(change: Callable[[Masks], tuple[Tensor, Tensor]], times: int = 1) -> Callable[[Pairs], Pairs]:
+    """The pairs with masks that are made of each anchor's own."""
+    return _with_masks(lambda pairs, at: change(pairs.take_anchors(at).masks()), times)
 
 
 def _twice(masks: Masks) -> tuple[Tensor, Tensor]:
@@ -174,7 +205,7 @@ def _twice(masks: Masks) -> tuple[Tensor, Tensor]:
     return torch.cat([masks.positive, none], 1), torch.cat([masks.negative, masks.positive], 1)
 
 
-def _first_of(among: Callable[[Masks], Tensor]) -> ChangeMasks:
+def _first_of(among: Callable[[Masks], Tensor]) -> Callable[[Pairs], Pairs]:
     """The first pair of each anchor among some is its positive; every other pair is negative."""
 
     def change(masks: Masks) -> tuple[Tensor, Tensor]:
@@ -182,39 +213,27 @@ def _first_of(among: Callable[[Masks], Tensor]) -> ChangeMasks:
         positive = all_of & (all_of.cumsum(1, dtype=torch.int32) == 1)
         return positive, (masks.positive | masks.negative) & ~positive
 
-    return change
+    return _of_own(change)
 
 
 def _of_masks(case: Case) -> Iterator[Suspect]:
     rows, every = case.rows, case.pairs(case.rows.z)[1]
-    masks = every.masks()
-    are_rows_their_own, have_several = bool(masks.self_pair.any()), bool((masks.positive.sum(1) > 1).any())
-    del masks  # of a large batch they take as much memory as a suspect does
-    text = N_("The positive is also among the negatives.")
-    yield case.of(Fault("positive_among_negatives", text), _with_masks(_twice))
-    if are_rows_their_own and not every.across:
-        text = N_("Each row is its own negative: the diagonal is not masked.")
-        with_itself = _with_masks(lambda masks: (masks.positive, masks.negative | masks.self_pair))
-        yield case.of(Fault("self_among_negatives", text), with_itself)
+    yield case.of(fault_of("positive_among_negatives"), _of_own(_twice, 2))
+    if not every.across and torch.isin(every.anchor_rows[every.anchor_rows >= 0], every.candidate_rows).any():
+        with_itself = _of_own(lambda masks: (masks.positive, masks.negative | masks.self_pair))
+        yield case.of(fault_of("self_among_negatives"), with_itself)
     if case.process is not None:
-        whole = len(every) == len(rows)
-        anchor, other = (case.process if whole else case.process[rows.view == side] for side in (0, 1))
-        same = torch.from_numpy(anchor[:, None] == (case.process if len(every.candidates) == len(rows) else other))
-        text = N_("Rows of other processes are not used as negatives.")
-        apart = _with_masks(lambda masks: (masks.positive, masks.negative & same))
-        yield case.of(Fault("processes_apart", text), apart)
-    if have_several:
-        text = N_("Only the first positive of an anchor is used as a positive. The others are treated as negatives.")
-        yield case.of(Fault("first_positive_only", text), _with_masks(_first_of(lambda masks: masks.positive)))
-    column = Fault("column_0", N_("Every target is column 0."))
+        yield Suspect(fault_of("processes_apart"), case.apart, case.of().scale)
+    if (every.relation_counts[0] > 1).any():
+        yield case.of(fault_of("first_positive_only"), _first_of(lambda masks: masks.positive))
     first = (lambda masks: masks.negative) if rows.queue is not None else lambda masks: masks.positive | masks.negative
-    yield case.of(column, _with_masks(_first_of(first)))
+    yield case.of(fault_of("column_0"), _first_of(first))
 
     def mean(output: Any, pairs: Pairs) -> Tensor:
         weight = output.weight * pairs.relation_counts[0]
         return (weight * output.per_anchor).sum() / weight.sum()
 
-    yield case.of(Fault("mean_over_pairs", N_("The mean is over positive pairs, not over anchors.")), mean=mean)
+    yield case.of(fault_of("mean_over_pairs"), mean=mean)
 
 
 def _kept(used: np.ndarray, anchors: bool = False) -> Callable[[Pairs], Pairs]:
@@ -226,57 +245,53 @@ def _kept(used: np.ndarray, anchors: bool = False) -> Callable[[Pairs], Pairs]:
 def _of_rows_left_out(case: Case) -> Iterator[Suspect]:
     rows = case.rows
     if rows.queue is not None:
-        text = N_("The queue is not used: the negatives are the other keys of the batch.")
-        yield case.of(Fault("queue_unused", text), positives="keys", queue=None)
+        yield case.of(fault_of("queue_unused"), positives="keys", queue=None)
     if rows.is_of_towers:
         if (alone := ~np.isin(rows.image, rows.shared_groups()) & (rows.view == 1)).any():
-            text = message("The {count} rows without an anchor are not used as negatives.", count=int(alone.sum()))
-            yield case.of(Fault("negatives_unused", text, tuple(rows.ids[alone].tolist())), _kept(~alone))
+            unused = fault_of("negatives_unused", tuple(rows.ids[alone].tolist()), count=int(alone.sum()))
+            yield case.of(unused, _kept(~alone))
         n = int((rows.view == 0).sum())
-        for fault in duplicates(rows) if 2 * n == len(rows) else ():
-            yield case.of(fault, image=np.tile(np.arange(n), 2))
+        for twice in duplicates(rows) if 2 * n == len(rows) else ():
+            yield case.of(twice, image=np.tile(np.arange(n), 2))
         return
     views = int(rows.view.max()) + 1
     if not case.is_one_sided and views > 2:
         for left in (*([view] for view in range(views)), *(range(view, views) for view in range(2, views))):
-            text = message("The rows of {count} of {views} views are not used.", count=len(left), views=views)
-            yield case.of(Fault("view_unused", text), _kept(~np.isin(rows.view, left), anchors=True))
+            used = ~np.isin(rows.view, left)
+            yield case.of(fault_of("view_unused", count=len(left), views=views), _kept(used, anchors=True))
     if rows.has_labels and rows.has_views and not case.is_one_sided:
-        yield case.of(Fault("paired_by_labels", N_("Rows with the same label are positives.")), positives="labels")
-        yield case.of(Fault("paired_by_views", N_("The labels are not used.")), positives="views")
+        yield case.of(fault_of("paired_by_labels"), positives="labels")
+        yield case.of(fault_of("paired_by_views"), positives="views")
+
+
+def _shifted(by: int, pairs: Pairs, at: Tensor) -> tuple[Tensor, Tensor]:
+    """The targets of each direction, shifted by `by` rows."""
+    source = torch.arange(len(pairs))
+    for side in (0, 1):
+        own = pairs.anchor_views == side
+        source[own] = source[own].roll(by)
+    masks, positive = pairs.take_anchors(at).masks(), pairs.take_anchors(source[at]).masks().positive
+    return positive, (masks.negative if not pairs.as_negative.all() else masks.positive | masks.negative) & ~positive
 
 
 def _of_targets(case: Case) -> Iterator[Suspect]:
-    rows, shifted = case.rows, Fault("target_shifted", N_("The targets are shifted by one row."))
-    second, by_image = rows.view == 1, "" if rows.is_of_towers else "views"
-
-    def rolled(pairs: Pairs, by: int) -> Pairs:
-        """Shift the targets of both directions by `by` rows."""
-
-        def change(masks: Masks) -> tuple[Tensor, Tensor]:
-            positive = masks.positive.clone()
-            for side in (0, 1):
-                own = pairs.anchor_views == side
-                positive[own] = positive[own].roll(by, 0)
-            negative = masks.negative if not pairs.as_negative.all() else masks.positive | masks.negative
-            return positive, negative & ~positive
-
-        return _with_masks(change)(pairs)
+    rows, shifted = case.rows, fault_of("target_shifted")
+    by_image, columns = "" if rows.is_of_towers else "views", torch.from_numpy(np.lexsort((rows.image, rows.view)))
 
     def of_whole(by: int, masks: Masks) -> tuple[Tensor, Tensor]:
         """The targets of all rows, the first views first, go around."""
-        columns, positive = torch.from_numpy(np.lexsort((rows.image, rows.view))), masks.positive.clone()
+        positive = masks.positive.clone()
         positive[:, columns] = masks.positive[:, columns].roll(by, 1)
         return positive, (masks.positive | masks.negative) & ~positive
 
     for by in (1, -1):
         if rows.has_labels and not rows.is_of_towers:
             yield case.of(shifted, labels=np.roll(rows.labels, by))
-        yield case.of(shifted, lambda pairs, by=by: rolled(pairs, by))  # type: ignore[misc]
+        yield case.of(shifted, _with_masks(partial(_shifted, by)))
         if case.has_two_sides and not rows.is_of_towers:
-            yield case.of(shifted, _with_masks(partial(of_whole, by)))
+            yield case.of(shifted, _of_own(partial(of_whole, by)))
         if case.has_two_sides:
-            image = rows.image.copy()
+            image, second = rows.image.copy(), rows.view == 1
             image[second] = np.roll(image[second], by)
             yield case.of(shifted, image=image, positives=by_image)
     if not case.has_two_sides or not (views := case.views):
@@ -285,116 +300,55 @@ def _of_targets(case: Case) -> Iterator[Suspect]:
     flat, by_view = np.arange(len(rows)), rows.view * images + group_numbers(rows.image)
     for image in (flat // views, flat % images, by_view // views, by_view % images):
         if len(np.unique(np.stack([image, rows.image]), axis=1).T) > images:  # another partition
-            fault = Fault("view_order", N_("The targets assume another order of the views."))
-            yield case.of(fault, image=image, positives="views")
+            yield case.of(fault_of("view_order"), image=image, positives="views")
 
 
 def _of_directions(case: Case) -> Iterator[Suspect]:
     rows = case.rows
     if case.positives == "keys" and rows.queue is None:
-        fault = Fault("both_directions", N_("Both directions are computed: the rows of side 2 are anchors too."))
-        if rows.is_of_towers:
-            yield case.of(fault, positives="auto")
-        else:
-            yield case.of(fault, lambda pairs: builders.from_towers(pairs.anchors, pairs.candidates))
+        change = None if rows.is_of_towers else lambda pairs: builders.from_towers(pairs.anchors, pairs.candidates)
+        yield case.of(fault_of("both_directions"), change, positives="auto" if rows.is_of_towers else "")
     if not case.has_two_sides:
         return
-    text = N_("Only one direction is computed: the rows of side {side} are not anchors.")
-    one = [Fault("one_direction", message(text, side=side)) for side in (1, 2)]
+    one = [fault_of("one_direction", side=side) for side in (1, 2)]
     for side in (1, 0):
         kept = torch.from_numpy(rows.view != side)
         yield case.of(one[side], lambda pairs, kept=kept: pairs.take_anchors(kept))  # type: ignore[misc]
     if case.views != 2:
         return
     order = torch.from_numpy(np.lexsort((rows.image, rows.view)))
-    across = Fault("across_views", N_("Rows are compared only with rows of the other view."))
-    for fault, direction in ((across, "both"), (one[1], "a_to_b"), (one[0], "b_to_a")):
-        yield case.of(
-            fault,
-            lambda pairs, direction=direction: builders.from_towers(  # type: ignore[misc]
-                *pairs.candidates[order].chunk(2), direction=direction
-            ),
-        )
+
+    def towers(direction: str, pairs: Pairs) -> Pairs:
+        a, b = pairs.candidates[order].chunk(2)
+        return builders.from_towers(a, b, direction=direction)
+
+    for named, direction in ((fault_of("across_views"), "both"), (one[1], "a_to_b"), (one[0], "b_to_a")):
+        yield case.of(named, partial(towers, direction))
 
 
 def _of_gradient(case: Case) -> Iterator[Suspect]:
     """The right loss, whose gradient does not reach all rows."""
-    whole, view = case.of(), torch.from_numpy(case.rows.view)
+    whole, view, process = case.of(), torch.from_numpy(case.rows.view), case.process
 
     def in_part(kept: Tensor, z: Tensor) -> Tensor:
-        return whole.value(torch.where(kept, z, z.detach()))
+        return whole.value(torch.where(kept[:, None], z, z.detach()))
 
-    sided = N_("No gradient reaches the rows of side {side}: they are detached, or the loss uses other tensors.")
-    for side, text in ((None, N_("No gradient reaches the rows.")), *((s, message(sided, side=s + 1)) for s in (1, 0))):
-        kept = (view != side if side is not None else view < 0)[:, None]
-        yield Suspect(Fault("detached", text), partial(in_part, kept), whole.scale)
-    text = N_("Rows get a gradient only as anchors: the candidates are detached.")
-    yield case.of(Fault("detached", text), lambda pairs: pairs.with_rows(pairs.anchors, pairs.candidates.detach()))
-    if case.process is not None:
-        process = case.process
+    yield Suspect(fault_of("detached"), partial(in_part, view < 0), whole.scale)
+    for side in (1, 0):
+        yield Suspect(fault_of("detached_side", side=side + 1), partial(in_part, view != side), whole.scale)
+    yield case.of(
+        fault_of("detached_candidates"), lambda pairs: pairs.with_rows(pairs.anchors, pairs.candidates.detach())
+    )
+    if process is None:
+        return
 
-        def own_anchors(pairs: Pairs) -> Pairs:
-            of_anchor = process if len(pairs) == len(process) else process[case.rows.view == 0]
-            return pairs.take_anchors(torch.from_numpy(of_anchor == 0))
+    def own_anchors(pairs: Pairs) -> Pairs:
+        of_anchor = process if len(pairs) == len(process) else process[case.rows.view == 0]
+        return pairs.take_anchors(torch.from_numpy(of_anchor == 0))
 
-        own = case.of(change=own_anchors)
-        fault = Fault("gathered_detached", N_("Rows of other processes are gathered without their gradient."))
+    own = case.of(change=own_anchors)
 
-        def gathered(z: Tensor) -> Tensor:
-            return whole.value(z.detach()) + (own.value(z) - own.value(z.detach())) / case.processes
+    def gathered(z: Tensor) -> Tensor:
+        return whole.value(z.detach()) + (own.value(z) - own.value(z.detach())) / case.processes
 
-        yield Suspect(fault, gathered, whole.scale)
-
-
-# --- faults of the rows ---
-
-
-def spread_of(rows: RecordedBatch) -> tuple[float, float]:
-    """The variance of unit rows, and the number of dimensions in which they vary (the participation ratio)."""
-    unit = normalize(rows.z, dim=1)
-    spectrum = torch.linalg.svdvals(unit - unit.mean(0)).square()
-    total = float(spectrum.sum())
-    return total / len(unit), total**2 / max(float(spectrum.square().sum()), 1e-30)
-
-
-def of_rows(rows: RecordedBatch, queue_before: Tensor | None, first: float | None) -> Iterator[Fault]:
-    """Faults that lie in the rows, whatever the loss. `first`: the variance of the first step."""
-    variance, dimensions = spread_of(rows)
-    is_flat = variance < COLLAPSED or (first is not None and variance < min(COLLAPSING, first / 5))
-    if is_flat or (len(rows) > 15 and rows.z.shape[1] > 7 and dimensions < 1.5):
-        text = N_("The embedding collapses: unit rows vary in {count} of {width} dimensions, with variance {variance}.")
-        values = {"count": f"{dimensions:.1f}", "width": rows.z.shape[1], "variance": f"{variance:.2g}"}
-        yield Fault("collapse", message(text, **values))
-    queue = rows.queue
-    if queue is not None and len(queue):
-        is_same = queue_before is not None and torch.equal(queue, queue_before)
-        if is_same or float((queue - queue[0]).abs().max()) == 0:
-            yield Fault("queue_unfilled", N_("The queue is not filled: it does not change."))
-
-
-def of_healthy(rows: RecordedBatch) -> Iterator[Fault]:
-    """Faults that lie in what the loop hands to the right loss."""
-    if rows.temperature is not None and rows.temperature > 1:
-        text = N_("τ is {tau}: the logits are multiplied by τ instead of divided by it.")
-        yield Fault("tau_as_scale", message(text, tau=f"{rows.temperature:.3g}"))
-    if rows.queue is not None and (own := own_keys(rows)).any():
-        text = message("{count} rows of the queue are keys of this batch.", count=int(own.sum()))
-        yield Fault("own_keys_in_queue", text)
-    if rows.has_views and not rows.is_of_towers:
-        yield from duplicates(rows)
-
-
-def duplicates(rows: RecordedBatch) -> list[Fault]:
-    """The fault of a batch in which several images have one id; of two towers, several rows of each."""
-    names, counts = np.unique(rows.ids[rows.view == 0], return_counts=True)
-    twice = tuple(names[counts > 1].tolist())
-    text = N_("Images that are in the batch twice are negatives of each other. Ids: {count}.")
-    return [Fault("duplicates", message(text, count=len(twice)), twice)] if twice else []
-
-
-def own_keys(rows: RecordedBatch) -> np.ndarray:
-    """Return a boolean array (k): is each row of the queue a key of this batch?"""
-    assert rows.queue is not None
-    keys = normalize(rows.z[torch.from_numpy(rows.view == 1)], dim=1)
-    scores = normalize(rows.queue, dim=1) @ keys.T
-    return (scores > SAME).any(1).numpy()
+    yield Suspect(fault_of("gathered_detached"), gathered, whole.scale)

@@ -15,11 +15,13 @@ from contrastive_core.base.json_files import JsonObject
 from contrastive_core.base.messages import N_, join, message, sentence
 from contrastive_core.losses import Loss
 from contrastive_core.ops import collectives
-from contrastive_core.recording.doctor import EPS, RANDOM, Diagnosis, SavedBatch, diagnose, sentences_of
-from contrastive_core.recording.faults import Fault, spread_of
+from contrastive_core.recording.doctor import EPS, Diagnosis, SavedBatch, diagnose, sentences_of
+from contrastive_core.recording.fault_names import Fault, fault_of
 from contrastive_core.recording.recorded_batch import batch_of
+from contrastive_core.recording.row_faults import spread_of
 from contrastive_core.recording.steps import Omissions, ProbeCopy, StepCopy
 
+RANDOM = "random_evaluation"
 FIRST, EVERY = 20, 200  # recorded steps that are checked, and then one of so many
 CONFIRMED = 3  # checks that name a fault before it is reported
 SHARE = 0.6  # of the checks of the most frequent fault, from which on another is named beside it
@@ -181,13 +183,8 @@ class LoopFindings:
     def add_probe(self, probe: ProbeCopy) -> None:
         """Note a probe set whose rows are not the same when it is embedded again."""
         if probe.cosine_again < REPEATED:
-            text = N_(
-                "The encoder is not in evaluation mode during the probe: the same samples get different rows "
-                "when they are embedded again (cosine {cosine}), as with dropout. Call model.eval(), or pass "
-                "model=."
-            )
             self.counts[RANDOM] += 1
-            self.faults[RANDOM] = Fault(RANDOM, message(text, cosine=f"{probe.cosine_again:.2f}"))
+            self.faults[RANDOM] = fault_of(RANDOM, cosine=f"{probe.cosine_again:.2f}")
 
     def confirmed(self) -> list[str]:
         """Names of the faults that enough checks name."""

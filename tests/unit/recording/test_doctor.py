@@ -94,7 +94,10 @@ def test_losses_that_cannot_be_compared() -> None:
     assert "no loss of the library" in diagnose(batch, None).problem
     assert "inputs that are not recorded" in diagnose(batch, losses.create("lejepa")).problem
     large = replace(batch, rows=replace(batch.rows, z=torch.randn(4000, 8)))
-    assert "too many to compare" in diagnose(large, losses.create("nt_xent")).problem
+    problem = "Not checked: 4,000 rows are too many to compare; the limit is 2,048."
+    assert diagnose(large, losses.create("nt_xent")).problem == problem
+    small = replace(batch, rows=replace(batch.rows, queue=torch.randn(200_000, 8)))
+    assert diagnose(small, losses.create("info_nce")).problem.endswith("; the limit is 131,072.")
 
 
 def test_what_a_recording_keeps(caplog: pytest.LogCaptureFixture) -> None:
@@ -195,6 +198,28 @@ def test_rows_of_two_processes() -> None:
     assert diagnosed("nt_xent", apart, views, **how) == ["processes_apart"]
     assert diagnosed("nt_xent", without_gradient, views, **how) == ["gathered_detached"]
     assert diagnosed("nt_xent", nt_xent, views, **{**how, "scale": 1.0}) == ["gradient_scaled"]
+
+
+def test_columns_that_each_process_standardizes() -> None:
+    """As lightly's BarlowTwinsLoss does: no fault. Its gradient is half where the sum over two processes has none."""
+    views, process = torch.randn(16, 2, 8), np.repeat([0, 1], 16)
+
+    def of_parts(*parts: torch.Tensor) -> torch.Tensor:
+        unit = [torch.nn.functional.batch_norm(z, None, None, training=True) for part in parts for z in part.unbind(1)]
+        c = sum(a.T @ b for a, b in zip(unit[::2], unit[1::2], strict=True)) / sum(map(len, parts))
+        return (c.diagonal() - 1).square().sum() + 0.005 * (c - torch.diag(c.diagonal())).square().sum()
+
+    def in_each(z: torch.Tensor) -> torch.Tensor:
+        return of_parts(z[:8], z[8:])
+
+    def apart(z: torch.Tensor) -> torch.Tensor:
+        return (of_parts(z[:8]) + of_parts(z[8:])) / 2
+
+    how = {"process": process, "scale": 2.0}
+    assert diagnosed("barlow_twins", of_parts, views, **how) == []
+    assert diagnosed("barlow_twins", in_each, views, **how) == []
+    assert diagnosed("barlow_twins", in_each, views, process=process) == ["gradient_scaled"]
+    assert diagnosed("barlow_twins", apart, views, **how) == ["processes_apart"]
 
 
 def test_a_scale_in_place_of_a_learned_temperature() -> None:
