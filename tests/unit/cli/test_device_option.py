@@ -136,9 +136,11 @@ def test_so_does_every_analysis(kind: str, names: list[str], chosen: list[str], 
         "text_query": {"space": one, "text": "a", "most": 3},
         "likeness": {"space": one, "ids": data_of(runs.load("one"), "test").ids[:2]},
         "checkpoints": {"run": "one", "epochs": [1, 2]},
+        "calibration": {"spaces": [one, two]},
+        "centered": {"space": one},
     }[kind]
     status, said = main(["analyze", kind, json.dumps(values), "--device", ASKED]), capsys.readouterr().err
-    if kind in ("towers", "tower_pairs", "zero_shot", "text_query", "checkpoints"):  # the run is of one tower
+    if kind in ("towers", "tower_pairs", "zero_shot", "text_query", "checkpoints", "centered"):  # a run of one tower
         assert status != 0
         assert ("no embeddings of captions" if kind == "checkpoints" else "not belong to two towers") in said
     else:
