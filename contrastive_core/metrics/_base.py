@@ -1,7 +1,6 @@
-"""The base of metrics: a metric, its result, and the intervals of estimates. Per-sample values come first and are
-reduced once. Units: "share" lies in 0..1 and is shown in per cent, "nats", "dimensions", "squared distance",
-"similarity" and "" are shown as they are.
-"""
+"""Base class of metrics, their results, and confidence intervals. Per-sample values are computed first and reduced
+once. Units: "share" lies in 0..1 and is shown in per cent. "nats", "dimensions", "squared distance", "similarity" and
+"" are shown as they are."""
 
 import math
 from dataclasses import dataclass, field, replace
@@ -23,9 +22,9 @@ AMONG = 100_000  # rows among which all find their nearest in some minutes
 
 @dataclass(frozen=True, eq=False)
 class MetricResult:
-    """A score. `per_sample` (n) belongs to the test rows, NaN where a row has none. `interval` is a 95 % interval where
-    the score estimates something from a sample. `extras` holds plain values for the record; `arrays` what pages draw
-    (curves, predictions, matrices)."""
+    """Result of a metric. `per_sample` (n) has one value per test row, NaN where a row has none. `interval` is a 95 %
+    interval if the score estimates a population value. `extras` holds plain values for the record; `arrays` holds the
+    data of figures (curves, predictions, matrices)."""
 
     value: float
     per_sample: np.ndarray | None = None
@@ -37,7 +36,7 @@ class MetricResult:
 
 @dataclass(frozen=True)
 class Metric:
-    """A score of `test`, possibly with the help of `train`. Fields made by `knob` are settings."""
+    """Base class of a score of `test` rows that may use `train` rows. Fields made by `knob` are settings."""
 
     title: ClassVar[str]
     reading: ClassVar[str]  # one sentence on how to read the number
@@ -50,7 +49,7 @@ class Metric:
     drawn: ClassVar[int | None] = None
 
     def __call__(self, train: EmbeddingSet | None, test: EmbeddingSet, graphs: Graphs | None = None) -> MetricResult:
-        """The score. Raises CannotScore with a sentence where it is undefined."""
+        """Return the score of `test`. Raises CannotScore, with the reason, if it is undefined."""
         graphs = graphs or Graphs()
         if self.needs_train and train is None:
             raise CannotScore("{title} needs training rows", title=self.title)
@@ -73,7 +72,7 @@ class Metric:
         return replace(result, per_sample=per_sample, arrays=arrays, extras=result.extras | sampled(drawn, len(test)))
 
     def score(self, train: EmbeddingSet | None, test: EmbeddingSet, graphs: Graphs) -> MetricResult:
-        """The formula, on input that was checked."""
+        """Compute the score; the input has been checked."""
         raise NotImplementedError
 
     def _check(self, rows: EmbeddingSet) -> None:
@@ -93,7 +92,7 @@ def _named(rows: EmbeddingSet) -> str:
 
 
 def labels_of(rows: EmbeddingSet, title: str) -> np.ndarray:
-    """Labels (n) with at least two classes. Raises CannotScore."""
+    """Return the labels (n) of rows that have at least two classes. Raises CannotScore for other rows."""
     if rows.labels is None:
         raise CannotScore("{title} needs labels", title=title)
     if len(np.unique(rows.labels[rows.labels >= 0])) < 2:
@@ -102,23 +101,22 @@ def labels_of(rows: EmbeddingSet, title: str) -> np.ndarray:
 
 
 def placed(values: np.ndarray, at: np.ndarray, n: int, missing: float = np.nan) -> np.ndarray:
-    """Values of the rows `at` among all n."""
+    """Return an array (n) with `values` at the rows `at` and `missing` elsewhere."""
     of_all = np.full(n, missing, values.dtype)
     of_all[at] = values
     return of_all
 
 
 def sampled(drawn: np.ndarray, n: int) -> JsonObject:
-    """Return the record of a sample of n rows; empty where it is all of them."""
+    """Return the sample size to record when only some of n rows were used; empty if all were."""
     return {"sample": sample_text(len(drawn), n)} if len(drawn) < n else {}
 
 
 def mean_interval(influence: np.ndarray, value: float | None = None) -> tuple[float, float] | None:
-    """The normal 95 % interval of a mean, or of the score `value`; None for fewer than two rows.
+    """Return the normal 95 % interval of a mean, or of the score `value`; None for fewer than two rows.
 
-    `influence` (n): independent values; or, where the values of rows depend on each other, how much each row moves the
-    score, around it. NaN where a row has none.
-    """
+    `influence` (n): independent values, or, if the rows' values depend on each other, the score plus each row's
+    influence on it. NaN for a row without a value."""
     influence = influence[~np.isnan(influence)]
     if len(influence) < 2:
         return None
@@ -128,8 +126,8 @@ def mean_interval(influence: np.ndarray, value: float | None = None) -> tuple[fl
 
 
 def share_interval(influence: np.ndarray, value: float) -> tuple[float, float]:
-    """Wilson's 95 % interval of a share, for as many independent rows as would vary alike; the normal one is empty
-    where all are right. `influence` as of `mean_interval`."""
+    """Return Wilson's 95 % interval of a share, with the number of independent rows that have the same variance. The
+    normal interval would be empty if all rows are right. `influence`: as for `mean_interval`."""
     influence = influence[~np.isnan(influence)]
     n, variance = float(len(influence)), float(influence.var(ddof=1)) if len(influence) > 1 else 0.0
     if variance > 0 and 0 < value < 1:
@@ -138,14 +136,13 @@ def share_interval(influence: np.ndarray, value: float) -> tuple[float, float]:
 
 
 def moved_by(neighbors: np.ndarray, change: np.ndarray) -> np.ndarray:
-    """Return each row's change as a neighbor (n, k) of others: (n) sums of `change` (n, k)."""
+    """Sum each row's changes over the rows that have it as a neighbor. `neighbors`, `change`: (n, k); returns (n)."""
     return np.bincount(neighbors.ravel(), change.ravel(), minlength=len(neighbors))
 
 
 def pairs_influence(value: float, per_sample: np.ndarray, partners: np.ndarray) -> np.ndarray:
-    """Return each row's influence (n) on a mean over pairs of rows, a U-statistic of order two (Hoeffding 1948): twice
-    its own mean's deviation, by the number of its partners. `per_sample` (n): mean over a row's pairs; `partners` (n):
-    their number.
-    """
+    """Return each row's influence (n) on a mean over pairs of rows, a U-statistic of order two (Hoeffding 1948): the
+    mean, plus twice the deviation of the row's own mean, weighted by its number of partners. `per_sample` (n): mean
+    over a row's pairs; `partners` (n): their number."""
     share = partners / partners[partners > 0].mean()
     return np.where(partners > 0, value + 2 * share * (per_sample - value), np.nan)

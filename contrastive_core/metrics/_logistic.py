@@ -1,13 +1,12 @@
 """L2-regularized multinomial logistic regression by preconditioned full-batch L-BFGS.
 
-Minimizes the mean cross-entropy + ‖W‖²/(2Cn): scikit-learn's objective per row and unit of C, the bias free. Source of
-the iteration: Nocedal & Wright 2006, algorithm 7.4. Deviation: its first guess of the inverse Hessian is that of the
-objective at W = 0, (XᵀX/(n·classes) + I/(Cn))⁻¹, by one Cholesky factor, so that learned features, whose columns go
-together, take few steps; XᵀX of at most some GUIDE rows, since it only sets the pace.
+Minimizes the mean cross-entropy + ‖W‖²/(2Cn), scikit-learn's objective divided by C and n, with an unpenalized bias.
+Source of the iteration: Nocedal & Wright 2006, algorithm 7.4. Deviation: the initial inverse Hessian is that of the
+objective at W = 0, (XᵀX/(n·classes) + I/(Cn))⁻¹, from one Cholesky factor. Learned features have correlated columns and
+need few steps with it. XᵀX uses a subset of about GUIDE rows, because it only affects the speed.
 
-Value and gradient are summed over blocks of rows, in float64, while a block is in the processor's cache: what is held
-beside X does not grow with its rows, and X may be read from a file.
-"""
+Value and gradient are summed in float64 over blocks of rows that fit in the processor's cache. Memory beside X does not
+grow with its rows, and X may be read from a file."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -32,7 +31,7 @@ Design = Tensor | Standardized  # rows (n, d), which are read some at a time
 
 @dataclass(eq=False)
 class Logistic:
-    """Rows (n, d), float32 or float64, with their classes, 0 to `classes` − 1 (n), in order."""
+    """Logistic regression of rows `x` (n, d), float32 or float64, on their classes `target` (n), 0 to `classes` − 1."""
 
     x: Design
     target: Tensor
@@ -40,8 +39,8 @@ class Logistic:
 
     @cached_property
     def _gram(self) -> Tensor:
-        """XᵀX/n with the bias' column of ones, (d+1, d+1) float64; its diagonal if X is very wide. Of rows at even
-        steps where there are many."""
+        """XᵀX/n with a column of ones for the bias, (d+1, d+1) float64; only its diagonal if X is very wide. For many
+        rows, an evenly spaced subset is used."""
         d = self.x.shape[1]
         some = self.x[:: max(1, len(self.x) // max(GUIDE, GUIDES * d))]
         n = len(some)
@@ -55,7 +54,8 @@ class Logistic:
         return gram
 
     def fit(self, c: float, start: Tensor | None = None, tolerance: float = 1e-6) -> Tensor:
-        """Weights (d+1, classes), bias last, that minimize the objective, to a largest gradient of `tolerance`."""
+        """Return the weights (d+1, classes), bias last, that minimize the objective. Stops when no entry of the
+        gradient exceeds `tolerance`."""
         penalty = 1 / (c * len(self.x))
         solve, cost = _preconditioner(self._gram, self.classes, penalty), self._cost(penalty)
         w = torch.zeros(self.x.shape[1] + 1, self.classes, dtype=self.x.dtype, device=self.x.device)
@@ -81,7 +81,7 @@ class Logistic:
         return w
 
     def _cost(self, penalty: float) -> Callable[[Tensor], tuple[float, Tensor]]:
-        """The objective and its gradient (d+1, classes) as a function of the weights."""
+        """Return a function of the weights that gives the objective and its gradient (d+1, classes)."""
         x, target, classes = self.x, self.target, self.classes
         n, d = x.shape
 
@@ -104,7 +104,7 @@ class Logistic:
 
 
 def logits_by_block(x: Design, weight: Tensor) -> Iterator[tuple[slice, Tensor, Tensor]]:
-    """Logits (r, classes) of X block by block, where each stands and its rows (r, d) before them."""
+    """Yield, for each block of X, its slice, its rows (r, d) and their logits (r, classes)."""
     size = max(1, BLOCK // max(x.shape[1], weight.shape[1]))
     for start in range(0, len(x), size):
         part = slice(start, min(start + size, len(x)))
@@ -113,8 +113,8 @@ def logits_by_block(x: Design, weight: Tensor) -> Iterator[tuple[slice, Tensor, 
 
 
 def _preconditioner(gram: Tensor, classes: int, penalty: float) -> Tensor:
-    """The Hessian at W = 0 for one class: a Cholesky factor, or a diagonal (d+1). It only sets the pace, so where
-    rounding has left it indefinite, as of a collapsed encoder, more is added."""
+    """Return the Hessian at W = 0 for one class: a Cholesky factor, or a diagonal (d+1). If rounding makes it
+    indefinite, as for a collapsed encoder, the diagonal is increased; this affects only the speed."""
     hessian = gram / classes
     diagonal = hessian if hessian.ndim == 1 else hessian.diagonal()
     diagonal[:-1] += penalty
@@ -132,7 +132,7 @@ def _preconditioner(gram: Tensor, classes: int, penalty: float) -> Tensor:
 
 
 def _two_loops(gradient: Tensor, pairs: list[tuple[Tensor, Tensor]], first: Tensor) -> Tensor:
-    """The inverse Hessian as the last steps tell it, times the gradient."""
+    """Multiply the gradient by the L-BFGS estimate of the inverse Hessian (two-loop recursion)."""
     q, steps = gradient, []
     for s, y in reversed(pairs):
         rho = 1 / (s * y).sum()
@@ -149,7 +149,7 @@ def _two_loops(gradient: Tensor, pairs: list[tuple[Tensor, Tensor]], first: Tens
 
 
 def _solve(first: Tensor, q: Tensor) -> Tensor:
-    """The first guess of the inverse Hessian times q."""
+    """Multiply `q` by the initial estimate of the inverse Hessian."""
     if first.ndim == 1:
         return (q.double() / first[:, None]).to(q.dtype)
     return torch.cholesky_solve(q.double(), first).to(q.dtype)

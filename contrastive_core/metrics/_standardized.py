@@ -1,4 +1,4 @@
-"""Rows whose columns have the mean 0 and the deviation 1 of some training rows, read in blocks."""
+"""Features standardized to mean 0 and standard deviation 1 on the training rows, read in blocks."""
 
 import numpy as np
 import torch
@@ -8,7 +8,8 @@ BLOCK = 1 << 21  # numbers that are read at a time
 
 
 class Moments:
-    """Mean and deviation (d) of the columns of (n, d) features, in float64 by blocks; `index`: the rows that count."""
+    """Mean and standard deviation (d) of the columns of (n, d) features, in float64 by blocks; `index`: the rows to
+    use."""
 
     def __init__(self, features: np.ndarray, index: np.ndarray | None = None) -> None:
         count = len(features) if index is None else len(index)
@@ -28,14 +29,14 @@ class Moments:
 
     @property
     def scale(self) -> np.ndarray:
-        """Return the factor that scales each column to deviation 1, and a constant one to 0."""
+        """The factor (d) that scales each column to standard deviation 1; 0 for a constant column."""
         varies = self.deviation > 1e-12 * (1 + np.abs(self.mean))
         return np.divide(1, self.deviation, out=np.zeros_like(self.mean), where=varies)
 
 
 class Standardized:
-    """Features (n, d) in float32, of which only what is asked for is read and standardized. In float32 the difference
-    from a large mean is exact; that the mean itself is rounded moves all rows alike."""
+    """Features (n, d) that are read and standardized in float32 when indexed. In float32 the difference from a large
+    mean is exact, and rounding the mean shifts all rows equally."""
 
     dtype = torch.float32
 

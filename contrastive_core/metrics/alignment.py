@@ -1,6 +1,6 @@
-"""Alignment: how close the rows are that should be alike. https://arxiv.org/abs/2005.10242. The mean of ‖x−y‖² over
-positive pairs on the unit sphere. Positive pairs are augmented views of one image where the embedding brings views
-along, partners where it has two towers, else rows of one class (by class sums, O(n·d), block by block)."""
+"""Alignment: how close positive pairs are. https://arxiv.org/abs/2005.10242. The mean of ‖x−y‖² over positive pairs on
+the unit sphere. The positive pairs are augmented views of one image if the embedding has views, partners if it has two
+towers, and otherwise rows of one class (by class sums, O(n·d), block by block)."""
 
 from dataclasses import dataclass
 
@@ -53,7 +53,7 @@ class Alignment(Metric):
 
 
 def _of_views(views: np.ndarray, device: torch.device) -> np.ndarray:
-    """Mean ‖x−y‖² over the pairs of views of each image: (m, v, d) → (m)."""
+    """Return the mean ‖x−y‖² over the pairs of views of each image: (m, v, d) → (m)."""
     m, v, d = views.shape
     if v < 2:
         raise CannotScore(N_("Alignment needs two views of an image; got one"))
@@ -67,7 +67,7 @@ def _of_views(views: np.ndarray, device: torch.device) -> np.ndarray:
 
 
 def _of_towers(towers: Towers) -> MetricResult:
-    """Mean ‖x−y‖² over partners. The rows of the tower that has more of them count as independent."""
+    """Return the mean ‖x−y‖² over partners. The rows of the tower with more paired rows count as independent."""
     rows = unit_rows(towers.rows.features, torch.device("cpu")).double().numpy()
     sides = ((towers.a, towers.group_a), (towers.b, towers.group_b))
     number = 1 + max(group.max(initial=-1) for _, group in sides)
@@ -95,7 +95,8 @@ def _of_towers(towers: Towers) -> MetricResult:
 
 
 def same_class(rows: EmbeddingSet, device: torch.device | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """Mean ‖x−y‖² to the other rows of one's class, NaN where there is none; their number: (n) each."""
+    """Return each row's mean ‖x−y‖² to the other rows of its class (NaN if there are none) and their number; (n)
+    each."""
     n, where = len(rows), device or torch.device("cpu")
     labels = np.full(n, -1) if rows.labels is None else rows.labels
     classes, count = np.unique(labels, return_counts=True)

@@ -1,10 +1,9 @@
-"""α-ReQ: how fast the eigenvalues of the features' covariance fall. Agrawal et al., NeurIPS 2022,
+"""α-ReQ: how fast the eigenvalues of the features' covariance decay. Agrawal et al., NeurIPS 2022,
 https://arxiv.org/abs/2202.05808.
 
-The j-th largest eigenvalue of many trained embeddings is about j^−α; α is the slope of a weighted line through (log j,
-log λⱼ), with weights 1/j, as the authors fit it. Deviation: the line begins at the third value and ends at the
-hundredth, or where eigenvalues drown in float32's rounding.
-"""
+In many trained embeddings the j-th largest eigenvalue is about j^−α. α is the slope of a weighted line through (log j,
+log λⱼ), with weights 1/j, as the authors fit it. Deviation: the line begins at the third eigenvalue and ends at the
+hundredth, or earlier where float32 rounding exceeds the eigenvalues."""
 
 from dataclasses import dataclass
 
@@ -43,7 +42,8 @@ class AlphaReQ(Metric):
 
 
 def slope(values: np.ndarray) -> tuple[float, int]:
-    """α of eigenvalues that fall, and how many the line went through. Raises CannotScore."""
+    """Return α of eigenvalues in descending order, and the number of eigenvalues that were fitted. Raises
+    CannotScore."""
     kept = values[FIRST - 1 : LAST]
     kept = kept[kept > ROUNDING * values[0]] if values[0] > 0 else kept[:0]
     if len(kept) < FEWEST:

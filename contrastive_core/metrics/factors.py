@@ -1,10 +1,9 @@
-"""Factor readout: what else than its class can be read off a sample's features?
+"""Factor readout: how well a linear model reads factors other than the class from the features.
 
-For data whose factors are known (`shapes`: hue, position, texture, ...) a ridge regression is fitted on training rows
-and judged on test rows. A number gives R²; a factor of few whole values gives (accuracy − share of the commonest) / (1
-− that share); a hue is read as a point on a circle. 1 is read off exactly, 0 is chance. The penalty is chosen on a
-held-out fifth of the training rows.
-"""
+For data with known factors (`shapes`: hue, position, texture, ...) a ridge regression is fitted on training rows and
+evaluated on test rows. A number gives R². A factor with a few integer values gives (accuracy − share of the commonest)
+/ (1 − that share). A hue is predicted as a point on a circle. 1 is exact, 0 is chance. The penalty is chosen on a
+held-out fifth of the training rows."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -58,7 +57,7 @@ class Factors(Metric):
 def _regression_target(
     name: str, train_values: np.ndarray, truth: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None] | None:
-    """Return targets (n, t) to learn, the true values (m, …), and the kinds; None if nothing varies."""
+    """Return targets (n, t), the true values (m, …) and the distinct values; None if the factor does not vary."""
     kinds = np.unique(train_values)
     if len(kinds) < 2 or not (np.isfinite(train_values).all() and np.isfinite(truth).all()):
         return None
@@ -71,7 +70,7 @@ def _regression_target(
 
 
 def _skill(guess: np.ndarray, truth: np.ndarray, kinds: np.ndarray | None) -> float | None:
-    """1 for every kind or number right, 0 for what a constant answer reaches."""
+    """Return 1 for perfect predictions and 0 for those of a constant; None if the truth does not vary."""
     if kinds is not None:
         common = max(float((truth == k).mean()) for k in kinds)
         right = float((kinds[guess.argmax(1)] == truth).mean())
@@ -83,8 +82,8 @@ def _skill(guess: np.ndarray, truth: np.ndarray, kinds: np.ndarray | None) -> fl
 def _ridge(
     features: np.ndarray, moments: Moments, targets: dict[str, np.ndarray], x_test: Standardized
 ) -> dict[str, np.ndarray]:
-    """Ridge predictions (m, t) of each target (n, t) from features (n, d), read in blocks. All are solved together,
-    each with the penalty that serves it best on a held-out fifth."""
+    """Return ridge predictions (m, t) of each target (n, t) from features (n, d), read in blocks. All targets are
+    solved together, each with the penalty that predicts a held-out fifth best."""
     if not targets:
         return {}
     ends = np.cumsum([0, *(v.shape[1] for v in targets.values())])
@@ -100,7 +99,7 @@ def _ridge(
 
 
 def _blocks64(x: Standardized) -> Iterator[tuple[slice, Tensor]]:
-    """Rows in float64, block by block, with where each stands."""
+    """Yield each block's slice and its rows in float64."""
     step = max(1, BLOCK // x.shape[1])
     for i in range(0, len(x), step):
         part = slice(i, min(i + step, len(x)))
@@ -108,7 +107,7 @@ def _blocks64(x: Standardized) -> Iterator[tuple[slice, Tensor]]:
 
 
 def _fits(rows: Standardized, y: Tensor, new: Standardized, penalties: Sequence[float]) -> dict[float, Tensor]:
-    """Closed form with a free bias, for each penalty: over d×d products, or n×n where d > n."""
+    """Predict `new` rows with closed-form ridge regressions, by penalty: from d×d products, or n×n if d > n."""
     mean = sum(x.sum(0) for _, x in _blocks64(rows)) / len(rows)
     middle = y.mean(0)
     y = y - middle

@@ -1,4 +1,4 @@
-"""Hubness: do a few rows crowd into everyone's neighborhood? Source: Radovanović et al. 2010, JMLR 11, 2487. N_k(x)
+"""Hubness: whether a few rows are neighbors of very many others. Source: Radovanović et al. 2010, JMLR 11, 2487. N_k(x)
 counts how often x is among the k nearest of the other rows; the score is the skewness of N_k."""
 
 from dataclasses import dataclass

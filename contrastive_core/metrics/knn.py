@@ -1,6 +1,6 @@
-"""Weighted k-nearest-neighbor accuracy, as Inst Disc votes: https://arxiv.org/abs/1805.01978. Each of the k most
-similar training rows votes for its class with weight exp(s/τ). Nothing is selected on the test set: k follows from the
-number of training rows, and the curve over other k is for reading only."""
+"""Weighted k-nearest-neighbor accuracy, as in Inst Disc: https://arxiv.org/abs/1805.01978. Each of the k most similar
+training rows votes for its class with weight exp(s/τ). Nothing is selected on the test set: k depends on the number of
+training rows, and the curve over other k is only shown."""
 
 from dataclasses import dataclass
 
@@ -22,7 +22,7 @@ SHOWN = 100  # classes, above which the record leaves the confusion matrix out
 
 
 def default_k(n_train: int) -> int:
-    """200 from 20,000 training rows up, 20 below."""
+    """Return the default k: 200 with at least 20,000 training rows, otherwise 20."""
     return 200 if n_train >= 20_000 else 20
 
 
@@ -73,8 +73,8 @@ class Knn(Metric):
 
 
 def confusion(truth: np.ndarray, predicted: np.ndarray, classes: np.ndarray) -> np.ndarray:
-    """Rows of class a (first axis) that were taken for class b (second): (c, c) counts. scikit-learn's import takes
-    longer than every vote on a small set, for these three lines."""
+    """Return the confusion matrix (c, c): counts of rows by true class (first axis) and predicted class (second).
+    Importing scikit-learn for it would take longer than the vote on a small set."""
     rows = truth >= 0
     cell = np.searchsorted(classes, truth[rows]) * len(classes)
     cell += np.searchsorted(classes, predicted[rows])
@@ -82,7 +82,7 @@ def confusion(truth: np.ndarray, predicted: np.ndarray, classes: np.ndarray) -> 
 
 
 def _per_class(table: np.ndarray, classes: np.ndarray, rows: EmbeddingSet) -> list[JsonObject]:
-    """Name, share right with its interval, and what each class is taken for: plain values."""
+    """Return each class's name, accuracy with its interval, and predicted-class counts, as plain values."""
     records = []
     for i, label in enumerate(classes):
         n, right = int(table[i].sum()), int(table[i, i])
@@ -94,7 +94,7 @@ def _per_class(table: np.ndarray, classes: np.ndarray, rows: EmbeddingSet) -> li
 
 
 def leave_one_out(rows: EmbeddingSet, device: str = "auto") -> float | None:
-    """Share of labeled rows whose class the others vote for; None with fewer than two classes."""
+    """Return the leave-one-out kNN accuracy of the labeled rows; None with fewer than two classes."""
     if rows.labels is None or len(np.unique(rows.labels[rows.labels >= 0])) < 2:
         return None
     labeled = rows.take(np.flatnonzero(rows.labels >= 0))
@@ -105,7 +105,7 @@ def leave_one_out(rows: EmbeddingSet, device: str = "auto") -> float | None:
 
 
 def vote(neighbors: Neighbors, labels: np.ndarray, temperature: float) -> np.ndarray:
-    """The class (n) with the largest Σ exp(s/τ) over the neighbors; ties go to the smaller."""
+    """Return the classes (n) with the largest Σ exp(s/τ) over the neighbors; ties go to the smaller class."""
     classes, of = np.unique(labels, return_inverse=True)
     (n, k), c = neighbors.index.shape, len(classes)
     winner = np.empty(n, np.int64)

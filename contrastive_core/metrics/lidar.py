@@ -1,11 +1,9 @@
 """LiDAR: the effective rank of linear discriminants between images. Thilakaratne et al., ICLR 2024,
 https://arxiv.org/abs/2312.04000.
 
-Each image is a class of its own, its augmented views are that class's rows. Σ_b is the scatter of the classes' means,
-Σ_w the mean scatter within classes plus δ·I; LiDAR is exp of the entropy of the eigenvalues of Σ_w^(−1/2) Σ_b
-Σ_w^(−1/2), scaled to sum 1. Unlike RankMe it does not count dimensions in which views of one image differ as much as
-images do.
-"""
+Each image is a class; its augmented views are the rows of that class. Σ_b is the scatter of the class means, Σ_w the
+mean scatter within classes plus δ·I. LiDAR is exp of the entropy of the eigenvalues of Σ_w^(−1/2) Σ_b Σ_w^(−1/2),
+scaled to sum 1. Unlike RankMe it ignores dimensions in which views of one image differ as much as images do."""
 
 from dataclasses import dataclass
 
@@ -47,7 +45,7 @@ class Lidar(Metric):
 
 
 def discriminant_spectrum(views: np.ndarray, delta: float) -> np.ndarray:
-    """Eigenvalues, rising, of Σ_b in units of Σ_w + δ·I, for views (m, v, d); none is negative."""
+    """Return the eigenvalues ≥ 0, ascending, of Σ_b relative to Σ_w + δ·I, for views (m, v, d)."""
     from scipy.linalg import eigh
 
     m, v, d = views.shape

@@ -1,15 +1,15 @@
 """Linear probe: L2-regularized multinomial logistic regression on frozen features, by L-BFGS.
 
-Minimizes Σ cross-entropy + ‖W‖²/(2C), scikit-learn's objective (the bias is free), on features standardized by the
-training rows. Above HELD numbers they are not copied: each pass reads them, and standardizes, block by block.
+Minimizes Σ cross-entropy + ‖W‖²/(2C), scikit-learn's objective with an unpenalized bias, on features standardized by
+the training rows. Features of more than HELD numbers are not copied: each pass reads and standardizes them block by
+block.
 
-C is chosen by cross-validated log-loss, then all training rows are fitted. Accuracy on held-out rows is a step function
-of C: which C is best turns on a single row, and so on the last digit of a processor. Log-loss is smooth in C. It is
-taken at half decades by stratified folds; a parabola through the three points around the least gives C, which therefore
-moves continuously with the features. One fold walks the path from strong to weak penalties, decade by decade; the
-others start from its weights, around the least alone. Above SAMPLE rows so many are drawn. C is not scaled with them:
-in the sum over rows that the objective is, it stands for how large weights may be, whatever the number of rows.
-"""
+Cross-validated log loss selects C; then all training rows are fitted. Held-out accuracy is a step function of C, so a
+single row, or rounding, could decide the best C. Log loss is smooth in C. It is computed at half decades with
+stratified folds, and a parabola through the three points around the minimum gives C, which therefore varies
+continuously with the features. The first fold goes from strong to weak penalties, decade by decade; the others start
+from its weights, only around the minimum. At most SAMPLE rows are used. C is not rescaled for them: the objective is a
+sum over rows, in which C limits the size of the weights whatever the number of rows."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class LinearProbe(Metric):
 
 @dataclass(frozen=True)
 class Strength:
-    """C, the mean log-loss of held-out rows at each C tried, and weights near the best."""
+    """The selected C, the mean log loss of held-out rows at each C tried, and weights fitted near it."""
 
     c: float
     log_loss: dict[str, float] = field(default_factory=dict)
@@ -94,7 +94,7 @@ class Strength:
 
 
 def stratified_folds(labels: np.ndarray, most: int = FOLDS) -> list[np.ndarray]:
-    """Fixed folds of rows as masks (n): scikit-learn's StratifiedKFold, shuffled by seed 0. The only row of a class is
+    """Return fixed folds as masks (n): scikit-learn's StratifiedKFold, shuffled with seed 0. The only row of a class is
     never held out. Raises CannotScore if each class has one row."""
     from sklearn.model_selection import StratifiedKFold
 
@@ -111,8 +111,8 @@ def stratified_folds(labels: np.ndarray, most: int = FOLDS) -> list[np.ndarray]:
 
 
 def choose_strength(x: Design, y: np.ndarray) -> Strength:
-    """The C of least cross-validated log-loss. Raises CannotScore where no row can be held out. `x`: (n, d);
-    `y` (n): the classes, 0 to c−1."""
+    """Select the C with the smallest cross-validated log loss. `x`: (n, d); `y` (n): the classes, 0 to c−1. Raises
+    CannotScore if no row can be held out."""
     classes, chosen = int(y.max()) + 1, rows_of_sample(len(y), SAMPLE)
     sample, y = sample_text(len(chosen), len(y), N_("training rows")), y[chosen]
     asked = x[torch.from_numpy(chosen)] if sample else x[:]
@@ -136,7 +136,7 @@ def choose_strength(x: Design, y: np.ndarray) -> Strength:
 
 
 class _Fold:
-    """Rows that are fitted and rows that are held out; weights and losses by number on the grid."""
+    """Fitted and held-out rows of one fold, with weights and losses by grid index."""
 
     def __init__(self, x: Tensor, target: Tensor, held_out: np.ndarray, classes: int) -> None:
         out = torch.from_numpy(held_out).to(x.device)
@@ -146,7 +146,8 @@ class _Fold:
         self.losses: dict[int, float] = {}
 
     def loss(self, i: int, guide: _Fold) -> float:
-        """Summed log-loss of the held-out rows at GRID[i], fitted from the nearest weights of this fold or `guide`."""
+        """Return the summed log loss of the held-out rows at GRID[i]. The fit starts from weights of this fold or
+        `guide`."""
         if i not in self.losses:
             start = self._start(i, guide)
             self.weights[i] = self.known.fit(GRID[i], start, TOLERANCE)
@@ -155,7 +156,7 @@ class _Fold:
         return self.losses[i]
 
     def _start(self, i: int, guide: _Fold) -> Tensor | None:
-        """The guide's weights, and how this fold's differ from the guide's at the nearest C."""
+        """Return start weights: the guide's, plus the difference between both folds at the nearest C already fitted."""
         nearest = min(self.weights, key=lambda j: abs(i - j), default=None)
         if i not in guide.weights:
             return None if nearest is None else self.weights[nearest]
@@ -165,7 +166,7 @@ class _Fold:
 
 
 def _path(fold: _Fold) -> list[int]:
-    """The numbers on the grid around the least loss of one fold, decade by decade."""
+    """Return the grid indices around the smallest loss of one fold, searched decade by decade."""
     best = worse = 0
     for i in range(0, len(GRID), 2):
         if fold.loss(i, fold) < fold.loss(best, fold):

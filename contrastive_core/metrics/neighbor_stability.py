@@ -1,7 +1,7 @@
-"""Neighbor stability: are a row's neighbors still its neighbors when it is seen anew? With augmented views at hand: the
-neighbors of an image's first view among the first views of all images against those of its second view among the second
-views. Without: the neighbors by one random half of the columns against those by the other half. Needs no labels.
-The interval knows that a row also moves the shares of others, for whom it takes the place of an average neighbor."""
+"""Neighbor stability: how many of a row's neighbors stay the same. With augmented views, an image's neighbors among the
+first views of all images are compared with the neighbors of its second view among the second views. Without views, the
+neighbors in a random half of the columns are compared with those in the other half. Needs no labels. The interval
+accounts for a row's effect on the shares of others, where it replaces an average neighbor."""
 
 from dataclasses import dataclass
 from functools import partial

@@ -1,6 +1,6 @@
-"""Purity: the share of a row's nearest rows, itself left out, that are of its class. Rows without a label are neither
-asked nor found. The interval is by the jackknife that leaves one row out: others then have their next neighbor in its
-place. It is too narrow where a class of about k rows lies apart."""
+"""Purity: the share of a row's nearest other rows that have its class. Rows without a label are excluded, both as
+queries and as neighbors. The interval is a leave-one-out jackknife: without a row, others use their next neighbor. It
+is too narrow if a class of about k rows is isolated."""
 
 from dataclasses import dataclass
 

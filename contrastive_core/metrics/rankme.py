@@ -1,6 +1,6 @@
 """RankMe: the effective number of dimensions. https://arxiv.org/abs/2210.02885. exp of the entropy of the singular
-values of the features, scaled to sum 1. Deviation: squares of the singular values come from the d×d Gram matrix in
-float64, and those below its rounding count as zero instead of adding the paper's 1e-7 to each."""
+values of the features, scaled to sum 1. Deviation: the squared singular values come from the d×d Gram matrix in
+float64, and those below its rounding error count as zero instead of adding the paper's 1e-7 to each."""
 
 from dataclasses import dataclass
 
@@ -40,13 +40,14 @@ class RankMe(Metric):
 
 
 def effective_rank(values: np.ndarray) -> float:
-    """exp of the entropy of values ≥ 0 (d), scaled to sum 1."""
+    """Return exp of the entropy of values ≥ 0 (d), scaled to sum 1."""
     share = values[values > 0] / values.sum()
     return float(np.exp(-(share * np.log(share)).sum()))
 
 
 def spectrum(features: np.ndarray, device: str = "auto", center: np.ndarray | None = None) -> np.ndarray:
-    """Singular values of (n, d) features, falling, float64; noise is 0. `center` (d) is taken off each row first."""
+    """Return the singular values of (n, d) features, descending, in float64; those below the rounding error are 0.
+    `center` (d) is subtracted from each row first."""
     n, d = features.shape
     if center is not None and d > n:
         features, center = (features - center).astype(np.float32), None

@@ -1,14 +1,14 @@
-"""Silhouette: is a row nearer to its own class than to the next one? Rousseeuw 1987.
+"""Silhouette: whether a row is nearer to its own class than to the next one. Rousseeuw 1987.
 
 s = (b − a) / max(a, b), with a the mean distance to the other rows of its class and b the smallest mean distance to
-another class; 0 for the only row of a class. Distances are Euclidean between unit rows. Block by block: neither n×n
-distances nor n×c sums are kept. Above PAIRS pairs the mean is that of some rows, drawn once and said, each of which
-meets all rows.
+another class; 0 for the only row of a class. Distances are Euclidean between unit rows. Computed block by block:
+neither n×n distances nor n×c sums are kept. Above PAIRS pairs the mean is over a fixed random sample of rows, each
+compared with all rows; the record says so.
 
-A row moves its own s, and those of the rows that measure their distance to its class. Its influence is the derivative
-of the mean by the row's weight (an infinitesimal jackknife): Σ over the other rows i of ∂s_i/∂a_i or ∂s_i/∂b_i times
-how far its distance lies from that mean distance, over the size of its class. It takes a second pass over the pairs.
-"""
+A row affects its own s and those of rows that measure their distance to its class. Its influence is the derivative of
+the mean by the row's weight (an infinitesimal jackknife): Σ over the other rows i of ∂s_i/∂a_i or ∂s_i/∂b_i times the
+deviation of its distance from that mean distance, divided by the size of its class. It needs a second pass over the
+pairs."""
 
 from dataclasses import dataclass
 
@@ -56,7 +56,7 @@ class Silhouette(Metric):
 
 
 def _unit(features: np.ndarray, at: np.ndarray, device: torch.device) -> torch.Tensor:
-    """The rows `at` at length 1, (m, d) float32, with no second copy on the way."""
+    """Return the rows `at` at length 1, (m, d) float32, without a second copy of all rows."""
     x = torch.empty(len(at), features.shape[1], device=device)
     for i in range(0, len(at), BASE):
         x[i : i + BASE] = unit_rows(features[at[i : i + BASE]], device)
@@ -64,8 +64,8 @@ def _unit(features: np.ndarray, at: np.ndarray, device: torch.device) -> torch.T
 
 
 def _silhouettes(x: torch.Tensor, class_index: torch.Tensor, asked: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Silhouettes of the rows `asked` (rising) of x (m, d), and how much each row (m) moves those of others in sum;
-    float64."""
+    """Return the silhouettes of the rows `asked` (ascending) of x (m, d), and each row's total influence (m) on those
+    of others; float64."""
     size = class_index.bincount().double()  # (c)
     group = max(1, HELD // len(size))
     values, moved = [size.new_empty(0)], size.new_zeros(len(class_index))
@@ -78,7 +78,7 @@ def _silhouettes(x: torch.Tensor, class_index: torch.Tensor, asked: np.ndarray) 
 def _of_group(
     x: torch.Tensor, class_index: torch.Tensor, at: torch.Tensor, size: torch.Tensor, moved: torch.Tensor
 ) -> torch.Tensor:
-    """Silhouettes (g) of the rows `at`. What each row (m) changes in them is added to `moved`."""
+    """Return the silhouettes (g) of the rows `at`, and add each row's (m) influence on them to `moved`."""
     total = size.new_zeros(len(at), len(size))  # (g, c)
     for start in range(0, len(x), BASE):
         others = x[start : start + BASE].double()
@@ -110,8 +110,8 @@ def _of_group(
 def _add_moved(
     x: torch.Tensor, class_index: torch.Tensor, at: torch.Tensor, weight: torch.Tensor, moved: torch.Tensor
 ) -> None:
-    """Add each row's distances (n) from the rows `at`, by `weight` (g, c), which has one for each class. In float32: it
-    makes an interval."""
+    """Add each row's distances from the rows `at` to `moved` (m), weighted by `weight` (g, c) of its class. float32
+    suffices for an interval."""
     for start in range(0, len(x), BASE):
         others = x[start : start + BASE]
         here = class_index[start : start + len(others)]

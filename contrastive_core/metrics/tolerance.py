@@ -1,6 +1,6 @@
-"""Tolerance: how alike rows of one class are. https://arxiv.org/abs/2012.09740. The mean cosine of all pairs of
-different rows of one class, by class sums, O(n·d). It falls as uniformity improves: a low temperature pushes apart what
-is alike in meaning."""
+"""Tolerance: how similar rows of one class are. https://arxiv.org/abs/2012.09740. The mean cosine of all pairs of
+different rows of one class, by class sums, O(n·d). It falls as uniformity improves: a low temperature separates
+semantically similar rows."""
 
 from dataclasses import dataclass
 

@@ -1,6 +1,7 @@
 """Uniformity: how evenly the rows cover the sphere. https://arxiv.org/abs/2005.10242. log of the mean of exp(−t‖x−y‖²)
-over all pairs of different rows, block by block; of more than SAMPLE rows over the pairs of so many, drawn once and
-said. The interval is that of a U-statistic (variance 4·Var of the row means / n), carried through the logarithm."""
+over all pairs of different rows, block by block. Above SAMPLE rows, the pairs are those of a fixed random sample; the
+record says so. The interval is that of a U-statistic (variance 4·Var of the row means / n), transformed by the
+logarithm."""
 
 import math
 from dataclasses import dataclass
@@ -51,7 +52,7 @@ class Uniformity(Metric):
         return MetricResult(value, per_sample, interval, "nats", extras, {INFLUENCE: influence})
 
     def _sums(self, x: torch.Tensor) -> np.ndarray:
-        """Each row's potential, summed over all other rows: (n) float64."""
+        """Return Σ exp(−t‖x−y‖²) of each row over all other rows; (n) float64."""
         sums = x.new_zeros(len(x), dtype=torch.float64)
         for start in range(0, len(x), BASE):
             part = x[start : start + BASE]

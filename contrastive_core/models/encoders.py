@@ -1,9 +1,8 @@
-"""Backbones and heads. Every backbone maps images (b, c, h, w) in [0, 1] to h (b, out_dim).
+"""Backbones and projection heads. Every backbone maps images (b, c, h, w) in [0, 1] to h (b, out_dim).
 
-`small` is made for 8 to 64 pixels and a CPU (0.28 M parameters; its field of view, 41 pixels,
-covers a 32-pixel image). torchvision's ResNets have the stem of their papers' ImageNet or small
-images; any name of theirs is `torchvision:NAME`, and `timm:NAME` if timm is installed.
-"""
+`small` is designed for images of 8 to 64 pixels and a CPU (0.28 M parameters; its receptive field of 41 pixels covers a
+32-pixel image). torchvision's ResNets have their papers' stem for ImageNet or for small images. Other models are
+`torchvision:NAME`, and `timm:NAME` if timm is installed."""
 
 from typing import Any
 
@@ -28,7 +27,7 @@ PIXELS = 64 * 64  # of the largest images that are taken `most` at a time
 
 
 def encoder_names() -> list[str]:
-    """Names that `create_encoder` takes, besides `torchvision:NAME` and `timm:NAME`."""
+    """Return the names that `create_encoder` accepts, besides `torchvision:NAME` and `timm:NAME`."""
     return ["small", *RESNETS]
 
 
@@ -41,17 +40,16 @@ def create_encoder(
     gray_as_color: bool = False,
     **knobs: Any,
 ) -> nn.Module:
-    """A backbone with `.out_dim`.
+    """Return a backbone with the attribute `out_dim`, the width of its output.
 
     Args:
         name: one of `encoder_names()`, `torchvision:NAME` or `timm:NAME`.
         channels: of the images; image_size: their height in pixels.
-        colors: one of COLORS, or the channels' means and deviations.
-        pixels: size to which images are brought first (0: as they are, or the only possible one).
-        gray_as_color: for an encoder of color images that gray ones enter three times.
+        colors: one of COLORS, or the channels' means and standard deviations.
+        pixels: size to which images are resized first (0: not resized, or to the only possible size).
+        gray_as_color: repeat the channel of gray images three times, for an encoder of color images.
         knobs: `width` (a factor, small), `stem` (one of STEMS, ResNets).
-    Raises: ValueError for an unknown name or knob, or images too small.
-    """
+    Raises: ValueError for an unknown name or knob, or images too small."""
     pixels = int(pixels)
     if gray_as_color and channels not in (1, 3):
         raise BadSetting("gray_as_color is for gray images; these have {channels} channels", channels=channels)
@@ -73,7 +71,7 @@ def create_encoder(
 
 
 class _Encoder(nn.Module):
-    """A backbone behind the scaling of its input."""
+    """A backbone with the resizing and normalization of its input."""
 
     def __init__(self, body: nn.Module, out_dim: int, colors: Any, pixels: int, gray_as_color: bool) -> None:
         super().__init__()
@@ -96,7 +94,7 @@ class _Encoder(nn.Module):
 
 
 def _scale(colors: Any) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Mean and deviation of each channel, of one of COLORS or as two lists."""
+    """Return the mean and standard deviation of each channel, from one of COLORS or from two lists."""
     if isinstance(colors, str) and colors in COLORS:
         return COLORS[colors]
     try:
@@ -133,7 +131,7 @@ def _resnet(name: str, channels: int, size: int, stem: str = "") -> tuple[nn.Mod
 
 
 def _only(knobs: JsonObject, name: str, *allowed: str) -> JsonObject:
-    """The knobs, all of them `allowed`. Raises ValueError."""
+    """Return the knobs if all of them are `allowed`. Raises BadSetting for others."""
     if unknown := [f"{key!r}" for key in knobs if key not in allowed]:
         has = ", ".join((*allowed, "colors", "pixels", "gray_as_color"))
         values = {"name": f"{name!r}", "key": unknown[0], "has": has}
@@ -142,7 +140,7 @@ def _only(knobs: JsonObject, name: str, *allowed: str) -> JsonObject:
 
 
 class ProjectionHead(nn.Module):
-    """From h (b, in_dim) to z (b, out_dim): none (z is h), linear, or an MLP of `depth` layers (linear,
+    """Head that maps h (b, in_dim) to z (b, out_dim): none (z is h), linear, or an MLP of `depth` layers (linear,
     BatchNorm if `batch_norm`, ReLU). Raises ValueError for another kind."""
 
     def __init__(
@@ -168,7 +166,8 @@ class ProjectionHead(nn.Module):
 
 
 class SplitBatchNorm(nn.BatchNorm2d):
-    """BatchNorm with statistics of parts of the batch, as if on so many GPUs: MoCo's shuffling needs them."""
+    """BatchNorm with separate statistics for each part of the batch, as on several GPUs; MoCo's shuffling needs
+    them."""
 
     splits = 1
 
@@ -181,7 +180,7 @@ class SplitBatchNorm(nn.BatchNorm2d):
 
 
 def split_norms(module: nn.Module, splits: int) -> None:
-    """Give every 2-d BatchNorm of a module `splits` parts; names and state stay the same."""
+    """Replace every BatchNorm2d of a module by one with `splits` parts; names and state stay the same."""
     if splits == 1:
         return
     for name, child in module.named_children():
@@ -195,12 +194,11 @@ def split_norms(module: nn.Module, splits: int) -> None:
 
 
 def forward_batch_size(most: int, images: Any, encoder: Any = None) -> int:
-    """Return how many images (n, c, h, w) one forward pass takes, so that memory is bounded for
-    large images: `most` up to PIXELS, of larger ones as many as have that many pixels together.
+    """Return how many images (n, c, h, w) one forward pass takes, so that memory is bounded for large images: `most`
+    for images of up to PIXELS pixels, and for larger ones the number with the same total of pixels.
 
-    `encoder.pixels`, the size to which an encoder scales its images, counts too. For example, 500
-    images of 64 pixels are 40 of 224, whose first ResNet-50 layer needs 0.13 GB instead of 1.6 GB.
-    """
+    `encoder.pixels`, the size to which an encoder scales its images, counts too. For example, 500 images of 64 pixels
+    become 40 of 224, whose first ResNet-50 layer needs 0.13 GB instead of 1.6 GB."""
     h, w = images.shape[-2:]
     own = int(getattr(encoder, "pixels", 0))
     return max(1, most * PIXELS // max(PIXELS, h * w, own * own))

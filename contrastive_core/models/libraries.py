@@ -1,9 +1,8 @@
-"""Encoders of torchvision and timm: how each is made, and which images its weights expect.
+"""Encoders of torchvision and timm: their construction, and the input that their weights expect.
 
-`torchvision:NAME` and `timm:NAME`, each with a tag behind a dot where there are several weights
-(`torchvision:resnet50.IMAGENET1K_V2`, `timm:vit_base_patch16_224.augreg_in21k`). The last layer,
-which tells classes, is left out. Nothing here reads a file or the network.
-"""
+`torchvision:NAME` and `timm:NAME`, with a tag after a dot if there are several sets of weights
+(`torchvision:resnet50.IMAGENET1K_V2`, `timm:vit_base_patch16_224.augreg_in21k`). The classification layer is removed.
+This module reads no file and makes no network request."""
 
 import re
 import sys
@@ -28,8 +27,8 @@ OLD_DENSENET = re.compile(r"^(.*denselayer\d+\.(?:norm|relu|conv))\.([12]\.(?:we
 
 @dataclass(frozen=True)
 class Pretrained:
-    """A library's description of a model's weights. `files` are names in `repo` at Hugging Face, or the
-    last part of `url`; `size` in bytes, estimated from the parameters unless `size_is_exact`."""
+    """Description of pretrained weights. `files` are names in `repo` at Hugging Face, or the last part of `url`; `size`
+    is in bytes, estimated from the parameters unless `size_is_exact`."""
 
     name: str
     pixels: int
@@ -44,32 +43,34 @@ class Pretrained:
 
     @property
     def host(self) -> str:
-        """The host of the weights; "" where there are none."""
+        """The host that serves the weights; "" if there is none."""
         return HUGGING_FACE if self.repo else urlparse(self.url).netloc
 
     @property
     def colors(self) -> list[list[float]]:
-        """Mean and deviation of the channels, as `create_encoder` takes them."""
+        """Mean and standard deviation of the channels, for the argument `colors` of `create_encoder`."""
         return [list(self.mean), list(self.std)]
 
 
 @lru_cache(64)
 def pretrained(name: str) -> list[Pretrained]:
-    """Every known set of weights of an encoder, the usual first; one without a source if none is. Raises ValueError."""
+    """Return all known weights of an encoder, the default ones first; for an encoder without weights, one entry without
+    a source. Raises ValueError."""
     library, _, model = name.partition(":")
     return _of_timm(model) if library == "timm" else _of_torchvision(model)
 
 
 def create_network(name: str, channels: int, pixels: int = 0) -> tuple[nn.Module, int]:
-    """An untrained network without its classifier, and the width of its output. Raises ValueError.
+    """Return an untrained network without its classifier, and the width of its output. Raises ValueError.
 
-    `pixels`: side of its images, for those whose parameters depend on it (0: its own)."""
+    `pixels`: side of the images, for networks whose parameters depend on it (0: the network's default)."""
     library, _, model = name.partition(":")
     return (_timm_network if library == "timm" else _torchvision_network)(model, channels, pixels)
 
 
 def fixed_pixels(name: str) -> int:
-    """The side of the images that an encoder is made for; 0 where it takes any. Raises ValueError."""
+    """Return the side of the images that an encoder requires, in pixels; 0 if it accepts any size. Raises
+    ValueError."""
     library, _, model = name.partition(":")
     if library == "torchvision":
         return next((side for start, side in FIXED.items() if model.startswith(start)), 0)
@@ -78,7 +79,7 @@ def fixed_pixels(name: str) -> int:
 
 
 def resized(name: str, network: nn.Module, state: dict[str, Tensor]) -> dict[str, Tensor]:
-    """A file's tensors under the network's names, position embeddings resized by the library."""
+    """Rename a file's tensors for the network and resize its position embeddings, with the library's own functions."""
     library, _, model = name.partition(":")
     if library == "timm":
         module = sys.modules[_timm(model).model_entrypoint(model).__module__]
@@ -95,7 +96,7 @@ def resized(name: str, network: nn.Module, state: dict[str, Tensor]) -> dict[str
 
 
 def without_numbers(make: Callable[[], Any]) -> Any:
-    """Return the result of `make`, its parameters without storage where possible."""
+    """Call `make`, which builds a module, on the meta device if possible, so that parameters take no memory."""
     try:
         with torch.device("meta"):
             return make()
@@ -104,7 +105,7 @@ def without_numbers(make: Callable[[], Any]) -> Any:
 
 
 def _torchvision_weights(name: str) -> tuple[str, Any]:
-    """The model's name without its tag, and torchvision's enum of its weights."""
+    """Return the model's name without its tag, and torchvision's enum of its weights. Raises BadSetting."""
     from torchvision import models
 
     base = name.partition(".")[0]
@@ -169,7 +170,7 @@ def _torchvision_network(name: str, channels: int, pixels: int) -> tuple[nn.Modu
 
 
 def _timm(name: str) -> Any:
-    """The library, which has a model of this name. Raises ValueError."""
+    """Import timm and check that it has the model `name`. Raises ValueError."""
     try:
         import timm
     except ImportError:

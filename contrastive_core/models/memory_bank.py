@@ -1,5 +1,6 @@
-"""The memory of some methods: a queue of keys (MoCo), a bank of features (Inst Disc), an average. State lives in
-persistent buffers, so that it is saved with the weights, and changes only in the named methods, without gradient."""
+"""State of methods beside the encoder: the queue of keys (MoCo), the memory bank (Inst Disc), and the update of a
+momentum encoder. It lives in persistent buffers, so it is saved with the weights. Only the named methods change it,
+without gradient."""
 
 import math
 
@@ -15,7 +16,7 @@ from contrastive_core.ops.similarity import normalize
 
 
 class KeyQueue(nn.Module):
-    """The last `size` keys (K, d), unit rows, oldest overwritten first; random rows at first."""
+    """Queue of the last `size` keys (K, d) as unit rows, random at first. New keys overwrite the oldest ones."""
 
     rows: Tensor
     pointer: Tensor
@@ -34,7 +35,7 @@ class KeyQueue(nn.Module):
 
     @torch.no_grad()
     def enqueue(self, keys: Float[Tensor, "n d"]) -> None:
-        """Put `keys` in place of the oldest; of more than K, the last K stay."""
+        """Overwrite the oldest keys with `keys` (n, d). If n > K, only the last K are stored."""
         n, k = len(keys), len(self)
         newest = normalize(keys[-k:].detach().to(self.rows))
         start = self.pointer + max(0, n - k)
@@ -46,7 +47,7 @@ class KeyQueue(nn.Module):
 
 class MemoryBank(nn.Module):
     """One unit row per training image (N, d), random at first: v ← norm(μ v + (1 − μ) f). `log_z` is the log of NCE's
-    normalizer: of the first batch, or its running mean (EMA 0.99)."""
+    normalizer, estimated from the first batch or as a running mean (EMA 0.99)."""
 
     rows: Tensor
     log_z: Tensor
@@ -63,8 +64,8 @@ class MemoryBank(nn.Module):
     def noise(
         self, index: Int[Tensor, " n"], k: int, generator: torch.Generator, share: BatchShare | None = None
     ) -> Int[Tensor, "n k"]:
-        """K slots per anchor, uniform over the others: its own is never drawn, repeats may be. `share`: which rows of
-        the global batch the anchors are; the slots are drawn for all."""
+        """Draw k slots per anchor uniformly from the slots of other images, with replacement. `share`: the anchors'
+        rows in the global batch; the slots are drawn for the whole batch. Raises ValueError for a bank of one image."""
         if len(self) < 2:
             raise ValueError(N_("noise needs a bank of at least two images"))
         share = share or BatchShare.whole(len(index))
@@ -74,12 +75,12 @@ class MemoryBank(nn.Module):
 
     @torch.no_grad()
     def update(self, index: Int[Tensor, " n"], features: Float[Tensor, "n d"]) -> None:
-        """Move the slots of a batch towards its features. A repeated index counts once, last."""
+        """Move the slots of a batch towards its features. If an index repeats, its last row is used."""
         f = normalize(features.detach().to(self.rows))
         self.rows[index] = normalize(self.momentum * self.rows[index] + (1 - self.momentum) * f)
 
     def next_log_z(self, estimate: Float[Tensor, ""]) -> Float[Tensor, ""]:
-        """Return `log_z` after a batch's estimate: the first stays, or Z's average is updated."""
+        """Return `log_z` after a batch's estimate: the first estimate, or the updated running mean."""
         log_z = self.log_z.to(estimate.dtype)
         following = log_z
         if self.ema is not None:
@@ -89,13 +90,13 @@ class MemoryBank(nn.Module):
 
     @torch.no_grad()
     def keep_log_z(self, log_z: Float[Tensor, ""]) -> None:
-        """Store what `next_log_z` gave, once the step is taken."""
+        """Store the result of `next_log_z` after the optimizer step."""
         self.log_z.copy_(log_z)
 
 
 @torch.no_grad()
 def ema_update(target: nn.Module, source: nn.Module, momentum: float) -> None:
-    """θ_target ← m θ_target + (1 − m) θ_source, parameters only (MoCo, eq. 2)."""
+    """Update a momentum encoder: θ_target ← m θ_target + (1 − m) θ_source, parameters only (MoCo, eq. 2)."""
     targets: list[Tensor] = list(target.parameters())
     sources = [s.detach().to(t.dtype) for t, s in zip(targets, source.parameters(), strict=True)]
     torch._foreach_lerp_(targets, sources, 1 - momentum)

@@ -1,6 +1,6 @@
 """A text tower from a local folder of sentence-transformers (Reimers and Gurevych 2019, arXiv 1908.10084).
 
-Only safetensors are opened, only modules of the library itself, and nothing is fetched. sentence-transformers is an
+It opens only safetensors and only modules of the library itself, and downloads nothing. sentence-transformers is an
 optional dependency."""
 
 import hashlib
@@ -44,9 +44,9 @@ _hash_of = FileCache(safe_files.sha256_file, 256)
 
 
 class SentenceTower(nn.Module):
-    """From the features of a batch of texts to h (b, d). Dropout is off, so that processes make one batch.
+    """Text encoder that maps the features of a batch of texts to h (b, d). Dropout is off, so all processes agree.
 
-    A frozen tower's weights stay in its folder: its state is `digest` (32) uint8, the SHA-256 of the folder's files.
+    A frozen tower's weights stay in its folder; its state is `digest` (32) uint8, the SHA-256 of the folder's files.
     Raises BadSetting for a folder that cannot be opened."""
 
     digest: Tensor
@@ -74,7 +74,7 @@ class SentenceTower(nn.Module):
         return self.frozen[0] if self.trained is None else self.trained
 
     def encode(self, texts: Sequence[str]) -> dict[str, object]:
-        """Return the features of texts on the tower's device."""
+        """Tokenize texts and return the model's inputs, by name, on the tower's device."""
         made = _either(self.sentences, "preprocess", "tokenize")(list(texts))
         device = self.digest.device
         return {k: v.to(device) if isinstance(v, Tensor) else v for k, v in made.items()}
@@ -97,7 +97,7 @@ class SentenceTower(nn.Module):
         return [word for word in words if mark in tokenizer(word)["input_ids"]]  # type: ignore[misc]
 
     def load(self, state: Mapping[str, Tensor]) -> None:
-        """Take the weights of a run. Raises BadSetting where the folder is not that of its training."""
+        """Load the weights of a run. Raises BadSetting if the folder is not the one used in training."""
         if not torch.equal(state["digest"].cpu(), self.digest.cpu()):
             raise BadSetting(EDITED, path=printable(self.folder))
         self.load_state_dict(state)
@@ -115,7 +115,7 @@ class SentenceTower(nn.Module):
 
 
 def folder_of(text: str) -> Path:
-    """The folder that a setting names. Raises BadSetting."""
+    """Return the folder that a setting names. Raises BadSetting."""
     name = text.removeprefix(SENTENCE_TOWER).strip()
     if name == text or not name:
         raise BadSetting(FORM, text=repr(printable(text)))
@@ -123,13 +123,14 @@ def folder_of(text: str) -> Path:
 
 
 def with_whole_path(value: Any) -> Any:
-    """A setting that names such a folder, with its absolute path; any other as it is."""
+    """Return a setting that names such a folder with its absolute path; any other value unchanged."""
     is_tower = isinstance(value, str) and value.startswith(SENTENCE_TOWER) and value != SENTENCE_TOWER
     return f"{SENTENCE_TOWER}{folder_of(value).absolute()}" if is_tower else value
 
 
 def digest_of(folder: Path) -> bytes:
-    """SHA-256 of the names and contents of a model's files. Raises BadSetting where there is no such folder."""
+    """Return the SHA-256 of the names and contents of a model's files. Raises BadSetting if the folder does not
+    exist."""
     if not folder.is_dir():
         raise BadSetting(GONE, path=printable(folder))
     paths = (p for p in folder.rglob("*") if p.suffix in ENDINGS and p.is_file())
@@ -139,7 +140,7 @@ def digest_of(folder: Path) -> bytes:
 
 
 def encode_texts(folder: Path, queries: Sequence[str], documents: Sequence[str]) -> list[np.ndarray]:
-    """Return vectors (n, d) float32 of queries and (m, d) of documents, each with the folder's own prompt for them.
+    """Return vectors (n, d) float32 of queries and (m, d) of documents, each with the model's own prompt for its kind.
     Raises BadSetting."""
     model = _opened(folder)
     torch.set_num_threads(os.cpu_count() or 1)  # a child that reads foreign files begins with one
@@ -149,7 +150,7 @@ def encode_texts(folder: Path, queries: Sequence[str], documents: Sequence[str])
 
 
 def _opened(folder: Path) -> Any:
-    """The model of a folder, on the CPU in evaluation mode. Raises BadSetting."""
+    """Open the model of a folder, on the CPU in evaluation mode. Raises BadSetting."""
     _check_modules(folder)
     try:
         library = importlib.import_module(LIBRARY)
@@ -167,7 +168,7 @@ def _opened(folder: Path) -> Any:
 
 
 def _check_modules(folder: Path) -> None:
-    """Raises BadSetting for modules that are not the library's own, or without safetensors."""
+    """Check that all modules are the library's own and have safetensors. Raises BadSetting."""
     shown = printable(folder)
     if code := next(folder.rglob("*.py"), None):
         raise BadSetting(CODE, path=shown, file=printable(code.name))
@@ -194,6 +195,6 @@ def _check_modules(folder: Path) -> None:
 
 
 def _either(model: Any, name: str, older: str) -> Callable[..., Any]:
-    """A method of the library by its name, or by that of older versions."""
+    """Return a method of the library by its current name, or by its name in older versions."""
     found: Callable[..., Any] = getattr(model, name, None) or getattr(model, older)
     return found

@@ -1,4 +1,4 @@
-"""The text tower of two-tower methods, and a temperature that is learned (CLIP, arXiv 2103.00020)."""
+"""The text tower of two-tower methods, and a learned temperature (CLIP, arXiv 2103.00020)."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -17,10 +17,9 @@ MAX_SCALE = 100.0  # of 1/τ, as in CLIP
 
 
 class TextTower(nn.Module):
-    """From tokens (b, length) int64 to h (b, 128): the mean over the words. Under 0.5 M parameters with 2,000 words.
-
-    Its state holds the vocabulary as bytes, so `from_state` needs nothing else. Raises BadSetting for another kind.
-    """
+    """Text encoder that maps tokens (b, length) int64 to h (b, 128): the mean over the words. Under 0.5 M parameters
+    with 2,000 words. Its state holds the vocabulary as bytes, so `from_state` needs nothing else. Raises BadSetting for
+    another kind."""
 
     out_dim = WIDTH
 
@@ -40,7 +39,7 @@ class TextTower(nn.Module):
 
     @classmethod
     def from_state(cls, state: Mapping[str, Tensor]) -> "TextTower":
-        """Return the tower whose `state_dict` this is."""
+        """Return the tower with a `state_dict`."""
         words = bytes(state["words"].tolist()).decode()
         kind = TEXT_ENCODERS[0] if any(key.startswith("layers.") for key in state) else TEXT_ENCODERS[1]
         tower = cls(Vocabulary(tuple(words.split("\n")) if words else ()), kind, len(state["positions"]))
@@ -48,7 +47,7 @@ class TextTower(nn.Module):
         return tower
 
     def encode(self, texts: Sequence[str]) -> Int[Tensor, "b length"]:
-        """Return tokens of texts, as many as the longest has, on the tower's device."""
+        """Return the tokens (b, length) of texts on the tower's device; `length` is that of the longest text."""
         tokens = self.vocabulary.encode(texts, len(self.positions))
         used = max(1, int((tokens != PADDING).sum(1).max(initial=0)))
         return send(torch.from_numpy(tokens[:, :used]), self.positions.device)
@@ -76,7 +75,8 @@ class TextTower(nn.Module):
 
 
 class LearnedTemperature(nn.Module):
-    """τ = e^{−t} with the parameter t = log(1/τ). Call `clamp` after each step: it keeps 1/τ at most 100."""
+    """Learned temperature τ = e^{−t} with the parameter t = log(1/τ). Call `clamp` after each step: it keeps 1/τ ≤
+    100."""
 
     def __init__(self, temperature: float = 0.07) -> None:
         super().__init__()
@@ -93,5 +93,5 @@ class LearnedTemperature(nn.Module):
 
     @torch.no_grad()
     def clamp(self) -> None:
-        """Bring t back to log 100 where a step took it beyond; clamping in `forward` would end its gradient."""
+        """Limit t to log 100 after a step; clamping in `forward` would stop its gradient."""
         self.log_scale.clamp_(max=math.log(MAX_SCALE))

@@ -1,8 +1,7 @@
-"""A thin adapter over torch.distributed: the processes of a run and simple messages between them.
+"""Adapter for torch.distributed: the processes of a run, and simple messages between them.
 
-They are started by `--processes` (local_processes.py) or by torchrun. Otherwise the world has one process, and every
-function here is the identity.
-"""
+The processes are started by `--processes` (local_processes.py) or by torchrun. Otherwise there is one process, and
+every function here returns its input."""
 
 import functools
 import hashlib
@@ -29,7 +28,7 @@ PATIENCE = timedelta(days=7)  # for work that takes one process as long as it ta
 
 @dataclass(frozen=True)
 class World:
-    """This process among the others: rank 0 … size−1, and its place on its own machine."""
+    """Rank and number of the processes, overall and on this machine."""
 
     rank: int = 0
     size: int = 1
@@ -38,17 +37,16 @@ class World:
 
     @property
     def is_rank0(self) -> bool:
-        """Return whether this is the process that writes files."""
+        """Return whether this process has rank 0 and writes the files."""
         return self.rank == 0
 
 
 def init_process_group(device: str = "cpu") -> World:
-    """Meet the other processes of this command; a world of one without them.
+    """Join the other processes of this command; without them, the world has one process.
 
-    Args: device: what they will work on: "cuda" is a GPU each, "cuda:N" the one that is named.
-    Raises: ValueError when this machine has fewer GPUs than processes, or one GPU is named for
-        several; on one process of the machine, `Elsewhere` on the others.
-    """
+    Args: device: "cuda" for one GPU per process, "cuda:N" for a named one.
+    Raises: ValueError when this machine has fewer GPUs than processes, or one GPU is named for several. Only one
+        process of the machine raises it; the others raise `Elsewhere`."""
     local_rank, local_size = _local()
     cuda = device.split(":")[0] == "cuda"
     try:
@@ -75,16 +73,16 @@ def init_process_group(device: str = "cpu") -> World:
 
 
 def new_group(timeout: timedelta | None = None) -> Any:
-    """A further gloo group of all processes. All call it together."""
+    """Create another gloo group of all processes. All of them must call this together."""
     group = dist.new_group(backend="gloo", timeout=timeout)
     _check_peers(group)
     return group
 
 
 def _check_peers(group: Any) -> None:
-    """Refuse a gloo group in which another program answers for a process: gloo listens on the loopback interface
-    without a secret, and whoever connects first is believed. Each pair exchanges a proof directly, before any pickle.
-    Raises RuntimeError."""
+    """Check that no other program answers in place of a process: gloo listens on the loopback interface without a
+    secret and accepts the first connection. Each pair exchanges a proof directly, before any pickle. Raises
+    RuntimeError."""
     if RENDEZVOUS not in os.environ or dist.get_backend(group) != "gloo":
         return
     rank, size, name = dist.get_rank(), dist.get_world_size(), group.group_name
@@ -103,18 +101,18 @@ def _check_peers(group: Any) -> None:
 
 
 def _local() -> tuple[int, int]:
-    """Rank and number of the processes on this machine, in torchrun's words."""
+    """Return the rank and number of processes on this machine, from torchrun's environment variables."""
     return int(os.environ.get("LOCAL_RANK", 0)), int(os.environ.get("LOCAL_WORLD_SIZE", 1))
 
 
 def world() -> World:
-    """This process's place in the world that was joined; a world of one before."""
+    """Return the rank and number of processes; a world of one process if no group was joined."""
     return World(dist.get_rank(), dist.get_world_size(), *_local()) if dist.is_initialized() else World()
 
 
 @contextmanager
 def process_group(device: str) -> Iterator[World]:
-    """Join for the time of a command that works on `device`, then leave."""
+    """Join the process group for a command on `device`, and leave it afterwards."""
     if not torch.cuda.is_available():
         device = "cpu"
     try:
@@ -125,25 +123,25 @@ def process_group(device: str) -> Iterator[World]:
 
 
 def destroy_process_group() -> None:
-    """Part from the others, if there are any."""
+    """Leave the process group, if there is one."""
     if dist.is_initialized():
         _patient_group.cache_clear()
         dist.destroy_process_group()
 
 
 def is_single_process() -> bool:
-    """Return whether there is no other process."""
+    """Return whether this is the only process."""
     return not dist.is_initialized() or dist.get_world_size() == 1
 
 
 def message_device() -> str:
-    """Return the device of messages: NCCL moves only tensors on the GPU."""
+    """Return the device for messages: NCCL sends only GPU tensors."""
     return "cuda" if dist.get_backend() == "nccl" else "cpu"
 
 
 class _Gather(torch.autograd.Function):
-    """All processes' rows, by rank; backward sums what each sends to a row's owner. torch.distributed.nn's
-    all_gather takes shares of one size only, and on NCCL adds gradients up in an order of its own."""
+    """All processes' rows in rank order; backward sums the gradients of each row. torch.distributed.nn's all_gather
+    needs shares of equal size, and on NCCL the order of its sum varies."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, counts: list[int]) -> Tensor:
@@ -163,7 +161,7 @@ class _Gather(torch.autograd.Function):
 
 
 def all_gather(x: Tensor, counts: list[int] | None = None) -> Tensor:
-    """Rows (n, …) of every process as one tensor (Σ n, …), with gradient; `counts`: every n, if known."""
+    """Concatenate the rows (n, …) of all processes to (Σ n, …), with gradient; `counts`: every n, if known."""
     if is_single_process():
         return x
     counts = [one for (one,) in all_gather_ints(len(x))] if counts is None else counts
@@ -173,7 +171,7 @@ def all_gather(x: Tensor, counts: list[int] | None = None) -> Tensor:
 
 
 def all_gather_ints(*mine: int) -> list[list[int]]:
-    """Some integers of every process, by process: one small message, fit for every step."""
+    """Gather a few integers from every process, in rank order. One small message, cheap enough for every step."""
     if is_single_process():
         return [list(mine)]
     local = torch.tensor(mine, device=message_device())
@@ -183,7 +181,7 @@ def all_gather_ints(*mine: int) -> list[list[int]]:
 
 
 def all_gather_object(value: Any, group: dist.ProcessGroup | None = None) -> list[Any]:
-    """A plain value of every process, in the order of ranks."""
+    """Gather a plain value from every process, in rank order."""
     if is_single_process():
         return [value]
     values: list[Any] = [None] * dist.get_world_size()
@@ -192,7 +190,7 @@ def all_gather_object(value: Any, group: dist.ProcessGroup | None = None) -> lis
 
 
 def broadcast_object(value: Any) -> Any:
-    """Return the value of the first process on every process."""
+    """Return the value of rank 0 on every process."""
     if is_single_process():
         return value
     holder = [value]
@@ -201,12 +199,11 @@ def broadcast_object(value: Any) -> Any:
 
 
 def raise_together(work: Callable[[], T], patient: bool = False) -> T:
-    """Do `work` on every process. If it fails on some, the first of them raises its error, and
-    every other process raises `Elsewhere`: nobody goes on alone, or waits for who is gone.
+    """Run `work` on every process. If it fails on some, the lowest failing rank raises its error and every other
+    process raises `Elsewhere`, so no process continues alone or waits for one that has ended.
 
-    Args: patient: it may take some much longer than the minutes that processes wait for each other
-        (ten on GPUs): decoding a folder of images, a download.
-    """
+    Args: patient: allow some processes much more than the usual timeout (ten minutes on GPUs), for decoding a folder of
+        images or a download."""
     group = _patient_group(dist.group.WORLD) if patient and not is_single_process() else None
     result: T | None = None
     error: Exception | None = None
@@ -223,26 +220,26 @@ def raise_together(work: Callable[[], T], patient: bool = False) -> T:
 
 
 def on_rank0(work: Callable[[], None]) -> None:
-    """Do `work` on the first process, for as long as it takes, while the others wait. All processes call it together.
-    Raises its error there and `Elsewhere` on the others."""
+    """Run `work` on rank 0, without a timeout, while the others wait. All processes call it together. Rank 0 raises its
+    error, and the others raise `Elsewhere`."""
     raise_together(work if world().is_rank0 else lambda: None, patient=True)
 
 
 @functools.cache
 def _patient_group(world: dist.ProcessGroup | None) -> Any:
-    """A group of the processes of `world` that wait for each other for days. The first call, which makes it, is one of
-    all processes together."""
+    """Return a group of the processes of `world` with a timeout of days. All processes must make the first call
+    together."""
     return new_group(PATIENCE)
 
 
 def any_process(flag: bool) -> bool:
-    """Return whether the flag is set on any process: one small message, fit for every step."""
+    """Return whether the flag is set on any process. One small message, cheap enough for every step."""
     return flag if is_single_process() else any(is_set for (is_set,) in all_gather_ints(int(flag)))
 
 
 class _AllReduceSum(torch.autograd.Function):
-    """A sum over processes whose gradient is summed too: torch.distributed.nn's is deprecated, and
-    what replaces it has a gradient under the compiler only."""
+    """Sum over processes whose gradient is summed too. torch.distributed.nn's is deprecated, and its replacement has a
+    gradient only in compiled code."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor) -> Tensor:
@@ -260,12 +257,12 @@ def _summed(x: Tensor) -> Tensor:
 
 
 def all_reduce_sum(x: Tensor) -> Tensor:
-    """The sum of `x` over all processes, with gradient."""
+    """Sum `x` over all processes, with gradient."""
     return x if is_single_process() else _AllReduceSum.apply(x)  # type: ignore[no-any-return]
 
 
 def mismatched_tensors(state: Mapping[str, Tensor]) -> list[str]:
-    """Names of tensors that are not equal, bit by bit, on every process."""
+    """Return the names of tensors that are not bit-identical on all processes."""
     if is_single_process():
         return []
     digests = {k: hashlib.sha256(v.detach().cpu().contiguous().numpy().tobytes()).hexdigest() for k, v in state.items()}

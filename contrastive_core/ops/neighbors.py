@@ -1,14 +1,12 @@
 """Nearest neighbors, block by block: one exact search, and faiss for a large set on a CPU.
 
-No n×m matrix is ever held: a block of queries meets a block of base rows, and only the best k so
-far are kept. Euclidean neighbors are ranked once more by differences in float64, since Gram
-distances lose their digits for near rows.
+The n×m matrix is never stored: a block of queries is compared with a block of base rows, and only the best k so far are
+kept. Euclidean neighbors are ranked again by float64 differences, because Gram distances lose precision for near rows.
 
-From `LARGE` rows faiss may look instead (Jégou et al. 2011, IEEE PAMI 33): inverted lists of short codes,
-the best of which are compared exactly. It looks at more lists until enough of the true neighbors are found, and its
-recall is measured and returned. It comes with the app but on macOS, where its OpenMP and that of torch end the process
-(https://github.com/faiss-wheels/faiss-wheels/issues/73); where it is missing every search is exact.
-"""
+From `LARGE` rows the search may use faiss instead (Jégou et al. 2011, IEEE PAMI 33): inverted lists of short codes, the
+best of which are compared exactly. It searches more lists until it finds enough of the true neighbors, and measures and
+returns its recall. faiss comes with the app except on macOS, where its OpenMP conflicts with torch's and ends the
+process (https://github.com/faiss-wheels/faiss-wheels/issues/73). Without faiss every search is exact."""
 
 from __future__ import annotations
 
@@ -50,9 +48,8 @@ Search = Callable[[Tensor, Tensor | None], tuple[Tensor, Tensor]]
 
 @dataclass(frozen=True)
 class Approximation:
-    """The limit of approximation in a large set: the search looks further until it finds this share of the true
-    neighbors. Where it cannot, it gives way to the exact search (`or_exact`), or is taken with the recall that it has.
-    """
+    """Required recall of an approximate search, which tries more lists until it reaches it. If it cannot, the exact
+    search runs (`or_exact`), or the result has the recall that was reached."""
 
     recall: float = 0.995  # a little above the 0.99 that scores need
     or_exact: bool = True
@@ -65,10 +62,8 @@ LIKELY = Approximation(0.9, or_exact=False)  # most of the neighbors, in a time 
 class Neighbors:
     """The k nearest base rows of each query, nearest first; ties go to the smaller index.
 
-    `index` (n, k) int64; `score` (n, k) float32: cosine similarity, or Euclidean distance.
-    `recall` is the share of the k nearest that are among these, measured on a sample of the
-    queries; None where the search was exact.
-    """
+    `index` (n, k) int64; `score` (n, k) float32: cosine similarity, or Euclidean distance. `recall` is the share of the
+    true k nearest that were found, measured on a sample of the queries; None if the search was exact."""
 
     index: np.ndarray
     score: np.ndarray
@@ -84,7 +79,7 @@ class Neighbors:
 
     @property
     def about(self) -> dict[str, float]:
-        """Return the recall to record with a score; nothing if exact."""
+        """The recall to record with a score; empty if exact."""
         return {} if self.recall is None else {"recall": self.recall}
 
 
@@ -97,24 +92,23 @@ def nearest(
     progress: Callable[[float], None] | None = None,
     approximate: Approximation | None = None,
 ) -> Neighbors:
-    """The k nearest rows of `base` for each query, exactly unless `approximate`.
+    """Return the k nearest rows of `base` for each query, exactly unless `approximate`.
 
     Args:
         queries: (n, d); base: (m, d), or None for the queries themselves, a row never its own
             neighbor.
         metric: "cosine" or "euclidean".
-        progress: called with the share done, 0 to 1.
-        approximate: how a search of `LARGE` sets may approximate, on a CPU.
+        progress: called with the completed share, 0 to 1.
+        approximate: the required recall of a search of `LARGE` sets on a CPU.
     Raises: UnusableEmbedding when there are fewer than k rows, widths differ, or a value is not
-        finite.
-    """
+        finite."""
     _check(queries, base, k, metric)
     return _search(_Space(queries, base, k, metric, pick_device(device)), progress, approximate)
 
 
 class _Space:
-    """Queries and base rows as the search compares them: unit rows, or centered ones and an offset
-    that turns products into distances."""
+    """Queries and base rows prepared for the search: unit rows, or centered rows and an offset that turns products into
+    distances."""
 
     def __init__(self, queries: np.ndarray, base: np.ndarray | None, k: int, metric: str, device: torch.device) -> None:
         self.k, self.metric, self.offset = k, metric, None
@@ -132,15 +126,15 @@ class _Space:
         self.numbers = torch.arange(len(self.q), device=device) if base is None else None
 
     def own(self, at: slice | Tensor) -> Tensor | None:
-        """Numbers of these queries among the base rows, where they are the same rows."""
+        """Return the base-row indices of these queries if queries and base rows are the same; else None."""
         return None if self.numbers is None else self.numbers[at]
 
     def exact(self, q: Tensor, own: Tensor | None) -> tuple[Tensor, Tensor]:
-        """The best rows of each query, whichever number of queries: values and columns (r, width)."""
+        """Return the best rows of each query: values and columns (r, width)."""
         return _block(q, own, self.b, self.width, self.offset)
 
     def ranked(self, q: Tensor, values: Tensor, columns: Tensor) -> tuple[Tensor, Tensor]:
-        """The best k in order: cosines, or distances from differences."""
+        """Return the best k in order, with cosines or with distances computed from differences."""
         if self.metric == "cosine":
             return _in_order(values, columns)
         distance = torch.empty(columns.shape, dtype=torch.float64, device=q.device)
@@ -152,7 +146,7 @@ class _Space:
 
 
 def _search(space: _Space, progress: Callable[[float], None] | None, approximate: Approximation | None) -> Neighbors:
-    """The neighbors of all queries, by the exact search or by faiss."""
+    """Find the neighbors of all queries, with the exact search or with faiss."""
     number = len(space.q)
     is_large = max(number, len(space.b)) >= LARGE and float(number) * space.b.numel() > APPROXIMATE_FROM
     is_large &= number > FEW and space.q.device.type == "cpu"
@@ -170,8 +164,8 @@ def _search(space: _Space, progress: Callable[[float], None] | None, approximate
 
 
 def _by_faiss(space: _Space, approximate: Approximation) -> tuple[Search, float] | None:
-    """A search that finds enough of the neighbors, and its recall; None where the exact one is to be taken. One half of
-    a sample of the queries decides how far it looks; recall is measured on the other."""
+    """Return a search with enough recall, and its recall; None if the exact search is needed. Half of a sample of the
+    queries sets the number of lists; the other half measures recall."""
     import faiss
 
     faiss.omp_set_num_threads(torch.get_num_threads())
@@ -216,8 +210,8 @@ def _by_faiss(space: _Space, approximate: Approximation) -> tuple[Search, float]
 
 
 def exact_seconds(queries: int, rows: int, width: int, k: int, device: str = "auto") -> float | None:
-    """About how long an exact search takes here: 0 for a small one; None on an accelerator, whose
-    rate is not measured."""
+    """Estimate the seconds of an exact search here: 0 for a small one; None on an accelerator, whose speed is not
+    measured."""
     products = float(queries) * rows * width
     if products < MEASURED_FROM:
         return 0.0
@@ -228,7 +222,7 @@ def exact_seconds(queries: int, rows: int, width: int, k: int, device: str = "au
 
 @lru_cache(maxsize=64)
 def _rate(width: int, k: int, threads: int) -> float:
-    """Products per second of the exact search, by a trial of a tenth of a second."""
+    """Measure the exact search's products per second in a trial of a tenth of a second."""
     draw = torch.Generator().manual_seed(0)
     q, b = (torch.randn(n, width, generator=draw) for n in (512, 16_384))
     start = time.perf_counter()
@@ -237,8 +231,8 @@ def _rate(width: int, k: int, threads: int) -> float:
 
 
 def _block(q: Tensor, own: Tensor | None, b: Tensor, k: int, offset: Tensor | None) -> tuple[Tensor, Tensor]:
-    """Best k of q·b (less `offset`) for a block of queries: values and columns, (r, k) each, in any
-    order. `own` (r): each query's number in b, which is no neighbor."""
+    """Return the best k of q·b (minus `offset`) for a block of queries: values and columns, (r, k) each, in any order.
+    `own` (r): each query's index in b, which is excluded."""
     best = q.new_empty(len(q), 0), torch.empty(len(q), 0, dtype=torch.long, device=q.device)
     for start in range(0, len(b), BASE):
         part = slice(start, start + BASE)
@@ -250,7 +244,8 @@ def _block(q: Tensor, own: Tensor | None, b: Tensor, k: int, offset: Tensor | No
 def _meet(
     best: tuple[Tensor, Tensor], q: Tensor, part: Tensor, start: int, k: int, own: Tensor | None, offset: Tensor | None
 ) -> tuple[Tensor, Tensor]:
-    """The best k so far, values and columns (r, ≤ k), and those of the base rows from number `start` on."""
+    """Merge the best k so far, values and columns (r, ≤ k), with those of the base rows `part`, which start at
+    `start`."""
     s = q @ part.mT  # (r, c)
     if offset is not None:
         s -= offset
@@ -267,8 +262,8 @@ def _meet(
 
 
 def best_of(s: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """`s.topk(k)`, unsorted, (r, k) each, by the largest of each group of columns: whatever is
-    among the best k lies in one of the k groups whose largest are best: few columns are ranked."""
+    """Return `s.topk(k)`, unsorted, (r, k) each. The best k lie in the k groups of columns with the largest maxima, so
+    only those columns are ranked."""
     rows, columns = s.shape
     size = math.isqrt(columns // k)  # columns in a group
     if size < 2:
@@ -285,7 +280,7 @@ def best_of(s: Tensor, k: int) -> tuple[Tensor, Tensor]:
 
 
 def _in_order(values: Tensor, columns: Tensor) -> tuple[Tensor, Tensor]:
-    """Sorted by value, falling, then by column, rising. Few rows have equal values: only these are sorted again."""
+    """Sort by descending value, then by ascending column. Only the few rows with equal values are sorted again."""
     values, order = values.sort(dim=1, descending=True)
     columns = columns.gather(1, order)
     tied = (values[:, 1:] == values[:, :-1]).any(1)

@@ -1,8 +1,9 @@
-"""Ranks of partners between two towers. Similarities are held a block at a time, so memory stays bounded for 100,000
+"""Ranks of partners between two towers. Similarities are computed block by block, so memory stays bounded for 100,000
 pairs.
 
-Rows with the same content, for instance two equal captions, are right answers to the same queries. Rows of other
-content that are as similar (to TIE) are in random order: a rank is its expected value, a hit at k its probability."""
+Rows with the same content, for instance two equal captions, are right answers to the same queries. Rows of different
+content with equal similarity (to TIE) are ranked in random order: a rank is its expected value, a hit at k its
+probability."""
 
 import hashlib
 from collections.abc import Iterator
@@ -19,9 +20,9 @@ TIE = 1e-6  # cosines closer than this are equal: float32 products of equal rows
 
 
 def contents(rows: Float[np.ndarray, "n d"], texts: np.ndarray | None = None) -> Int64[np.ndarray, " n"]:
-    """Return the number of each row's content. Rows with the same text have one content; without texts, rows with
-    bit-identical vectors. A blank text is equal to no other. A tower where all vectors are equal has collapsed: its
-    rows differ in content. Args: texts: (n), or None where nothing is known of what the rows say."""
+    """Return a content number for each row. Rows with the same text have the same content; without texts, rows with
+    bit-identical vectors do. A blank text is equal to no other. If all vectors of a tower are equal, it has collapsed,
+    and every row counts as different content. Args: texts: (n), or None if the rows have no text."""
     if texts is None:
         keys = [hashlib.blake2b(row.tobytes(), digest_size=16).digest() for row in np.ascontiguousarray(rows)]
         number = dict.fromkeys(keys)
@@ -40,9 +41,9 @@ def count_repeated(content: Int[np.ndarray, " n"]) -> int:
 
 @dataclass(frozen=True, eq=False)
 class RightAnswers:
-    """The right rows of the other tower for each query: those with the content of a partner of a row with the
-    query's content. `content` (q) of the queries, `other_content` (m), from 0; `groups` by `other_groups`, sparse and
-    boolean: which contents occur in which groups."""
+    """The right rows of the other tower for each query. A row is right if its content shares a group with the query's
+    content. `content` (q) of the queries, `other_content` (m), from 0; `groups` and `other_groups`: sparse boolean
+    matrices (contents × groups) that say which content occurs in which group."""
 
     content: Int64[np.ndarray, " q"]
     other_content: Int64[np.ndarray, " m"]
@@ -57,8 +58,8 @@ class RightAnswers:
         content: Int[np.ndarray, " q"] | None = None,
         other_content: Int[np.ndarray, " m"] | None = None,
     ) -> "RightAnswers":
-        """Args: group, other_group: rows of one group are partners, -1 has none; content, other_content: of each row,
-        as of `contents`; None: no two rows are equal."""
+        """Build the right answers. Args: group, other_group: rows of one group are partners, -1 is no group; content,
+        other_content: as from `contents`; None: all rows differ in content."""
         number = 1 + max(group.max(initial=-1), other_group.max(initial=-1))
         made = []
         for of_group, given in ((group, content), (other_group, other_content)):
@@ -70,30 +71,29 @@ class RightAnswers:
         return cls(key, other_key, groups, other_groups)
 
     def take(self, queries: np.ndarray) -> "RightAnswers":
-        """Return those of some queries."""
+        """Return the right answers of some queries."""
         return replace(self, content=self.content[queries])
 
     @property
     def reversed(self) -> "RightAnswers":
-        """Return those of the other tower's rows."""
+        """The right answers with the other tower's rows as queries."""
         return RightAnswers(self.other_content, self.content, self.other_groups, self.groups)
 
     def rows(self, queries: slice | np.ndarray) -> Bool[np.ndarray, "r m"]:
-        """Return whether each row of the other tower is right for these queries."""
+        """Return a boolean matrix (r, m): which rows of the other tower are right for these queries."""
         shared = (self.groups[self.content[queries]] @ self.other_groups.T).toarray()  # (r, contents)
         return shared if self._has_one_row_each else shared[:, self.other_content]
 
     @cached_property
     def _has_one_row_each(self) -> bool:
-        """Return whether the contents of the other tower are its rows, in their order."""
+        """Return whether the contents of the other tower number its rows in order."""
         return bool((self.other_content == np.arange(len(self.other_content))).all())
 
 
 @dataclass(frozen=True, eq=False)
 class Ranks:
-    """The ranks of each of q queries among m rows: `above`, wrong rows more similar than the best right one; `tied`,
-    wrong rows as similar, and `tied_right`, right ones; `right`, all right ones.
-    """
+    """The counts that give each of q queries its rank among m rows: `above`, wrong rows more similar than the best
+    right one; `tied`, wrong rows as similar; `tied_right`, right rows as similar; `right`, all right rows."""
 
     above: Int64[np.ndarray, " q"]
     tied: Int64[np.ndarray, " q"]
@@ -103,15 +103,15 @@ class Ranks:
 
     @property
     def expected(self) -> Float64[np.ndarray, " q"]:
-        """The expected rank, from 1, of the best right row among the wrong ones."""
+        """Return the expected rank, from 1, of the best right row among the wrong ones."""
         return 1 + self.above + self.tied / (self.tied_right + 1)
 
     def hits(self, k: int) -> Float64[np.ndarray, " q"]:
-        """The probability that a right row is among the k most similar ones."""
+        """Return the probability that a right row is among the k most similar ones."""
         return _found(self.tied_right, self.tied + self.tied_right, np.maximum(k - self.above, 0), k)
 
     def reciprocal(self, k: int) -> Float64[np.ndarray, " q"]:
-        """The expected 1 / rank of the best right row, 0 beyond k."""
+        """Return the expected 1 / rank of the best right row, 0 beyond k."""
         hits = np.stack([np.zeros(len(self.right)), *(self.hits(rank) for rank in range(1, k + 1))])
         return (np.diff(hits, axis=0) / np.arange(1, k + 1)[:, None]).sum(0)
 
@@ -121,7 +121,8 @@ class Ranks:
 
 
 def _found(right: np.ndarray, rows: np.ndarray, drawn: np.ndarray, most: int) -> np.ndarray:
-    """Probability (q) that so many rows drawn of `rows`, at most `most`, hold one of `right`."""
+    """Return the probability (q) that a draw of `drawn` (at most `most`) of `rows` rows contains one of the `right`
+    ones."""
     missed = np.ones(len(right))
     for i in range(most):
         missed *= np.where(i < drawn, np.maximum(rows - right - i, 0) / np.maximum(rows - i, 1), 1)
@@ -131,7 +132,8 @@ def _found(right: np.ndarray, rows: np.ndarray, drawn: np.ndarray, most: int) ->
 def similarity_blocks(
     queries: Float[np.ndarray, "q d"], others: Float[np.ndarray, "m d"], answers: RightAnswers, block: int = BLOCK
 ) -> Iterator[tuple[slice, Float[np.ndarray, "r m"], Bool[np.ndarray, "r m"]]]:
-    """Yield, of some queries at a time, which they are, their products with the others, and which are right."""
+    """Yield, for each block of queries, its slice, its similarities (r, m) to the others, and which of these are
+    right."""
     step = max(1, block // len(others))
     for start in range(0, len(queries), step):
         part = slice(start, start + step)
@@ -161,12 +163,12 @@ def ranks_in(
 
 
 def unit_rows(rows: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n d"]:
-    """Return rows at length 1; a zero row stays."""
+    """Scale rows to length 1; a zero row stays zero."""
     return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
 
 
 def gap_of_means(a: Float[np.ndarray, "n d"], b: Float[np.ndarray, "m d"]) -> float:
-    """Return the distance (0 to 2) between the means of the unit rows of two towers.
+    """Return the modality gap: the distance (0 to 2) between the means of the unit rows of two towers.
     Source: Liang et al. 2022, arXiv 2203.02053."""
     mean_a, mean_b = (unit_rows(x).mean(0, dtype=np.float64) for x in (a, b))
     return float(np.linalg.norm(mean_a - mean_b))

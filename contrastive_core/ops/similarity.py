@@ -1,9 +1,8 @@
-"""Similarities, distances and masked reductions that are right where naive ones are not.
+"""Similarities, distances and masked reductions that stay exact in edge cases.
 
-A zero row normalizes to zero with zero gradient. Gram distances cancel for near rows (a float32
-Gram distance is 100 % off below 1e-3 of the norms), so close pairs are recomputed from
-differences. Log-sum-exp runs over the masked entries only: mask first, then reduce.
-"""
+A zero row normalizes to zero with zero gradient. Gram distances cancel for near rows (a float32 Gram distance is 100 %
+off below 1e-3 of the norms), so close pairs are recomputed from differences. Log-sum-exp is computed over the masked
+entries only: mask first, then reduce."""
 
 from __future__ import annotations
 
@@ -28,12 +27,12 @@ CLOSE = 1e-3  # of the squared norms: below it a Gram distance has lost its digi
 
 
 def normalize(z: Float[Tensor, "*n d"]) -> Float[Tensor, "*n d"]:
-    """Rows scaled to unit length; a zero row stays zero and gets zero gradient."""
+    """Scale rows to unit length; a zero row stays zero and gets zero gradient."""
     return _Normalize.apply(z)[0] if z.shape[-1] else z
 
 
 class _Normalize(torch.autograd.Function):
-    """Keeps unit rows and their lengths; that of a zero row is infinite. All steps can be differentiated again."""
+    """Saves unit rows and their lengths (infinite for a zero row). All steps can be differentiated again."""
 
     @staticmethod
     def forward(z: Tensor) -> tuple[Tensor, Tensor]:
@@ -57,7 +56,7 @@ class _Normalize(torch.autograd.Function):
 
 
 def unit_rows(features: np.ndarray, device: torch.device | None = None) -> Tensor:
-    """Rows of length 1 as a float32 tensor (n, d); scaled first, so that no norm overflows."""
+    """Scale rows to length 1, as a float32 tensor (n, d), without overflow of a norm."""
     x = float_rows(features).to(device or "cpu")
     tiny = torch.finfo(torch.float32).tiny
     x = x / x.abs().amax(1, keepdim=True).clamp_min(tiny)
@@ -65,21 +64,21 @@ def unit_rows(features: np.ndarray, device: torch.device | None = None) -> Tenso
 
 
 def float_rows(features: np.ndarray) -> Tensor:
-    """Rows (n, d) in float32, not copied where they are that; they are read only, so torch need
-    not warn that a mapped file cannot be written."""
+    """Return rows (n, d) in float32, without a copy if they already are. The rows are only read, so torch's warning
+    about read-only files is suppressed."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         return torch.from_numpy(np.ascontiguousarray(features, np.float32))
 
 
 def dot(a: Float[Tensor, "n d"], b: Float[Tensor, "m d"]) -> Float[Tensor, "n m"]:
-    """Inner products of all rows."""
+    """Return the inner products of all rows (n, m)."""
     return a @ b.mT
 
 
 def squared_distance(a: Float[Tensor, "n d"], b: Float[Tensor, "m d"]) -> Float[Tensor, "n m"]:
-    """Squared Euclidean distances; pairs close relative to their norms come from differences, and all do where a list
-    of these pairs would wait for a device."""
+    """Return squared Euclidean distances (n, m). Pairs close relative to their norms are computed from differences; all
+    pairs are if listing the close ones would wait for a device."""
     if not is_free_to_read(a):
         return torch.cdist(a, b, compute_mode="donot_use_mm_for_euclid_dist").square()
     norms = a.square().sum(-1)[:, None] + b.square().sum(-1)  # (n, m)
@@ -90,53 +89,55 @@ def squared_distance(a: Float[Tensor, "n d"], b: Float[Tensor, "m d"]) -> Float[
 
 
 def deterministic_gather(x: Float[Tensor, "n d"], rows: Int[Tensor, ...]) -> Float[Tensor, "... d"]:
-    """`x[rows]`, whose gradient is summed in one order; that of indexing follows the threads."""
+    """Return `x[rows]` with a gradient that is summed in a fixed order, unlike that of indexing."""
     return functional.embedding(rows, x)
 
 
 def distance(a: Float[Tensor, "n d"], b: Float[Tensor, "m d"]) -> Float[Tensor, "n m"]:
-    """Euclidean distances; the gradient at distance 0 is 0, not NaN."""
+    """Return Euclidean distances (n, m); the gradient at distance 0 is 0, not NaN."""
     return safe_sqrt(squared_distance(a, b))
 
 
 def safe_sqrt(squared: Float[Tensor, "n m"]) -> Float[Tensor, "n m"]:
-    """Square roots whose gradient at 0 is 0."""
+    """Return square roots whose gradient at 0 is 0."""
     zero = squared == 0
     return torch.where(zero, 0.0, torch.where(zero, 1.0, squared).sqrt())
 
 
 def longest(*rows: Float[Tensor, "_ d"]) -> float:
-    """A length that no row exceeds, within √d of the longest, from its largest number; NaN, inf."""
+    """Return an upper bound of the rows' lengths, at most √d times the longest, from their largest number; may be NaN
+    or inf."""
     ends = [torch.stack(z.detach().aminmax()).abs().amax() for z in rows if z.numel()]
     return float(torch.stack(ends).amax()) * rows[0].shape[1] ** 0.5 if ends else 0.0
 
 
 def masked_logsumexp(x: Float[Tensor, "n m"], mask: Bool[Tensor, "n m"]) -> Float[Tensor, " n"]:
-    """Row log-sum-exp over the masked entries only; -inf, with zero gradient, where none is."""
+    """Return each row's log-sum-exp over the masked entries only; -inf, with zero gradient, for a row without any."""
     some = mask.any(-1, keepdim=True)
     lse = x.masked_fill(some & ~mask, -torch.inf).logsumexp(-1)
     return torch.where(some.squeeze(-1), lse, -torch.inf)
 
 
 def softmax_over(x: Float[Tensor, "n m"], mask: Bool[Tensor, "n m"]) -> Float[Tensor, "n m"]:
-    """Softmax over the masked entries of each row; 0 elsewhere."""
+    """Return the softmax over the masked entries of each row; 0 elsewhere."""
     some = mask.any(-1, keepdim=True)
     filled = x.masked_fill(~mask, -torch.inf)
     return torch.where(some, torch.where(some, filled, 0.0).softmax(-1), 0.0) * mask
 
 
 def masked_sum(x: Float[Tensor, "n m"], mask: Bool[Tensor, "n m"]) -> Float[Tensor, " n"]:
-    """Row sum over the masked entries; 0 where none is."""
+    """Return each row's sum over the masked entries; 0 for a row without any."""
     return torch.where(mask, x, 0.0).sum(-1)
 
 
 def masked_mean(x: Float[Tensor, "n m"], mask: Bool[Tensor, "n m"]) -> Float[Tensor, " n"]:
-    """Row mean over the masked entries; 0 where none is."""
+    """Return each row's mean over the masked entries; 0 for a row without any."""
     return masked_sum(x, mask) / mask.sum(-1).clamp_min(1)
 
 
 def compare(pairs: Pairs, score: str) -> Float[Tensor, "n w"]:
-    """Scores of all anchors with their candidates: dot, distance or squared_distance."""
+    """Return the scores (n, w) of all anchors with their candidates. `score`: "dot", "distance" or
+    "squared_distance"."""
     if pairs.columns is None:
         return SCORES[score](pairs.anchors, pairs.candidates)
     a, c = (pairs.anchors[:, None, :], deterministic_gather(pairs.candidates, pairs.columns))  # (n, 1, d), (n, k, d)
@@ -151,8 +152,8 @@ SCORES = {"dot": dot, "distance": distance, "squared_distance": squared_distance
 
 @contextmanager
 def full_precision(device: torch.device) -> Iterator[None]:
-    """No autocast and no TF32 inside; in a compiled graph, whose precision is set outside, no autocast. Threads share
-    the precision of the process: whoever is the last to leave puts it back."""
+    """Turn autocast and TF32 off inside; in a compiled graph, whose precision is set outside, only autocast. Threads
+    share the precision of the process: the last one to leave restores it."""
     if torch.compiler.is_compiling():
         with torch.autocast(device.type, enabled=False):
             yield

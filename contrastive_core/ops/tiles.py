@@ -1,11 +1,10 @@
-"""Row sums over an n×m matrix of logits that is never held, tile by tile: Σ e^ℓ, its logarithm, and Σ log(1 + e^ℓ).
+"""Row sums over an n×m matrix of logits that is never stored, tile by tile: Σ e^ℓ, its logarithm, and Σ log(1 + e^ℓ).
 
-A tile is made, summed and forgotten; the backward pass makes it again. Tiles of small batches are kept for it instead,
-which saves one product of four. Where anchors and candidates are the same rows, a tile serves its rows and its columns,
-which halves the products: across two towers a·bᵀ is computed once for both directions. Entries that do not count are
-listed by group where they are few; elsewhere masks are derived from ids, for the tiles that need one. Measured for
-NT-Xent with 1,024 images, forward and backward: 1.2, 1.6 and 1.35 times as long without each of the three.
-"""
+A tile is computed, summed and freed; the backward pass computes it again. Small batches keep their tiles for it, which
+saves one product of four. If anchors and candidates are the same rows, a tile serves its rows and its columns, which
+halves the products: across two towers a·bᵀ is computed once for both directions. Excluded entries are listed by group
+if they are few; otherwise masks are derived from ids, for the tiles that need one. Measured for NT-Xent with 1,024
+images, forward and backward: 1.2, 1.6 and 1.35 times as long without each of the three."""
 
 import math
 from collections.abc import Callable
@@ -32,7 +31,7 @@ LISTED = 32  # entries an anchor, on average, up to which those of its group are
 
 
 class Ids(NamedTuple):
-    """The identity of rows: group, number, view, and whether a row may be every anchor's negative, or positive."""
+    """The ids of a row: group, row, view, and whether it may be a negative or a positive of every anchor."""
 
     group: int
     row: int
@@ -43,7 +42,7 @@ class Ids(NamedTuple):
 
 @dataclass(frozen=True)
 class Stripe:
-    """Some consecutive rows, and the lowest and the highest of their ids."""
+    """Consecutive rows, with the lowest and the highest of their ids."""
 
     rows: slice
     first: Ids
@@ -58,15 +57,15 @@ class Stripe:
 
     @property
     def view(self) -> int | None:
-        """The view of all rows, if it is one."""
+        """The view of all rows; None if they have several."""
         return self.first.view if self.first.view == self.last.view else None
 
 
 class Tiles:
-    """The tiles of some pairs, and which entries of each are wanted."""
+    """The tiles of all pairs, with the entries of each that count."""
 
     def __init__(self, pairs: Pairs, scale: float | Tensor, relation: str, limits: Tensor | None = None) -> None:
-        """Args: relation: "negative" or "compared"; limits: (n), logits above which a candidate is left out."""
+        """Args: relation: "negative" or "compared"; limits: (n), logits above which a candidate is excluded."""
         self.pairs, self.scale, self.relation, self.limits = pairs, scale, relation, limits
         self.looks = is_free_to_read(pairs.anchors) or len(pairs) * pairs.width > LOOK_FROM
         if not self.looks:  # every tile is masked: to know more of it would wait for the device
@@ -92,11 +91,11 @@ class Tiles:
 
     @property
     def size(self) -> int:
-        """Return how many entries all tiles have."""
+        """The number of entries of all tiles."""
         return sum(len(i) * len(j) for i, columns in self.stripes for j in columns)
 
     def logits(self, a: Tensor, c: Tensor, i: Stripe, j: Stripe, bias: Tensor | None = None) -> Tensor:
-        """ℓ, and a bias, of a tile (r, c); −inf where it is not wanted."""
+        """Return ℓ, plus a bias, of a tile (r, c); −inf for excluded entries."""
         logits = (self.scale * a[i.rows]) @ c[j.rows].mT
         if bias is not None:
             logits.add_(bias)
@@ -120,13 +119,13 @@ class Tiles:
         return logits.masked_fill_(~wanted, -torch.inf)
 
     def gradients(self, a: Tensor, c: Tensor) -> tuple[Tensor, Tensor | None]:
-        """Zeros for the gradients of anchors and candidates: those of mirrored tiles all go to the anchors."""
+        """Allocate gradients of anchors and candidates; mirrored tiles add both to those of the anchors."""
         return torch.zeros_like(a), None if self.mirrored else torch.zeros_like(c)
 
     def add_gradients(
         self, h: Tensor, rows: tuple[Tensor, Tensor], grads: tuple[Tensor, Tensor | None], at: "Tile"
     ) -> None:
-        """Add what ∂/∂ℓ of a tile, h (r, c), sends to anchors and candidates."""
+        """Backpropagate h (r, c), the gradient ∂/∂ℓ of a tile, to anchors and candidates."""
         (a, c), (grad_a, grad_c), (i, j) = rows, grads, at
         alpha = self.scale
         if isinstance(alpha, Tensor):  # of a learned τ, which stays on its device
@@ -136,8 +135,8 @@ class Tiles:
             (grad_a if grad_c is None else grad_c)[j.rows].addmm_(h.mT, a[i.rows], alpha=alpha)
 
     def _list_unwanted(self, stripes: list[Stripe], columns: list[Stripe]) -> dict[tuple[int, int], Tensor] | None:
-        """By tile, the entries (k) in its flat order that do not count: of one group, or self pairs alone; None where
-        they are many."""
+        """List the excluded entries of each tile (k), as flat indices: pairs within a group, or only self pairs. None
+        if there are many."""
         pairs = self.pairs
         if pairs.views and self.relation == "compared":
             return {(i.start, i.start): torch.arange(len(i)) * (len(i) + 1) for i in stripes}
@@ -160,7 +159,8 @@ Tile = tuple[Stripe, Stripe]
 
 
 def _entries_in_a_group(pairs: Pairs, most: int) -> tuple[Tensor, Tensor] | None:
-    """Anchor and candidate (k) of every pair in one group, self pairs included; None where there are over `most`."""
+    """Return anchor and candidate (k) of every pair within a group, self pairs included; None for more than `most`
+    pairs."""
     order, first, last = pairs.group_places
     number = torch.where(pairs.anchor_groups == NO_GROUP, 0, last - first)  # (n)
     total = int(number.sum())
@@ -172,13 +172,13 @@ def _entries_in_a_group(pairs: Pairs, most: int) -> tuple[Tensor, Tensor] | None
 
 
 def _unknown(n: int) -> list[Stripe]:
-    """Stripes of n rows on a device, of which nothing is known."""
+    """Return stripes of n rows on a device without reading their ids."""
     first, last = Ids(NO_GROUP, NO_ROW, 0), Ids(NO_GROUP, n, 1)
     return [Stripe(slice(start, min(n, start + CUDA_TILE)), first, last) for start in range(0, n, CUDA_TILE)]
 
 
 def _stripes_of_views(n: int, views: int) -> list[Stripe]:
-    """Stripes of n rows that are the views of image after image, of which nothing has to be read."""
+    """Return stripes of n rows that are the views of consecutive images, without reading their ids."""
     parts = (slice(start, min(n, start + TILE)) for start in range(0, n, TILE))
     ends = ((rows, rows.start, rows.stop - 1) for rows in parts)
     return [Stripe(rows, Ids(i // views, i, 0, 1, 1), Ids(j // views, j, views - 1, 1, 1)) for rows, i, j in ends]
@@ -192,7 +192,8 @@ def _place_in(stripes: list[Stripe], row: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _stripes(ids: Tensor, pairs: Pairs) -> list[Stripe]:
-    """Stripes of the ids (5, n): groups, row ids, views, as negative, as positive. Each tower begins a new one."""
+    """Split rows with the ids (5, n) into stripes: groups, row ids, views, as negative, as positive. A stripe holds
+    rows of one tower."""
     n, size = ids.shape[1], TILE if pairs.anchors.device.type == "cpu" else CUDA_TILE
     changes = (ids[2].diff().nonzero()[:, 0] + 1).tolist() if pairs.across else []
     ends = [*changes, n] if len(changes) <= n // size else [n]
@@ -217,8 +218,8 @@ def _stripes_between(ids: Tensor, start: int, size: int) -> list[Stripe]:
 
 
 class Summand(NamedTuple):
-    """A function of the logits: what is computed of a tile in place and may be kept; value and slope from that; and the
-    slope, in place, from the logits themselves."""
+    """A function of the logits, computed in place: `prepare` makes a tile that may be kept, `value` and `slope` are
+    computed from it, and `slope_` is the slope in place from the logits."""
 
     prepare: Callable[[Tensor], Tensor]
     value: Callable[[Tensor], Tensor]
@@ -233,7 +234,8 @@ SOFTPLUS = Summand(lambda x: x, lambda x: -logsigmoid(-x), torch.sigmoid, torch.
 def tiled_sum(
     tiles: Tiles, summand: Summand, bias: Tensor | None = None, on_fraction: OnFraction = ignore_fraction
 ) -> Tensor:
-    """Σ f(scale · a·c + bias) of every anchor over its wanted candidates; (n). `bias`: a number, with its gradient."""
+    """Return Σ f(scale · a·c + bias) of every anchor over its candidates that count; (n). `bias`: a number, with
+    gradient."""
     a, c = tiles.pairs.anchors, tiles.pairs.candidates
     learns = torch.is_grad_enabled() and (a.requires_grad or c.requires_grad)
     keep: dict[tuple[int, int], Tensor] | None = {} if learns and tiles.size <= (tiles.pairs.block or KEPT) else None
@@ -243,12 +245,13 @@ def tiled_sum(
 def tiled_softplus(
     pairs: Pairs, scale: float, relation: str, bias: Tensor, on_fraction: OnFraction = ignore_fraction
 ) -> Tensor:
-    """Σ log(1 + e^(scale · a·c + bias)) of every anchor over its negatives, or over all it is compared with; (n)."""
+    """Return Σ log(1 + e^(scale · a·c + bias)) of every anchor (n) over its negatives, or over all compared
+    candidates."""
     return tiled_sum(Tiles(pairs, scale, relation), SOFTPLUS, bias, on_fraction)
 
 
 class _TiledSum(torch.autograd.Function):
-    """Keeps rows, and tiles of a small batch. All steps can be differentiated again."""
+    """Saves rows, and the tiles of a small batch. All steps can be differentiated again."""
 
     @staticmethod
     def forward(a: Tensor, c: Tensor, bias: Tensor | None, tiles: Tiles, f: Summand, keep: Any, on: Any) -> Tensor:
@@ -298,11 +301,10 @@ class _TiledSum(torch.autograd.Function):
 def tiled_logsumexp(
     pairs: Pairs, scale: float, relation: str, on_fraction: OnFraction = ignore_fraction, limits: Tensor | None = None
 ) -> Tensor:
-    """log Σ e^(scale · a·c) of every anchor over its negatives, or over all it is compared with; (n).
+    """Return log Σ e^(scale · a·c) of every anchor (n) over its negatives, or over all compared candidates.
 
-    Args: pairs: related by id; relation: "negative" or "compared"; limits: (n), logits above which a candidate is left
-    out. −inf, with zero gradient, where there is none.
-    """
+    Args: pairs: related by id; relation: "negative" or "compared"; limits: (n), logits above which a candidate is
+    excluded. −inf, with zero gradient, for an anchor without candidates."""
     tiles = Tiles(pairs, scale, relation, limits)
     if limits is None and largest_logit(tiles) <= LARGEST[pairs.anchors.dtype]:
         total = tiled_sum(tiles, EXP, on_fraction=on_fraction)
@@ -312,7 +314,7 @@ def tiled_logsumexp(
 
 
 def largest_logit(tiles: Tiles) -> float:
-    """A number that no |logit| exceeds; infinite where to know it would wait for a device."""
+    """Return an upper bound of |logit|; infinite if computing it would wait for a device."""
     if not tiles.looks:
         return math.inf
     a, c = tiles.pairs.anchors, tiles.pairs.candidates
@@ -321,7 +323,7 @@ def largest_logit(tiles: Tiles) -> float:
 
 
 class _TiledLogSumExp(torch.autograd.Function):
-    """Keeps rows and their log-sum-exps. All steps can be differentiated again."""
+    """Saves rows and their log-sum-exps. All steps can be differentiated again."""
 
     @staticmethod
     def forward(a: Tensor, c: Tensor, tiles: Tiles, on_fraction: OnFraction) -> Tensor:
@@ -359,7 +361,7 @@ class _TiledLogSumExp(torch.autograd.Function):
 
 
 def _add(sums: Tensor, tops: Tensor, logits: Tensor, dim: int) -> None:
-    """Add Σ e^ℓ over `dim` to sums · e^tops, in place: the largest exponent so far is taken out."""
+    """Add Σ e^ℓ over `dim` to sums · e^tops, in place, with the running maximum subtracted for stability."""
     peak = torch.maximum(tops, logits.amax(dim))
     safe = torch.where(peak == -torch.inf, 0.0, peak)
     sums.mul_((tops - safe).exp()).add_((logits - safe.unsqueeze(dim)).exp_().sum(dim))
