@@ -201,8 +201,8 @@ def sample_why(request: SampleRequest, path: str, sample: str) -> Any:
 
 
 @st.cache_data(max_entries=8, show_spinner=Deferred(N_("Looking for similar images…")))
-def nearest_to_picture(encoder: str, split: str, picture: bytes, count: int, _run: Run) -> list[str]:
-    """Ids of the images of a split that are most similar to a picture. Raises ValueError with the reason."""
+def nearest_to_picture(encoder: str, split: str, picture: bytes, count: int, _run: Run) -> list[tuple[str, float]]:
+    """Ids and cosines of a split's images that are most similar to a picture. Raises ValueError with the reason."""
     return calls.nearest_to_picture(_run, split, picture, count)
 
 

@@ -15,17 +15,17 @@ from contrastive_core.ops.similarity import full_precision
 from contrastive_core.runs.run import Run
 
 
-def nearest_to_picture(run: Run, split: str, picture: bytes, count: int) -> list[str]:
-    """Ids of the `count` images of a split whose h is most similar to the picture's. Raises BadSetting for what is no
-    image, ValueError without weights or data."""
+def nearest_to_picture(run: Run, split: str, picture: bytes, count: int) -> list[tuple[str, float]]:
+    """Ids and cosines of the `count` images of a split whose h is most similar to the picture's. Raises BadSetting for
+    what is no image, ValueError without weights or data."""
     dataset = data_of(run, split)
     image = decode_like(dataset, picture)
     model, rows = load_model(run, dataset), embed_run(run, split, "h")
     device = next(model.parameters()).device
     with torch.no_grad(), full_precision(device):
         h = model.features(to_float(torch.from_numpy(image[None]).to(device)))[0].float().cpu().numpy()
-    cosines = rows.features @ h / rows.lengths
-    return [rows.ids[row] for row in np.argsort(-cosines, kind="stable")[:count]]
+    cosines = rows.features @ h / (rows.lengths * max(float(np.linalg.norm(h)), 1e-12))
+    return [(rows.ids[row], float(cosines[row])) for row in np.argsort(-cosines, kind="stable")[:count]]
 
 
 def decode_like(dataset: Dataset, picture: bytes) -> np.ndarray:

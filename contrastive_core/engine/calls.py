@@ -68,8 +68,8 @@ def explain_sample(request: SampleRequest, sample: str) -> Any:
 
 
 @in_worker
-def nearest_to_picture(run: Run, split: str, picture: bytes, count: int) -> list[str]:
-    """Ids of the images of a split that are most similar to a picture. Raises: BadSetting for what is no image."""
+def nearest_to_picture(run: Run, split: str, picture: bytes, count: int) -> list[tuple[str, float]]:
+    """Ids and cosines of the images of a split most similar to a picture. Raises: BadSetting for what is no image."""
     from contrastive_core.compare import own_picture
 
     return own_picture.nearest_to_picture(run, split, picture, count)

@@ -9,18 +9,19 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from secrets import token_hex
-from typing import Any
 
 import numpy as np
 import streamlit as st
 
 from contrastive_core import runs
+from contrastive_core.base import json_files
 from contrastive_core.base.json_files import JsonObject
+from contrastive_core.base.paths import data_home
 from contrastive_core.data.image_decoding import ENDINGS
 from contrastive_core.samples import annotations as sample_annotations
 from contrastive_core.samples.annotations import Mark
 from contrastive_core.samples.sample_lists import LISTS, RANDOM, SampleList
-from contrastive_core.samples.sample_table import SampleRequest, SampleTable, decimals, merged_table
+from contrastive_core.samples.sample_table import SampleRequest, SampleTable, decimals, merged_table, read_arrays
 from contrastive_core.spaces.nearest import nearest_of
 from contrastive_lab import cache, format, locale, query_params, state
 from contrastive_lab.locale import _
@@ -30,6 +31,7 @@ from contrastive_lab.samples.table_picker import Pictures, embedding_of, table_o
 SHOWN = "samples-shown"  # of the session: what the list is made of, and how many of its tables it has
 PAGE = 30  # samples of the grid, and of a list of neighbors
 PICTURE = "samples-picture"  # of the session: how many own pictures were looked for
+KEPT = 50  # own pictures and selections that an address can name
 WINDOW = "samples-window"  # of the session: its name in what it decides, and since when it is open
 
 
@@ -197,7 +199,7 @@ def look_near(sample: str | None) -> None:
 
 
 def nearest_rows(findings: Findings, rows: np.ndarray) -> np.ndarray:
-    """The rows of the list; or, where that is asked for, a sample or an own picture's nearest ones of a split."""
+    """The rows of the list; or, where that is asked for, a sample or an own picture's nearest ones."""
     if findings.pictures.kind != "image" or findings.requests[0].pairs:
         return rows
     if (some := _near_picture(findings)) is not None:
@@ -206,6 +208,7 @@ def nearest_rows(findings: Findings, rows: np.ndarray) -> np.ndarray:
     near = query_params.kept_value("near") or ""
     if (row := findings.table.row(near)) is None:
         return rows
+    query_params.keep(near=near)
     request, table, at = findings.of(row)
     if (vectors := embedding_of(request)) is None:
         return rows
@@ -217,33 +220,59 @@ def nearest_rows(findings: Findings, rows: np.ndarray) -> np.ndarray:
 def forget_picture(_none: str | None = None) -> None:
     """The list as it was before a picture of the user's was looked for."""
     st.session_state[PICTURE] = st.session_state.get(PICTURE, 0) + 1  # Streamlit clears no upload: another takes over
+    query_params.keep(picture=None)
     go_to(None)
 
 
-def own_picture() -> Any:
-    """The picture whose nearest images are listed; None without one."""
-    return st.session_state.get(_key_of_picture())
-
-
-def _key_of_picture() -> str:
-    return f"{PICTURE}-{st.session_state.get(PICTURE, 0)}"
+def own_picture() -> tuple[str, bytes] | None:
+    """Name and content of the picture whose nearest images are listed; None without one."""
+    stored = _stored(query_params.kept_value("picture"))
+    return (str(stored["name"]), stored["content"].tobytes()) if {"name", "content"} <= {*stored} else None
 
 
 def _near_picture(findings: Findings) -> np.ndarray | None:
-    """The images of the first split that are nearest to a picture that the user brings; None without one."""
-    request, key = findings.requests[0], _key_of_picture()
-    if (run := request.run) is None or run.is_recording:
+    """The images that are nearest to a picture that the user brings, of all splits shown; None without one."""
+    key = f"{PICTURE}-{st.session_state.get(PICTURE, 0)}"
+    if (run := findings.requests[0].run) is None or run.is_recording:
         return None
-    label, kinds = _("Images nearest to your own picture"), sorted(ENDINGS)
-    if (file := st.file_uploader(label, kinds, key=key, on_change=lambda: go_to(None))) is None:
+
+    def take() -> None:
+        if file := st.session_state[key]:
+            content = np.frombuffer(file.getvalue(), np.uint8)
+            query_params.keep(picture=_store(name=np.array(file.name), content=content))
+            go_to(None)
+        else:
+            forget_picture()
+
+    st.file_uploader(_("Images nearest to your own picture"), sorted(ENDINGS), key=key, on_change=take)
+    if (picture := own_picture()) is None:
         return None
-    encoder = cache.digest(run.name, run.weights_hash())
-    try:
-        names = cache.nearest_to_picture(encoder, request.split, file.getvalue(), PAGE, run)
-    except (ValueError, OSError) as error:
-        st.error(format.plain(error))
-        return None
-    return np.array([row for name in names if (row := findings.tables[0].row(name)) is not None], int)
+    query_params.keep(picture=query_params.kept_value("picture"))
+    encoder, cosines = cache.digest(run.name, run.weights_hash()), dict[int, float]()
+    for request, table, first in findings.parts():
+        try:
+            near = cache.nearest_to_picture(encoder, request.split, picture[1], PAGE, run)
+        except (ValueError, OSError) as error:
+            st.error(format.plain(error))
+            return None
+        cosines |= {first + row: cosine for name, cosine in near if (row := table.row(name)) is not None}
+    return np.array(sorted(cosines, key=lambda row: -cosines[row])[:PAGE], int)
+
+
+def _store(**content: np.ndarray) -> str:
+    """Store what a list is made from, so that an address can name it; the oldest of many goes."""
+    folder, name = data_home() / "lists", cache.digest({k: a.tobytes() for k, a in content.items()})
+    if not (path := folder / f"{name}.npz").exists():
+        for old in sorted(folder.glob("*.npz"), key=lambda p: p.stat().st_mtime)[: 1 - KEPT]:
+            old.unlink(missing_ok=True)
+        json_files.write_npz(path, **content)
+    return name
+
+
+def _stored(name: str | None) -> dict[str, np.ndarray]:
+    """What is stored under a name of an address; empty for one that is not."""
+    is_name = name is not None and name.isalnum()
+    return (is_name and read_arrays(data_home() / "lists" / f"{name}.npz")) or {}
 
 
 def cut_to_selection(findings: Findings, rows: np.ndarray) -> np.ndarray:
@@ -253,15 +282,20 @@ def cut_to_selection(findings: Findings, rows: np.ndarray) -> np.ndarray:
         return rows
     places = [state.place_of(r.embedding) for r, _unused in spaces]
     own, splits = (findings.table.extra[k][rows] for k in ("own_id", "split"))
-    inside, number = np.zeros(len(rows), bool), 0
+    stored = _stored(query_params.requested("picked"))
+    inside, lit = np.zeros(len(rows), bool), dict[str, np.ndarray]()
     for (request, vectors), place in zip(spaces, places, strict=True):
-        lit = {vectors.ids[i] for i in state.selection(place) if i < len(vectors)}
-        inside |= np.isin(own, list(lit)) & (splits == request.split)
-        number += len(lit)
+        if (name := f"of {request.split}") in stored:  # of an address, as after a reload
+            state.select(np.flatnonzero(np.isin(vectors.ids, stored[name])), place)
+        lit[name] = np.array([vectors.ids[i] for i in state.selection(place) if i < len(vectors)], str)
+        inside |= np.isin(own, lit[name]) & (splits == request.split)
+    number = sum(map(len, lit.values()))
     label = _("Only the {number} selected on the maps").format(number=f"{number:,}")
-    if query_params.requested("selected"):
+    if query_params.requested("selected") and not stored:
         go_to(None)
-    if number and query_params.switch(st.toggle, label, name="selected"):
+    is_cut = number > 0 and query_params.switch(st.toggle, label, name="selected")
+    query_params.keep(picked=_store(**lit) if is_cut else None)
+    if is_cut:
         rows, own, splits = rows[inside], own[inside], splits[inside]
     if st.button(_("Select this list on the maps"), width="stretch", disabled=not len(rows)):
         for (request, vectors), place in zip(spaces, places, strict=True):

@@ -186,7 +186,7 @@ def show_narrowed(table: SampleTable) -> None:
     if near and table.row(near) is not None:
         buttons.append((_("Nearest to {sample} ✕").format(sample=Path(near).name), look_near, None))
     if picture := own_picture():
-        buttons.append((_("Nearest to {sample} ✕").format(sample=format.plain(picture.name)), forget_picture, None))
+        buttons.append((_("Nearest to {sample} ✕").format(sample=format.plain(picture[0])), forget_picture, None))
     line = st.container(horizontal=True) if buttons else st
     for text, act, none in buttons:
         line.button(text, on_click=act, args=(none,))

@@ -34,6 +34,10 @@ def test_what_is_selected_on_a_map_is_a_list_of_its_own_decided_with_one_undo(de
     app.switch_page("pages/samples.py").run()
     assert not app.exception
     assert {item.id for item in desk.bench.items} == {rows.ids[i] for i in some}
+    address = {name: app.query_params[name] for name in ("split", "every", "selected", "picked")}
+    again = opened(run="simclr-digits", **address)  # a reload: nothing is selected in its session
+    assert {item.id for item in desk.bench.items} == {rows.ids[i] for i in some}
+    assert again.session_state["selection"] == {place: some}
     items = [{"id": item.id, "label": ""} for item in desk.bench.items]
     desk.report = {"nonce": "w", "go": desk.bench.go, "at": "", "list": "mislabeled"}
     desk.report["events"] = [{"seq": 1, "what": "drop", "items": items}]
@@ -52,12 +56,35 @@ def test_the_images_nearest_to_an_own_picture_are_a_list_until_its_button_is_pre
     app.file_uploader[0].upload("mine.png", picture.getvalue()).run()
     assert not app.exception
     assert (desk.bench.total, desk.item.id) == (30, data.ids[7])
+    again = opened(run="simclr-digits", split="test", picture=app.query_params["picture"])  # as after a reload
+    assert (desk.bench.total, desk.item.id) == (30, data.ids[7])
+    assert any(b.label.startswith("Nearest to mine") for b in again.button)
     next(b for b in app.button if b.label.startswith("Nearest to mine")).click().run()
     assert desk.bench.total == len(table)
+    assert "picture" not in app.query_params
     app.file_uploader[0].upload("none.png", b"no image").run()
     assert "This file cannot be read as an image" in app.error[0].value
     assert desk.bench.total == len(table)
+    for name in ("0" * 16, "../lists/x", "no such"):  # of an address that somebody made
+        strange = opened(run="simclr-digits", split="test", every="yes", picture=name, picked=name, selected="yes")
+        assert not strange.exception
+        assert desk.bench.total == len(table)
     assert not app.exception
+
+
+def test_an_own_picture_is_looked_for_in_both_splits_that_are_shown(desk: Desk) -> None:
+    for split in ("train", "test"):
+        sample_build.samples_of_run(runs.load("simclr-digits"), split=split)
+    data, picture = datasets.load("digits", "test"), io.BytesIO()
+    Image.fromarray(np.asarray(data.images[7, 0])).save(picture, "PNG")
+    app = opened(run="simclr-digits", split="both", every="yes")
+    app.file_uploader[0].upload("mine.png", picture.getvalue()).run()
+    assert not app.exception
+    assert desk.item.id == data.ids[7]
+    near = {item.id for item in desk.bench.items}
+    assert len(near) == desk.bench.total == 30
+    assert near & set(data.ids)
+    assert near & set(datasets.load("digits", "train").ids)
 
 
 def test_samples_on_which_reviewers_disagree_are_a_list_with_what_each_said(desk: Desk) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 import re
 import shutil
 import time
@@ -13,7 +14,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from patience import PATIENCE, SLOW, settled_box
+from map_page import FIND, ask, lasso
+from patience import PATIENCE, SLOW, repainted, settled_box
 
 from contrastive_core.base import json_files
 from contrastive_core.base.paths import ROOT, SHIPPED
@@ -51,9 +53,9 @@ def app(serve: Callable[..., str], planted: tuple[Path, set[str]]) -> str:
     )
 
 
-def decided(home: Path) -> list[dict[str, Any]]:
-    """The lines of what was decided on the training digits, in order."""
-    return json_files.read_lines(home / "decisions" / "digits" / "train.jsonl")
+def decided(home: Path, split: str = "train") -> list[dict[str, Any]]:
+    """The lines of what was decided on the digits of a split, in order."""
+    return json_files.read_lines(home / "decisions" / "digits" / f"{split}.jsonl")
 
 
 def until(page: Any, done: Callable[[], bool]) -> None:
@@ -206,6 +208,71 @@ def test_a_reload_opens_on_the_sample_at_hand_before_the_address_names_it(app: s
     bench.locator(".near figure").first.wait_for(timeout=2 * SLOW)
     assert (bench.locator("h2").inner_text(), bench.locator(".name").inner_text()) == (place, sample)
     until(page, lambda: sample.replace("/", "%2F") in page.url)
+
+
+def test_a_lasso_is_a_list_that_outlives_a_reload_and_is_decided_on_at_once_with_one_undo(
+    app: str, page: Any, planted: tuple[Path, set[str]]
+) -> None:
+    home = planted[0].parent / "home"
+    before = len(decided(home, "test"))
+    page.goto(f"{app}/explore?run=planted")
+    page.get_by_text("360 points").first.wait_for(timeout=SLOW)
+    page.wait_for_function(f"() => {{ const map = ({FIND})(); return map?.view && map?.shown }}", timeout=SLOW)
+    repainted(page)
+    x, y, *distances = ask(
+        page,
+        "((x, y) => [x, y, ...Array.from({ length: map.n }, (_, i) => Math.hypot(map.xy[2 * i] - x, map.xy[2 * i + 1]"
+        " - y)).sort((a, b) => a - b)])(map.xy[14], map.xy[15])",
+    )
+    corners = [2 * math.pi * k / 12 for k in range(12)]
+    lasso(page, [(x + distances[12] * math.cos(a), y + distances[12] * math.sin(a)) for a in corners])
+    link = page.get_by_role("link", name=re.compile(r"Review the \d+ selected"))
+    link.wait_for(timeout=SLOW)
+    number = int(re.findall(r"\d+", link.inner_text())[0])
+    assert 6 <= number <= 13
+    link.click()
+    bench = page.locator(".bench")
+    bench.locator("h2", has_text=re.compile(f"1 of {number}$")).wait_for(timeout=2 * SLOW)
+    page.wait_for_url(re.compile("picked="), timeout=SLOW)
+    page.reload()
+    bench.locator("h2", has_text=re.compile(f"1 of {number}$")).wait_for(timeout=2 * SLOW)
+    page.keyboard.press("g")
+    page.keyboard.press("a")
+    bench.get_by_text(f"{number} selected").wait_for()
+    page.keyboard.press("d")
+    until(page, lambda: len(decided(home, "test")) == before + number)
+    assert len({line["event"] for line in decided(home, "test")[before:]}) == 1
+    page.keyboard.press("u")
+    bench.get_by_text(f"Undone ({number}): dropped. Now: undecided").wait_for()
+    until(page, lambda: "undo" in decided(home, "test")[-1])
+    page.keyboard.press("g")
+
+
+def test_a_sample_on_which_two_reviewers_disagree_is_listed_with_both(app: str, page: Any) -> None:
+    def sign(name: str) -> None:
+        page.get_by_role("button", name="Save labels").click()
+        page.get_by_label("Reviewer", exact=True).fill(name)
+        page.get_by_label("Reviewer", exact=True).press("Enter")
+        page.wait_for_timeout(500)
+        page.keyboard.press("Escape")
+        page.get_by_label("Reviewer", exact=True).wait_for(state="hidden")
+
+    page.goto(f"{app}/samples?run=planted&split=test&list=outlier")
+    bench = page.locator(".bench")
+    bench.locator(".near figure").first.wait_for(timeout=2 * SLOW)
+    sample = bench.locator(".name").inner_text()
+    sign("Ada")
+    page.locator("body").press("k")
+    page.keyboard.press("ArrowLeft")
+    sign("Ben")
+    page.locator("body").press("d")
+    bench.get_by_text("Already decided: kept. Press again to change it: dropped").wait_for(timeout=SLOW)
+    page.keyboard.press("d")
+    page.get_by_role("button", name="⋯").first.click()
+    page.get_by_role("radiogroup", name="Reviewers disagree").get_by_text("yes").click()
+    bench.locator("h2", has_text=re.compile("1 of 1$")).wait_for(timeout=SLOW)
+    assert bench.locator(".name").inner_text() == sample
+    bench.get_by_text("Reviewers disagree: Ada: keep, Ben: drop.").wait_for(timeout=SLOW)
 
 
 def test_no_decision_is_passed_while_the_server_does_not_answer(

@@ -114,6 +114,7 @@ function load(view, data) {
   view.at = here.go !== meta.go || last < 0 ? meta.at : meta.start + last;
   if (before && view.at !== meta.at) setTimeout(() => report(view)); // a reload: the page follows
   before = null;
+  if (here.go !== meta.go) document.querySelector("[data-testid=stMain]")?.scrollTo(0, 0); // a choice below the desk
   Object.assign(here, { go: meta.go, changed: meta.changed });
   const shown = view.shown,
     picked = view.classes.value; // a class that was chosen while the page answered stays

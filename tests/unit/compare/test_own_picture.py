@@ -26,8 +26,9 @@ def test_an_image_of_the_split_finds_itself_first(name: str) -> None:
     picture = as_png(np.asarray(data.images[7]))
     np.testing.assert_array_equal(decode_like(data, picture), data.images[7])
     near = nearest_to_picture(runs.load(f"simclr-{name}"), "test", picture, 5)
-    assert near[0] == data.ids[7]
-    assert len(set(near)) == 5
+    assert near[0] == (data.ids[7], pytest.approx(1.0, abs=1e-5))
+    assert len({sample for sample, _cosine in near}) == 5
+    assert [cosine for _sample, cosine in near] == sorted((cosine for _sample, cosine in near), reverse=True)
 
 
 @pytest.mark.parametrize(
