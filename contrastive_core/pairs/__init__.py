@@ -1,4 +1,4 @@
-"""`Pairs`, the relations of anchors and candidates, and the builders that make them."""
+"""`Pairs`: anchors, candidates and their relations, with builders for the common cases."""
 
 from contrastive_core.pairs.builders import (
     from_bank,

@@ -1,8 +1,7 @@
-"""Builders of `Pairs` for each way the papers pair their rows.
+"""Builders of `Pairs` for the ways in which papers form positives and negatives.
 
-Queue rows get groups of their own, so that an old key of the same image is no positive; bank and
-queue rows have no row id. Views are stored image-major: row = image · views + view.
-"""
+Queue rows get groups of their own, so an old key of the same image is not a positive. Bank and queue rows have no row
+id. Views are stored image-major: row = image · views + view."""
 
 import dataclasses
 from typing import Any
@@ -61,14 +60,12 @@ def from_labels(
 
     Args:
         z: (n, d), the anchors; labels: (n) whole numbers.
-        ref: (m, d) rows that alone are the candidates, such as a gallery or an older batch;
-            default: the batch itself. None of them is an anchor's own row.
-        ref_labels: (m) the labels of these.
-
+        ref: (m, d), the only candidates, such as a gallery or an older batch; default: the batch itself. An anchor's
+            own row is never among them.
+        ref_labels: (m) labels of `ref`.
     Raises:
-        ValueError: a shape differs, or one of the last two is given alone.
-        TypeError: `z` is not a tensor.
-    """
+        ValueError: a shape differs, or only one of `ref` and `ref_labels` is given.
+        TypeError: `z` is not a tensor."""
     check_rows("z", z, "(n, d)")
     groups = _labels("labels", labels, z.shape[0], z.device)
     if ref is None and ref_labels is None:
@@ -223,7 +220,7 @@ def from_towers(
 
 
 def _check_towers(a: Tensor, b: Tensor, groups_a: Tensor | None, groups_b: Tensor | None) -> None:
-    """Raise when the rows of two towers cannot be compared, or nothing says which belong together."""
+    """Raise when the rows of two towers cannot be compared, or cannot be matched to partners."""
     check_rows("a", a, "(n, d)")
     check_rows("b", b, "(m, d)")
     shapes = {"a": tuple(a.shape), "b": tuple(b.shape)}
@@ -267,7 +264,7 @@ def _check_bank(features: Tensor, index: Tensor, bank: Tensor, noise: Tensor | N
 
 
 def _among(z: Tensor, groups: Tensor, views: Tensor, **further: Any) -> Pairs:
-    """Rows z (n, d) with each other."""
+    """Return the pairs of rows z (n, d) with each other."""
     rows, allowed = _arange(len(z), z), _true(len(z), z)
     return Pairs(
         anchors=z,
@@ -285,7 +282,7 @@ def _among(z: Tensor, groups: Tensor, views: Tensor, **further: Any) -> Pairs:
 
 
 def _between(a: Tensor, b: Tensor, groups_a: Tensor, groups_b: Tensor) -> Pairs:
-    """Rows a (n, d) with all of b (m, d), none of which is an anchor's own row."""
+    """Return the pairs of rows a (n, d) with all rows of b (m, d), none of which is an anchor's own row."""
     none, allowed = torch.full_like(groups_b, NO_ROW), _true(len(b), a)
     views_a, views_b = torch.zeros_like(groups_a), torch.zeros_like(groups_b)
     return Pairs(

@@ -1,6 +1,5 @@
-"""Relations of anchors and candidates, as ids and not as an n×m mask: masks are derived tile by tile, so
-that a loss over 100,000 rows runs in a few megabytes.
-"""
+"""Relations of anchors and candidates, stored as ids instead of n×m masks. Masks are derived tile by tile, so a loss
+over 100,000 rows needs only a few megabytes."""
 
 from __future__ import annotations
 
@@ -30,7 +29,7 @@ BUILDERS = {
 
 
 class Masks(NamedTuple):
-    """Boolean relations of some anchors (rows) to some candidates (columns)."""
+    """Boolean masks of the relations between anchors (rows) and candidates (columns)."""
 
     positive: Bool[Tensor, "n m"]
     negative: Bool[Tensor, "n m"]
@@ -41,16 +40,14 @@ class Masks(NamedTuple):
 class Pairs:
     """Anchors, candidates, and the masks of their positives and negatives.
 
-    A candidate is a positive of an anchor if both are in the same group and it is `as_positive`;
-    a negative if both are in some group, not the same one, and it is `as_negative`. Equal row ids
-    make a self pair, which is neither; a row has one group wherever it stands. With `columns`,
-    anchor i meets only the candidates `columns[i]` (repeats count each time). With explicit
-    `positive`/`negative` masks these decide instead of the groups. `across` compares rows of different views (0 and 1)
-    only: two towers. `log_z` and `population` serve noise-contrastive estimation, `temperature` and `bias` are learned
-    ones, `seed` is of what a loss draws, `targets` are each anchor's shares of the candidates. `group_size` is how many
-    candidates the largest group has, where it is known without counting. A loss that takes anchors in blocks holds
-    `block` scores at once; None: the number that is fastest.
-    """
+    A candidate is a positive of an anchor if both are in the same group and it is `as_positive`, and a negative if both
+    are in different groups and it is `as_negative`. Equal row ids make a self pair, which is neither. A row has the
+    same group as anchor and as candidate. With `columns`, anchor i is compared only with the candidates `columns[i]`
+    (repeats count each time). Explicit `positive`/`negative` masks replace the groups. `across` compares only rows of
+    different views (0 and 1): two towers. `log_z` and `population` are for noise-contrastive estimation; `temperature`
+    and `bias` are learned; `seed` is that of a loss's random numbers; `targets` are each anchor's target shares of the
+    candidates. `group_size` is the number of candidates in the largest group, if known without counting. A loss that
+    processes anchors in blocks keeps `block` scores at a time; None: the fastest number."""
 
     anchors: Float[Tensor, "n d"]
     candidates: Float[Tensor, "m d"]
@@ -86,17 +83,17 @@ class Pairs:
 
     @property
     def width(self) -> int:
-        """Candidates each anchor meets: m, or k with `columns`."""
+        """The number of candidates per anchor: m, or k with `columns`."""
         return self.candidates.shape[0] if self.columns is None else self.columns.shape[1]
 
     @property
     def by_id(self) -> bool:
-        """True when relations follow from ids alone over all n×m pairs."""
+        """Return whether ids alone define the relations of all n×m pairs."""
         return self.columns is None and self.positive is None
 
     @property
     def symmetric(self) -> bool:
-        """True when anchors and candidates are the same rows in the same roles."""
+        """Return whether anchors and candidates are the same rows in the same roles."""
         return (
             self.by_id
             and self.anchors is self.candidates
@@ -106,9 +103,8 @@ class Pairs:
 
     @cached_property
     def views(self) -> int | None:
-        """The number of consecutive rows that are the views of each image, if every row is compared with all others;
-        None elsewhere, and where to look would wait for a device.
-        """
+        """The number of consecutive rows that are the views of each image, if every row is compared with all others.
+        Otherwise None, and also if checking would wait for a device."""
         size, n = self.group_size, len(self)
         if not size or n % size or self.across or not self.symmetric or not is_free_to_read(self.anchors):
             return None
@@ -118,23 +114,23 @@ class Pairs:
 
     @property
     def group_keys(self) -> tuple[Tensor, Tensor]:
-        """Return group numbers (n) of anchors and (m) of candidates, equal where both share a group. Across towers they
-        are equal for a row and its partner."""
+        """The group numbers (n) of anchors and (m) of candidates, equal if both share a group. Across towers they are
+        equal only for a row and its partner."""
         if not self.across:
             return self.anchor_groups.contiguous(), self.candidate_groups
         return 2 * self.anchor_groups + 1 - self.anchor_views, 2 * self.candidate_groups + self.candidate_views
 
     @cached_property
     def group_places(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Candidates in the order of their groups (m), and where in it each anchor's group begins and ends; (n)."""
+        """The candidates sorted by group (m), and the start and end of each anchor's group in that order; (n) each."""
         wanted, groups = self.group_keys
         groups, order = groups.sort(stable=True)
         return order, torch.searchsorted(groups, wanted), torch.searchsorted(groups, wanted, right=True)
 
     @cached_property
     def own_candidate(self) -> tuple[Tensor, Tensor]:
-        """For each anchor whether it is a positive among its group's candidates (1 or 0), and its candidate; (n)
-        each."""
+        """For each anchor, 1 if its own row is a positive candidate in its group (else 0), and the index of that
+        candidate; (n) each."""
         rows, order = self.candidate_rows.sort()
         at = torch.searchsorted(rows, self.anchor_rows.contiguous()).clamp_max(len(rows) - 1)
         own, (wanted, groups) = order[at], self.group_keys
@@ -143,7 +139,7 @@ class Pairs:
 
     @cached_property
     def relation_counts(self) -> tuple[Tensor, Tensor]:
-        """|P(i)| and |N(i)| of every anchor (n) int64; of pairs not related by id from their masks."""
+        """|P(i)| and |N(i)| of every anchor, (n) int64; counted in the masks if ids do not define the relations."""
         if not self.by_id:
             masks = self.masks()
             return masks.positive.sum(1), masks.negative.sum(1)
@@ -168,7 +164,7 @@ class Pairs:
         return dataclasses.replace(self, anchors=anchors, candidates=candidates)
 
     def take_anchors(self, rows: Rows) -> Pairs:
-        """Some anchors, with all their candidates."""
+        """Return the pairs of some anchors with all their candidates."""
         names = (
             "anchors",
             "anchor_groups",
@@ -183,7 +179,7 @@ class Pairs:
         return dataclasses.replace(self, **parts)
 
     def take_candidates(self, rows: Rows) -> Pairs:
-        """All anchors, with some candidates. Raises ValueError where `columns` number them."""
+        """Return the pairs of all anchors with some candidates. Raises ValueError if `columns` refers to candidates."""
         if self.columns is not None:
             raise ValueError(N_("candidates referenced by columns cannot be removed"))
         names = ("candidates", "candidate_groups", "candidate_rows", "candidate_views", "as_positive", "as_negative")
@@ -193,8 +189,8 @@ class Pairs:
         return dataclasses.replace(self, **parts)
 
     def among_candidates(self) -> Pairs:
-        """Every candidate in the place of its partner: compared with what the anchors of its group are compared with;
-        of pairs related by id."""
+        """Return pairs with every candidate as an anchor in place of its partner, so it is compared with the candidates
+        of that group's anchors. For pairs related by id."""
         return dataclasses.replace(
             self,
             anchors=self.candidates,
@@ -204,8 +200,8 @@ class Pairs:
         )
 
     def tower_weight(self) -> Tensor | None:
-        """1/(2n) for an anchor of the first tower and 1/(2m) for one of the second, 1 for towers of one size;
-        (anchors). None for pairs that are not across."""
+        """1/(2n) for an anchor of the first tower and 1/(2m) for one of the second, or 1 for towers of equal size;
+        (anchors). None unless the pairs are `across`."""
         if not self.across:
             return None
         m = self.candidate_views.sum()
@@ -214,7 +210,7 @@ class Pairs:
         return each[self.anchor_views]
 
     def masks(self, rows: slice = slice(None), cols: slice = slice(None)) -> Masks:
-        """Relations of anchors `rows` to candidates (or columns) `cols`: bool (r, c) each."""
+        """Return the relations of anchors `rows` to candidates (or columns) `cols`: bool (r, c) each."""
         g_i, r_i = self.anchor_groups[rows, None], self.anchor_rows[rows, None]
         j = (None, cols) if self.columns is None else (self.columns[rows, cols],)  # (1, c) or (r, c)
         g_j, r_j = self.candidate_groups[j], self.candidate_rows[j]
@@ -244,7 +240,7 @@ def describe(x: Any) -> str:
 
 
 def how_to_build(*arguments: Any) -> str:
-    """Explain why these are no pairs, and name the builder that makes them."""
+    """Explain why the arguments are not Pairs, and name the builder to use."""
     if len(arguments) > 1:
         hint = N_(
             "two views of the same images: pairs.from_views(torch.stack([a, b], 1)); a list of "
@@ -258,7 +254,7 @@ def how_to_build(*arguments: Any) -> str:
 
 
 def check_rows(name: str, z: Any, shape: str) -> None:
-    """Raise when `z` is no floating-point tensor of as many dimensions as `shape` names."""
+    """Check that `z` is a floating-point tensor with the dimensions named in `shape`. Raises TypeError, ValueError."""
     if not isinstance(z, Tensor):
         hint = N_("; convert it with torch.from_numpy") if hasattr(z, "__array__") else ""
         values: dict[str, object] = {"name": name, "shape": shape, "z": describe(z), "hint": hint}
@@ -279,7 +275,7 @@ def check_rows(name: str, z: Any, shape: str) -> None:
 
 
 def check_labels(name: str, labels: Any, n: int, each: str) -> None:
-    """Raise when `labels` are not n whole numbers, one for `each`."""
+    """Check that `labels` are n whole numbers, one per `each`. Raises TypeError, ValueError."""
     if not isinstance(labels, Tensor):
         values = {"name": name, "n": n, "labels": describe(labels)}
         raise TypeError(
@@ -294,7 +290,7 @@ def check_labels(name: str, labels: Any, n: int, each: str) -> None:
 
 
 def _check_pairs(a: Any, c: Any, anchor_ids: list[Tensor], candidate_ids: list[Tensor]) -> None:
-    """Raise when anchors and candidates cannot be compared, or an id is missing."""
+    """Check that anchors and candidates can be compared and no id is missing. Raises TypeError, ValueError."""
     check_rows("anchors", a, "(n, d)")
     check_rows("candidates", c, "(m, d)")
     if a.shape[1] != c.shape[1]:

@@ -1,15 +1,13 @@
-"""One callback for trainers: Lightning's, Hugging Face's and that of sentence-transformers.
+"""One callback for the trainers of Lightning, Hugging Face and sentence-transformers.
 
     Trainer(callbacks=[WatchCallback("my-run", loss="nt_xent", temperature=0.07)])
 
-In Lightning `training_step` returns a dictionary with the loss and the rows: `{"loss": loss, "z": z}`, with `queries`,
-`keys` and `queue`, or `views`, in their place, and `labels`, `ids`, `losses` and `temperature` beside them.
-
+In Lightning, `training_step` returns a dictionary with the loss and the rows: `{"loss": loss, "z": z}`. Instead of `z`
+it may have `queries`, `keys` and `queue`, or `views`; optional entries are `labels`, `ids`, `losses` and `temperature`.
 Hugging Face's trainers do not pass the output of the model to callbacks, so forward hooks read it while the model
-trains: two `sentence_embedding`s of one step are queries and keys; so are `image_embeds` and `text_embeds`. Of several
-micro-batches in a step the last is recorded. Losses that encode in parts (`Cached...`) are not read. Tested in real
-loops of pytorch-lightning 2.6, transformers 5 and sentence-transformers 6.
-"""
+trains: two `sentence_embedding`s of one step are queries and keys, and so are `image_embeds` and `text_embeds`. If a
+step has several micro-batches, the last one is recorded. Losses that encode in parts (`Cached...`) are not read. Tested
+in real loops of pytorch-lightning 2.6, transformers 5 and sentence-transformers 6."""
 
 import contextlib
 import sys
@@ -36,17 +34,16 @@ COLUMNS = 2  # of sentences: the anchors and their positives
 
 
 class WatchCallback:
-    """Records while a `Trainer` trains.
+    """Callback that records a training run of a `Trainer`.
 
     Args:
         name, loss, settings: of `watch`.
-        rows: in Lightning what `Watch.step` gets, made of (outputs, batch); elsewhere the rows of a call of the model,
-            a tensor or several, made of (inputs, output). Default: by the names above.
-        criterion: the loss of sentence-transformers, whose call has the labels.
-        encode, probe: at the end of each epoch the rows of a fixed set, `encode(batch)` for the
-            batches of the loader `probe`; the model is in evaluation mode meanwhile.
-    Raises: ImportError if neither Lightning nor transformers is imported.
-    """
+        rows: in Lightning, a function of (outputs, batch) that returns the arguments of `Watch.step`; elsewhere, a
+            function of (inputs, output) of a model call that returns a tensor or several. Default: by the names above.
+        criterion: the loss of sentence-transformers; its calls have the labels.
+        encode, probe: at the end of each epoch, embed the batches of the loader `probe` with `encode(batch)`, with the
+            model in evaluation mode.
+    Raises: ImportError if neither Lightning nor transformers is imported."""
 
     def __new__(cls, *args: Any, **kwargs: Any) -> "WatchCallback":
         bases = []
@@ -164,7 +161,7 @@ class WatchCallback:
 
 def named_rows(output: Any) -> list[Any]:
     """Return the rows in an output, a mapping or an object, by the first names of `ROWS` that it has. Raises
-    UnusableEmbedding where it has none."""
+    UnusableEmbedding if it has none."""
     get = output.get if isinstance(output, Mapping) else partial(getattr, output)
     for names in ROWS:
         found = [get(name, None) for name in names]

@@ -1,9 +1,8 @@
-"""`w.wrap(criterion)`: any loss module, each of whose calls while training is a step.
+"""`w.wrap(criterion)`: wrap any loss module so that each of its training calls is recorded as a step.
 
-`CRITERIONS` says how losses are called. Tested in real loops of lightly 1.6 (`NTXentLoss`, `NegativeCosineSimilarity`,
-with a memory bank as the queue), pytorch-metric-learning 2.9 (`SupConLoss`, `SelfSupervisedLoss`) and
-sentence-transformers 6.
-"""
+`CRITERIONS` lists the call signatures of known losses. Tested in real loops of lightly 1.6 (`NTXentLoss`,
+`NegativeCosineSimilarity`, with a memory bank as the queue), pytorch-metric-learning 2.9 (`SupConLoss`,
+`SelfSupervisedLoss`) and sentence-transformers 6."""
 
 from __future__ import annotations
 
@@ -23,8 +22,8 @@ if TYPE_CHECKING:
 
 
 class Criterion(NamedTuple):
-    """Losses that are called alike. Without `rows`, floating-point arguments of one shape are views, and whole numbers
-    (n) are labels."""
+    """Losses with the same call signature. Without `rows`, floating-point arguments of one shape are views, and whole
+    numbers (n) are labels."""
 
     classes: str
     rows: tuple[str, ...]  # the arguments that hold them, which also tell these losses from others
@@ -41,9 +40,9 @@ CRITERIONS = (  # the first whose arguments the call has
 
 
 class Wrapped(nn.Module):
-    """The criterion, with the same results; each of its calls is a step of the recording. `criterion(z0, z1,
-    watch_ids=index, watch_labels=y)` passes values that the loss itself does not take. Calls without gradients, as in
-    validation, are not steps."""
+    """A criterion with unchanged results whose calls are recorded as steps. `criterion(z0, z1, watch_ids=index,
+    watch_labels=y)` passes values that the loss itself does not accept. Calls without gradients, as in validation, are
+    not recorded."""
 
     watch: Watch
 
@@ -74,7 +73,8 @@ class Wrapped(nn.Module):
         return value
 
     def _read(self, arguments: Mapping[str, Any], encoded: Sequence[Tensor], ids: Any) -> dict[str, Any]:
-        """Arguments of `Watch.step` and its views. Raises ValueError if the call has no rows."""
+        """Return the arguments of `Watch.step`, views included, from those of a call. Raises ValueError if the call has
+        no rows."""
         kind = next(kind for kind in CRITERIONS if arguments.keys() >= {*kind.rows})
         values = [v for value in arguments.values() for v in (value if isinstance(value, tuple) else (value,))]
         tensors, are_towers = [v for v in values if isinstance(v, Tensor)], self.watch.settings.towers is not None
@@ -121,7 +121,8 @@ class Wrapped(nn.Module):
 
 @contextmanager
 def _sentence_embeddings(criterion: Any) -> Iterator[list[Tensor]]:
-    """The sentence embeddings (n, d) that the model of a loss makes meanwhile, a column or several that are merged."""
+    """Collect the sentence embeddings (n, d) that the loss's model computes inside; a tensor may join several
+    columns."""
     encoded: list[Tensor] = []
     model = getattr(criterion, "model", None)
     if not isinstance(model, nn.Module):

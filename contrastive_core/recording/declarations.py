@@ -12,7 +12,7 @@ from contrastive_core.losses import Loss
 
 
 class Declaration(NamedTuple):
-    """A loss as `watch` takes it: its name and settings. `name` None: the library has none that computes the same."""
+    """A loss as declared to `watch`: its name and settings. `name` is None if the library has no equivalent loss."""
 
     name: str | None
     settings: Mapping[str, Any] = MappingProxyType({})
@@ -21,7 +21,8 @@ class Declaration(NamedTuple):
     remark: str = ""
 
     def loss(self, knobs: dict[str, Any]) -> Loss | None:
-        """The loss with other settings. Raises UnknownName; ValueError; TypeError for settings of no loss."""
+        """Create the loss with changed settings. Raises UnknownName; ValueError; TypeError for settings without a
+        loss."""
         if self.name:
             return losses.create(self.name, **{**self.settings, **knobs})
         if knobs:
@@ -32,7 +33,8 @@ class Declaration(NamedTuple):
 
 
 def declaration_of(loss: Any) -> Declaration:
-    """A name, None, or a module of lightly, pytorch-metric-learning, open_clip or sentence-transformers, with its τ."""
+    """Return the declaration of a loss name, None, or a loss module of lightly, pytorch-metric-learning, open_clip or
+    sentence-transformers, with its τ."""
     if loss is None or isinstance(loss, str):
         return Declaration(loss)
     remark = N_("The loss is not checked: Contrastive Lab has no equivalent loss.")

@@ -1,5 +1,5 @@
-"""Is a loop's loss the declared one? Its value and its gradient at the rows are compared with those of the declared
-loss on the same rows, and with those of each known fault."""
+"""Check whether a loop's loss is the declared one. Its value and its gradient at the rows are compared with those of
+the declared loss on the same rows, and with those of each known fault."""
 
 from __future__ import annotations
 
@@ -35,15 +35,14 @@ DRAWS = 4  # of noise, whose mean and spread are compared
 
 @dataclass(frozen=True, eq=False)
 class SavedBatch:
-    """Rows of a step with the loop's loss value and the gradient (n, d) that reached them; None for what is missing.
+    """Rows of a step with the loop's loss value and the gradient (n, d) that reached them; None for a missing one.
 
     Args:
         is_learned: (n) rows that require a gradient; default: all. eps: the precision of the loop's numbers.
         accumulate: batches whose gradients add up, each divided by this number.
         process: (n) number of the process that has the row, 0 for this one; None: there is one. `value` is the mean
-            over processes, `grad` what reaches the rows of this one from the sum of their losses.
-        queue_before: the queue of an earlier step. first_spread: `spread_of` the rows of the first step.
-    """
+            over processes; `grad` is the gradient of the sum of their losses at the rows of this process.
+        queue_before: the queue of an earlier step. first_spread: `spread_of` the rows of the first step."""
 
     rows: RecordedBatch
     value: float | None = None
@@ -59,8 +58,8 @@ class SavedBatch:
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """Explanation of the loop's numbers. `faults` is empty for a healthy loop. It is also empty if no known fault
-    explains the numbers: then `is_explained` is False. `problem` says why nothing was compared."""
+    """Explanation of the loop's numbers. `faults` is empty for a healthy loop, and also if no known fault explains the
+    numbers: then `is_explained` is False. `problem` says why nothing was compared."""
 
     faults: tuple[Fault, ...] = ()
     is_explained: bool = True
@@ -91,7 +90,7 @@ class Diagnosis:
 
     @property
     def numbers(self) -> str:
-        """Both loss values, and how the gradients compare."""
+        """Both loss values and a comparison of the gradients, as text."""
         parts = []
         if self.value is not None and self.expected is not None:
             values = {"value": f"{self.value:.5g}", "expected": f"{self.expected:.5g}"}
@@ -103,15 +102,15 @@ class Diagnosis:
 
 
 def sentences_of(faults: Sequence[Fault]) -> str:
-    """Faults that explain the numbers are alternatives; those of the rows stand beside them."""
+    """Describe the faults: those that explain the numbers as alternatives, then those of the rows."""
     beside = [fault.text for fault in faults if fault.name in OF_ROWS]
     numbers = [fault.text for fault in faults if fault.name not in OF_ROWS]
     return join(" ", filter(None, [join(N_(" Or: "), numbers), *beside]))
 
 
 class Numbers(NamedTuple):
-    """A loss value and its gradient at the rows (n, d), with the differences that rounding explains: of the value, and
-    of the gradient relative to its length."""
+    """A loss value and its gradient at the rows (n, d), with the tolerances for rounding: of the value, and of the
+    gradient relative to its length."""
 
     value: float
     grad: Tensor
@@ -120,7 +119,7 @@ class Numbers(NamedTuple):
 
 
 def diagnose(batch: SavedBatch, loss: Loss | None) -> Diagnosis:
-    """Name the faults that explain a loop's loss value and gradient. Of `loss` None only the rows are checked."""
+    """Name the faults that explain a loop's loss value and gradient. With `loss` None only the rows are checked."""
     faults = tuple(of_rows(batch.rows, batch.queue_before, batch.first_spread))
     try:
         judge = _Judge(batch, Case(batch.rows, _comparable(batch, loss), batch.positives, batch.process))
@@ -137,7 +136,7 @@ def diagnose(batch: SavedBatch, loss: Loss | None) -> Diagnosis:
 
 
 def _comparable(batch: SavedBatch, loss: Loss | None) -> Loss:
-    """The loss; raises ValueError where nothing can be compared with it."""
+    """Return the loss if the batch can be compared with it. Raises ValueError otherwise."""
     rows, queue = len(batch.rows), batch.rows.queue
     size, most = (rows, math.isqrt(MOST_SCORES)) if queue is None else (rows + len(queue), MOST_SCORES // rows)
     if batch.value is None and batch.grad is None:
@@ -181,7 +180,8 @@ class _Judge:
             self.faults = self._explanations()
 
     def _compare(self, declared: Numbers) -> tuple[Numbers, float, float, bool]:
-        """These numbers, the factor and the cosine of the loop's gradient to theirs, and whether they explain it."""
+        """Return `declared`, the factor and cosine of the loop's gradient relative to its gradient, and whether it
+        explains the loop's numbers."""
         factor, cosine = math.inf, 0.0
         if self.grad is not None:
             along, own = float((self.grad * declared.grad).sum()), float(declared.grad.norm())
@@ -193,7 +193,8 @@ class _Judge:
         return declared, factor, cosine, is_scaled or self.misfit(declared) <= 1
 
     def _compared(self) -> np.ndarray:
-        """Rows (n) whose gradient is compared: of one-sided losses not of a side that gets none by design."""
+        """Return the rows (n) whose gradient is compared; one-sided losses skip a side that has no gradient by
+        design."""
         rows, grad = self.batch.rows, self.batch.grad
         own = np.ones(len(rows), bool) if self.batch.process is None else self.batch.process == 0
         by_design = self.case.is_one_sided or self.case.loss.detaches_targets
@@ -225,18 +226,19 @@ class _Judge:
         return float(value.detach()), grad[self.compared]
 
     def _across(self, grad: Tensor) -> Tensor:
-        """A gradient (n, d), without what is along unit rows."""
+        """Remove a gradient's (n, d) component along the rows if they are unit rows."""
         z = self.case.rows.z
         return grad - (grad * z).sum(1, keepdim=True) * z if self.are_unit else grad
 
     def _each(self, suspects: Iterable[Suspect]) -> Iterator[tuple[Fault | None, Numbers]]:
-        """The numbers of those whose pairs the loss can use."""
+        """Yield the fault and numbers of each suspect whose pairs the loss can use."""
         for suspect in suspects:
             with contextlib.suppress(ValueError):
                 yield suspect.fault, self.numbers(suspect)
 
     def misfit(self, of: Numbers) -> float:
-        """The larger of both differences, in tolerances: a suspect up to 1 explains the numbers."""
+        """Return the larger of both differences relative to its tolerance; a suspect with at most 1 explains the
+        numbers."""
         of_grad = 0.0 if self.grad is None else _distance(self.grad, of.grad) / of.of_grad
         of_value = 0.0
         if self.value is not None:
@@ -251,7 +253,7 @@ class _Judge:
         return self.grad is not None and factor > 0 and _distance(self.grad, factor * declared.grad) <= declared.of_grad
 
     def _explanations(self) -> list[Fault]:
-        """The faults that fit best, each once."""
+        """Return the faults that fit best, each once."""
         fits: dict[str, tuple[float, Fault]] = {}
         for fault, numbers in self._each(suspects(self.case)):
             if fault is not None and (misfit := self.misfit(numbers)) <= 1:
@@ -263,7 +265,7 @@ class _Judge:
         return [found] if found else []
 
     def _other_tau(self) -> Fault | None:
-        """τ with which the declared loss has the loop's value and gradient."""
+        """Find a τ that gives the declared loss the loop's value and gradient."""
         if self.value is None or "temperature" not in knobs_of(type(self.case.loss)):
             return None
         value, z = self.value, self.case.rows.z
@@ -284,7 +286,7 @@ class _Judge:
         return None
 
     def _noise(self) -> Fault | None:
-        """Noise on unit rows, with which the declared loss has about the loop's value and gradient."""
+        """Find the noise on unit rows that gives the declared loss about the loop's value and gradient."""
         if self.value is None or self.grad is None or self.cosine < 0.3:
             return None
         shape, generator = self.case.rows.z.shape, torch.Generator().manual_seed(0)
@@ -294,7 +296,8 @@ class _Judge:
             return self.case.of().value(normalize(z, dim=1) + noise)
 
         def noisy(sigma: float) -> tuple[np.ndarray, np.ndarray]:
-            """Value, cosine and length of the gradient: means and deviations over the draws."""
+            """Return means and standard deviations over the draws of the value, and the gradient's cosine and
+            length."""
             each = []
             for draw in draws:
                 value, grad = self._value_and_grad(partial(with_noise, sigma * draw), self.case.rows.z)
@@ -314,7 +317,7 @@ class _Judge:
         return fault_of("noise", sigma=f"{sigma:.2g}")
 
     def _factor(self) -> Fault | None:
-        """The numbers are those of the declared loss times a number."""
+        """Return the fault of a loss or gradient that is the declared one times a constant."""
         own = self.declared.value
         of_value = self.value / own if self.value is not None and abs(own) > 1e-9 else None
         factor = of_value if self.grad is None else self.factor if self._is_scaled(self.declared, self.factor) else None
@@ -338,5 +341,5 @@ class _Judge:
 
 
 def _distance(a: Tensor, b: Tensor) -> float:
-    """‖a − b‖ relative to ‖b‖."""
+    """Return ‖a − b‖ relative to ‖b‖."""
     return float((a - b).norm() / b.norm().clamp_min(1e-30)) if bool(a.any()) or bool(b.any()) else 0.0

@@ -1,4 +1,4 @@
-"""The known faults of a training loop: the name and the sentence of each."""
+"""Names and descriptions of the known faults of a training loop."""
 
 from typing import NamedTuple
 

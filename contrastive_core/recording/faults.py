@@ -34,7 +34,7 @@ Relate = Callable[[Pairs, Tensor], tuple[Tensor, Tensor]]  # positives and negat
 
 
 class Suspect(NamedTuple):
-    """A fault, and the loss of a loop that has it: a number, of rows z (n, d). `fault` is None for what is none."""
+    """A fault and the loss, a function of rows z (n, d), of a loop with it. `fault` is None for a harmless variant."""
 
     fault: Fault | None
     value: Callable[[Tensor], Tensor]
@@ -43,7 +43,7 @@ class Suspect(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """A batch, as the declared loss pairs it. Raises ValueError where the loss cannot use the rows."""
+    """A batch and the declared loss that pairs it. Raises ValueError if the loss cannot use the rows."""
 
     rows: RecordedBatch
     loss: Loss
@@ -68,7 +68,7 @@ class Case:
         loss: Callable[[Loss], Loss] = lambda loss: loss,
         **fields: Any,
     ) -> Suspect:
-        """The declared loss with other pairs, another mean, other settings or other groups."""
+        """Return a suspect: the declared loss with other pairs, another mean, other settings or other groups."""
 
         def value(z: Tensor) -> Tensor:
             own, every = self.pairs(z, positives, **fields)
@@ -80,7 +80,7 @@ class Case:
         return Suspect(named, value, abs(loss(self.learned).logit_scale))
 
     def apart(self, z: Tensor) -> Tensor:
-        """The mean of the losses that each process has of its own rows."""
+        """Return the mean over processes of the loss that each computes on its own rows only."""
         each = [np.asarray(self.process == number) for number in range(self.processes)]
         parts = [
             Case(self.rows.take(own), self.loss, self.positives).of().value(z[torch.from_numpy(own)]) for own in each
@@ -89,12 +89,12 @@ class Case:
 
     @cached_property
     def learned(self) -> Loss:
-        """The declared loss with the τ that goes along with the batch."""
+        """The declared loss with the batch's learned τ."""
         return self.pairs(self.rows.z)[0]
 
     @property
     def is_one_sided(self) -> bool:
-        """Return whether first views alone are anchors."""
+        """Return whether only first views are anchors."""
         return self.rows.queue is not None or self.positives == "keys"
 
     @property
@@ -103,20 +103,20 @@ class Case:
 
     @property
     def views(self) -> int:
-        """The number of views of each image; 0 if it differs between images, and for two towers."""
+        """The number of views per image; 0 if it differs between images, and for two towers."""
         counts = np.unique(self.rows.image, return_counts=True)[1]
         is_even = not self.rows.is_of_towers and bool((counts == counts[0]).all())
         return int(counts[0]) if is_even else 0
 
 
 def suspects(case: Case) -> Iterator[Suspect]:
-    """Everything that a loop with a known fault computes."""
+    """Yield the loss that a loop with each known fault computes."""
     for group in (_of_settings, _of_masks, _of_rows_left_out, _of_targets, _of_directions, _of_gradient):
         yield from group(case)
 
 
 def harmless(case: Case) -> Iterator[Suspect]:
-    """Variants of the declared loss that are no fault."""
+    """Yield variants of the declared loss that are not faults."""
     rows, groups, process = case.rows, group_numbers(case.rows.ids), case.process
     is_plain = rows.has_views and not rows.is_of_towers and rows.queue is None
     if is_plain and len(np.unique(groups)) < rows.image.max() + 1:
@@ -135,7 +135,7 @@ def harmless(case: Case) -> Iterator[Suspect]:
 
 
 def with_setting(**values: Any) -> Callable[[Loss], Loss]:
-    """The loss with other settings, in range or not."""
+    """Return a function that changes settings of a loss, even beyond their range."""
 
     def change(loss: Loss) -> Loss:
         other = copy.copy(loss)  # not checked: a fault may lie outside a knob's range
@@ -166,8 +166,8 @@ def _of_settings(case: Case) -> Iterator[Suspect]:
 
 @dataclass(frozen=True, eq=False)
 class _Related(Pairs):
-    """Pairs with other masks, made for some anchors at a time: `relate(at)` returns the positives and the negatives
-    (r, m) of the anchors numbered `at` (r)."""
+    """Pairs with other masks, computed for some anchors at a time: `relate(at)` returns the positives and the negatives
+    (r, m) of the anchors with the indices `at` (r)."""
 
     at: Tensor = field(kw_only=True)
     relate: Callable[[Tensor], tuple[Tensor, Tensor]] = field(kw_only=True)
@@ -185,7 +185,8 @@ class _Related(Pairs):
 
 
 def _with_masks(relate: Relate, times: int = 1) -> Callable[[Pairs], Pairs]:
-    """The pairs with the masks that `relate` makes. `times`: that each candidate comes."""
+    """Return a function that replaces the masks of pairs by those of `relate`. `times`: how often each candidate
+    occurs."""
 
     def related(pairs: Pairs) -> Pairs:
         part = pairs.take_candidates(torch.arange(times * len(pairs.candidates)) % len(pairs.candidates))
@@ -196,7 +197,7 @@ def _with_masks(relate: Relate, times: int = 1) -> Callable[[Pairs], Pairs]:
 
 
 def _of_own(change: Callable[[Masks], tuple[Tensor, Tensor]], times: int = 1) -> Callable[[Pairs], Pairs]:
-    """The pairs with masks that are made of each anchor's own."""
+    """Return a function that replaces the masks of pairs by `change` of each anchor's own masks."""
     return _with_masks(lambda pairs, at: change(pairs.take_anchors(at).masks()), times)
 
 
@@ -206,7 +207,8 @@ def _twice(masks: Masks) -> tuple[Tensor, Tensor]:
 
 
 def _first_of(among: Callable[[Masks], Tensor]) -> Callable[[Pairs], Pairs]:
-    """The first pair of each anchor among some is its positive; every other pair is negative."""
+    """Return a function that makes the first of the pairs `among` the only positive of each anchor, and all others
+    negatives."""
 
     def change(masks: Masks) -> tuple[Tensor, Tensor]:
         all_of = among(masks)
@@ -237,7 +239,7 @@ def _of_masks(case: Case) -> Iterator[Suspect]:
 
 
 def _kept(used: np.ndarray, anchors: bool = False) -> Callable[[Pairs], Pairs]:
-    """The pairs of some candidates (n), or of some rows as anchors and candidates."""
+    """Return a function that keeps some candidates (n), or some rows as anchors and candidates."""
     at = torch.from_numpy(used)
     return lambda pairs: (pairs.take_anchors(at) if anchors else pairs).take_candidates(torch.nonzero(at).flatten())
 
@@ -265,7 +267,7 @@ def _of_rows_left_out(case: Case) -> Iterator[Suspect]:
 
 
 def _shifted(by: int, pairs: Pairs, at: Tensor) -> tuple[Tensor, Tensor]:
-    """The targets of each direction, shifted by `by` rows."""
+    """Return masks with the targets of each direction shifted by `by` rows."""
     source = torch.arange(len(pairs))
     for side in (0, 1):
         own = pairs.anchor_views == side
@@ -279,7 +281,7 @@ def _of_targets(case: Case) -> Iterator[Suspect]:
     by_image, columns = "" if rows.is_of_towers else "views", torch.from_numpy(np.lexsort((rows.image, rows.view)))
 
     def of_whole(by: int, masks: Masks) -> tuple[Tensor, Tensor]:
-        """The targets of all rows, the first views first, go around."""
+        """Shift the targets of all rows cyclically, with all first views first."""
         positive = masks.positive.clone()
         positive[:, columns] = masks.positive[:, columns].roll(by, 1)
         return positive, (masks.positive | masks.negative) & ~positive
@@ -327,7 +329,7 @@ def _of_directions(case: Case) -> Iterator[Suspect]:
 
 
 def _of_gradient(case: Case) -> Iterator[Suspect]:
-    """The right loss, whose gradient does not reach all rows."""
+    """Yield losses with the right value whose gradient does not reach all rows."""
     whole, view, process = case.of(), torch.from_numpy(case.rows.view), case.process
 
     def in_part(kept: Tensor, z: Tensor) -> Tensor:

@@ -1,9 +1,8 @@
-"""Compute a loss at one step, per row and in figures, on the CPU in the recorder's thread. It uses float64 and the
+"""Compute a recorded step's loss, per row and as figures, on the CPU in the recorder's thread. It uses float64 and the
 losses' own dense formula, so nothing depends on the precision and threads of the training.
 
-Embedding a fixed probe set in the middle of a training leaves no trace in it: the generators of torch, NumPy and Python
-and the modes of the modules are put back.
-"""
+Embedding a fixed probe set during training changes no later result: the random generators of torch, NumPy and Python
+and the modes of the modules are restored."""
 
 import contextlib
 import dataclasses
@@ -43,13 +42,12 @@ QUERIES = 1024  # of a step whose partner is looked for, each among all rows of 
 
 
 def measure(batch: RecordedBatch, loss: Loss | None, positives: str, rows: int) -> tuple[np.ndarray, dict[str, float]]:
-    """The loss of each row (n) of a step, NaN where it was not taken or is undefined, and figures by name.
+    """Return the loss of each row (n) of a step, NaN if it was not computed or is undefined, and figures by name.
 
-    `loss` is Σ w·L / Σ w; `effective_negatives` and `negatives` are means over the anchors with a
-    loss; `grad_positive`, `grad_negative` mean lengths of what an anchor's own loss sends it
-    through its pairs of that class. Of large batches about `rows` anchors are asked, each against
-    all candidates. Raises ValueError where the loss cannot use these rows.
-    """
+    `loss` is Σ w·L / Σ w. `effective_negatives` and `negatives` are means over the anchors with a loss. `grad_positive`
+    and `grad_negative` are the mean gradient lengths that an anchor's own loss gives it through its positives and
+    negatives. In large batches about `rows` anchors are used, each compared with all candidates. Raises ValueError if
+    the loss cannot use these rows."""
     values = _spread_figures(batch) | (tower_figures(batch) if batch.is_of_towers else {})
     per_row = np.full(len(batch), np.nan)
     if loss is not None:
@@ -75,7 +73,7 @@ def measure(batch: RecordedBatch, loss: Loss | None, positives: str, rows: int) 
 
 
 def with_learned(batch: RecordedBatch, loss: Loss, pairs: Pairs) -> tuple[Loss, Pairs]:
-    """Loss and pairs with the τ and the bias that go along with a batch, where the loss has them."""
+    """Return loss and pairs with the batch's learned τ and bias, if the loss has them."""
     knobs = knobs_of(type(loss))
     if batch.temperature is not None and "temperature" in knobs:
         loss = loss.at_temperature(batch.temperature)
@@ -85,8 +83,8 @@ def with_learned(batch: RecordedBatch, loss: Loss, pairs: Pairs) -> tuple[Loss, 
 
 
 def pairs_of(batch: RecordedBatch, loss: Loss, positives: str) -> tuple[Pairs, np.ndarray]:
-    """Return the pairs of a batch, and which rows (n) are the anchors. With two towers, rows of both (with "keys":
-    of the first only) are compared with rows of the other. Raises ValueError if no row has a positive."""
+    """Return the pairs of a batch and the indices (n) of the anchors. With two towers, rows of both (with "keys": of
+    the first only) are compared with rows of the other. Raises ValueError if no row has a positive."""
     if batch.is_of_towers:
         sides = [np.flatnonzero(batch.view == tower) for tower in (0, 1)]
         a, b = (batch.z[torch.from_numpy(side)] for side in sides)
@@ -116,7 +114,7 @@ def pairs_of(batch: RecordedBatch, loss: Loss, positives: str) -> tuple[Pairs, n
 
 
 def _of_anchors(pairs: Pairs, loss: Loss) -> tuple[np.ndarray, dict[str, float]]:
-    """The loss of each anchor, NaN where it is undefined, and figures."""
+    """Return the loss of each anchor, NaN if it is undefined, and figures by name."""
     if problem := loss.check(pairs):
         raise ValueError(problem)
     with torch.no_grad():
@@ -152,7 +150,7 @@ def _of_anchors(pairs: Pairs, loss: Loss) -> tuple[np.ndarray, dict[str, float]]
 
 
 def _spread_figures(batch: RecordedBatch) -> dict[str, float]:
-    """Alignment, uniformity, RankMe and the leave-one-out kNN vote of one row of each image, where they have one."""
+    """Compute alignment, uniformity, RankMe and leave-one-out kNN accuracy on one row of each image, where defined."""
     first = batch.take(batch.view == 0)
     if len(first) > SPREAD:
         kept = np.linspace(0, len(first) - 1, SPREAD).round().astype(np.int64)
@@ -168,7 +166,7 @@ def _spread_figures(batch: RecordedBatch) -> dict[str, float]:
 
 
 def tower_figures(batch: RecordedBatch) -> dict[str, float]:
-    """Recall@1 from the first tower to the second and back, of at most QUERIES rows each, and the modality gap."""
+    """Compute recall@1 in both directions, with at most QUERIES rows each, and the modality gap."""
     sides = [np.flatnonzero(batch.view == tower) for tower in (0, 1)]
     shared = np.isin(batch.image, batch.shared_groups())
     groups = [np.where(shared[at], batch.image[at], -1) for at in sides]
@@ -183,7 +181,7 @@ def tower_figures(batch: RecordedBatch) -> dict[str, float]:
 
 
 def scores_of(rows: EmbeddingSet, *names: str) -> dict[str, float]:
-    """The metrics that have a value, and the leave-one-out kNN vote as "knn"."""
+    """Return the named metrics that are defined, and the leave-one-out kNN accuracy as "knn"."""
     values: dict[str, float | None] = {}
     for name in names:
         with contextlib.suppress(CannotScore):
@@ -197,7 +195,8 @@ LABELS, IDS = ("labels", "label", "y"), ("ids", "id", "index", "idx")
 
 
 def embed_probe(step: int, encode: Callable[[Any], Any], loader: Iterable[Any], model: nn.Module | None) -> ProbeCopy:
-    """h and z of at most 2,000 samples. Raises ValueError for what gives no rows, or rows that cannot be followed."""
+    """Embed at most 2,000 samples as h and z. Raises ValueError if there are no rows, or their samples cannot be
+    followed."""
     if isinstance(encode, DistributedDataParallel):
         encode = encode.module  # on one process alone it would wait for the others
     owner = encode if isinstance(encode, nn.Module) else getattr(encode, "__self__", None)
@@ -236,8 +235,8 @@ def embed_probe(step: int, encode: Callable[[Any], Any], loader: Iterable[Any], 
 
 
 def _cosine_again(encode: Callable[[Any], Any], inputs: Any, z: Tensor) -> float:
-    """The mean cosine of the first rows with the same ones, embedded again in a smaller batch: dropout and batch
-    normalization in training mode lower it. 1 where the encoder takes no other batch."""
+    """Return the mean cosine between the first rows and the same samples embedded again in a smaller batch. Dropout and
+    batch normalization in training mode lower it. 1 if the encoder rejects the smaller batch."""
     try:
         rows = encode(inputs[:AGAIN] if isinstance(inputs, Tensor) else inputs)
         rows = rows[1] if isinstance(rows, tuple) else rows
@@ -258,7 +257,7 @@ def parts_of(batch: Any) -> tuple[Any, Any, Any]:
 
 
 def _together(parts: list[Any], dtype: Any) -> np.ndarray | None:
-    """One array of what the batches brought along; None where one brought nothing usable."""
+    """Concatenate the labels or ids of all batches; None if one batch has none that can be used."""
     if any(part is None for part in parts):
         return None
     arrays = [np.asarray(to_numpy(part)) for part in parts]
@@ -269,7 +268,7 @@ def _together(parts: list[Any], dtype: Any) -> np.ndarray | None:
 
 @contextmanager
 def _without_trace(modules: list[nn.Module]) -> Iterator[None]:
-    """Modules in evaluation mode while inside; their modes and the global generators are put back."""
+    """Switch modules to evaluation mode inside, then restore their modes and the global random generators."""
     before = {part: part.training for module in modules for part in module.modules()}
     python, array = random.getstate(), np.random.get_state()
     with torch.random.fork_rng(range(torch.cuda.device_count()) if torch.cuda.is_initialized() else ()):

@@ -1,5 +1,5 @@
-"""The checks of a recording: the gradients that reach the rows of a step, the diagnosis of each, and what all say
-together. The training thread only registers hooks that copy gradients; the recorder's thread computes."""
+"""The checks of a recording: the gradients that reach the rows of a step, the diagnosis of each step, and their
+combined result. The training thread only registers hooks that copy gradients; the recorder's thread computes."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class CheckCopy:
         return self.copy.step
 
     def saved_batch(self, positives: str, accumulate: int = 1) -> SavedBatch:
-        """Raises ValueError where the rows cannot be compared."""
+        """Return the batch to diagnose. Raises ValueError if the rows cannot be compared."""
         for event in self.copied:
             event.synchronize()
         copy = self.copy
@@ -70,14 +70,14 @@ class CheckCopy:
         )
 
     def _of_rows(self, marks: list[Tensor]) -> np.ndarray:
-        """A mark (n) of each row. Args: marks: (b) of the entries of each view, or (1) of all."""
+        """Expand marks to one per row (n). Args: marks: (b), one per entry of each view, or (1) for all."""
         views = self.copy.views
         spread = [m.view(-1, *[1] * (z.ndim - 1)).expand(*z.shape[:-1], 1) for m, z in zip(marks, views, strict=True)]
         return _flat(spread, self.copy.is_of_towers)[:, 0].numpy()
 
 
 def _flat(tensors: list[Tensor], are_towers: bool) -> Tensor:
-    """One row for each of `RecordedBatch`, in its order."""
+    """Return the tensors' rows in the order of `RecordedBatch`."""
     z = torch.cat(tensors) if are_towers else torch.stack(tensors, 1) if len(tensors) > 1 else tensors[0]
     return z.reshape(-1, z.shape[-1])
 
@@ -90,7 +90,7 @@ class GradientCatcher:
         self._waiting: CheckCopy | None = None
 
     def begin(self, copy: StepCopy, views: tuple[Any, ...]) -> None:
-        """Follow the gradients of a recorded step, if it is to be checked."""
+        """Register gradient hooks on a recorded step if it is due for a check."""
         is_due = self.seen < FIRST or self.seen % EVERY == 0
         self.seen += 1
         is_apart = copy.processes == 1 and not collectives.is_single_process()
@@ -111,7 +111,7 @@ class GradientCatcher:
         self._waiting = check
 
     def take(self) -> CheckCopy | None:
-        """The step whose backward pass is over; once."""
+        """Return the pending check, whose backward pass is over, and remove its hooks; None if there is none."""
         check, self._waiting = self._waiting, None
         for handle in [] if check is None else check.handles:
             handle.remove()
@@ -119,7 +119,7 @@ class GradientCatcher:
 
 
 def _keeper(check: CheckCopy, place: int, first: int) -> Any:
-    """A hook that adds the gradient of rows to that of a view, in which they are the rows from `first` on."""
+    """Return a hook that adds a tensor's gradient to its view's, from row `first` on."""
 
     def keep(grad: Tensor | None) -> None:
         if grad is None:  # another part of the same operation got one
@@ -137,7 +137,7 @@ def _keeper(check: CheckCopy, place: int, first: int) -> Any:
 
 
 def precision_of(copy: StepCopy) -> float:
-    """The coarsest precision among rows, loss and autocast."""
+    """Return the coarsest precision (eps) among rows, loss and autocast."""
     kinds = [x.dtype for x in (*copy.views, copy.caller_loss) if isinstance(x, Tensor) and x.is_floating_point()]
     device = copy.views[0].device.type
     if torch.is_autocast_enabled(device):
@@ -157,7 +157,7 @@ class LoopFindings:
         self._history: dict[str, Any] = {}
 
     def add(self, check: CheckCopy) -> None:
-        """Diagnose one more step."""
+        """Diagnose another step."""
         try:
             batch = replace(check.saved_batch(self.positives, self.accumulate), **self._history)
             first = self._history.get("first_spread") or spread_of(batch.rows)[0]
@@ -181,20 +181,20 @@ class LoopFindings:
             self.last, self._step = found, check.step
 
     def add_probe(self, probe: ProbeCopy) -> None:
-        """Note a probe set whose rows are not the same when it is embedded again."""
+        """Note a fault if the probe's rows differ when it is embedded again."""
         if probe.cosine_again < REPEATED:
             self.counts[RANDOM] += 1
             self.faults[RANDOM] = fault_of(RANDOM, cosine=f"{probe.cosine_again:.2f}")
 
     def confirmed(self) -> list[str]:
-        """Names of the faults that enough checks name."""
+        """Return the names of the faults that enough checks report."""
         most = max([0, *(count for name, count in self.counts.items() if name != RANDOM)])
         enough = max(CONFIRMED, SHARE * most)
         names = [name for name, count in self.counts.most_common() if count >= enough or name == RANDOM]
         return [name for name in names if name != "not_explained" or names == ["not_explained"]]
 
     def news(self) -> str:
-        """One line for the console where the confirmed faults have changed; else ""."""
+        """Return one line for the console if the confirmed faults have changed; else ""."""
         names = self.confirmed()
         if names == self.reported:
             return ""
@@ -202,7 +202,7 @@ class LoopFindings:
         return join(" ", filter(None, [self._text(names), self._numbers(names)]))
 
     def record(self) -> JsonObject:
-        """As the recording keeps it."""
+        """Return the findings as a record for the recording's file."""
         names = self.confirmed()
         faults = [
             {"name": n, "text": self.faults[n].text, "steps": self.counts[n], "rows": [*self.faults[n].rows]}

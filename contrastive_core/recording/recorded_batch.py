@@ -1,4 +1,4 @@
-"""The rows of a recorded step, from which figures are computed and some are kept. Unusable rows are counted."""
+"""The rows of a recorded step: figures use all of them, and a sample is stored. Unusable rows are counted."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ LONGEST = 200  # characters of an id
 
 @dataclass(frozen=True, eq=False)
 class RecordedBatch:
-    """Rows z (n, d) float64: image, view and label (n; −1: none) of each, its id; the caller's losses (n) where there
-    are some, the queue (k, d), τ and the bias that go along. Of two towers `image` numbers the groups of partners, and
-    `view` the towers."""
+    """Rows z (n, d) float64, each with image, view and label (n; −1: none) and an id. Optional: the caller's losses
+    (n), the queue (k, d), and the learned τ and bias. For two towers `image` numbers the groups of partners, and `view`
+    the towers."""
 
     z: Tensor
     image: np.ndarray
@@ -46,18 +46,18 @@ class RecordedBatch:
         return bool((self.labels >= 0).any())
 
     def shared_groups(self) -> np.ndarray:
-        """Numbers of the groups that have rows in both towers."""
+        """Return the numbers of the groups that have rows in both towers."""
         return np.intersect1d(self.image[self.view == 0], self.image[self.view == 1])
 
     def take(self, rows: np.ndarray) -> RecordedBatch:
-        """Some rows, by a mask (n)."""
+        """Return the rows selected by a mask (n)."""
         arrays = {k: getattr(self, k)[rows] for k in ("image", "view", "labels", "ids")}
         losses = None if self.losses is None else self.losses[rows]
         return replace(self, z=self.z[torch.from_numpy(rows)], losses=losses, **arrays)
 
 
 def batch_of(copy: StepCopy, omissions: Omissions) -> RecordedBatch:
-    """The rows of a step. Raises ValueError where none can be used."""
+    """Return the usable rows of a step. Raises ValueError if there are none."""
     if any(not z.numel() for z in copy.views):
         raise ValueError(N_("it has no rows"))
     tau, bias = (None if x is None else float(to_numpy([x])[0]) for x in (copy.temperature, copy.bias))
@@ -100,8 +100,9 @@ def _rows_of_views(copy: StepCopy, omissions: Omissions) -> RecordedBatch:
 
 
 def _rows_of_towers(copy: StepCopy, omissions: Omissions) -> RecordedBatch:
-    """The rows of both towers, the first tower's first. Rows with an equal id are partners; rows of the second beyond
-    the ids are negatives. Without ids, row i belongs to row i, or in towers of different size rows of one label do."""
+    """Return the rows of both towers, the first tower's first. Rows with an equal id are partners; rows of the second
+    tower without an id are negatives. Without ids, row i belongs to row i, or, in towers of different size, rows share
+    a label."""
     sizes = (len(copy.views[0]), len(copy.views[1]))
     if copy.queue is not None:
         omissions.add(N_("rows of the queue"), N_("two towers have no queue"), len(copy.queue))
@@ -132,13 +133,13 @@ def _rows_of_towers(copy: StepCopy, omissions: Omissions) -> RecordedBatch:
 
 
 def group_numbers(ids: np.ndarray) -> np.ndarray:
-    """A number (n) for each id, counted in the order in which ids first come."""
+    """Return a number (n) for each id, in the order of first occurrence."""
     _, first, place = np.unique(ids, return_index=True, return_inverse=True)
     return np.argsort(np.argsort(first))[place]
 
 
 def sample_of(batch: RecordedBatch, loss: np.ndarray, rows: int, omissions: Omissions) -> StepRows:
-    """About `rows` rows: all views of images spread evenly over the batch. `loss`: (n) of each row, NaN for none."""
+    """Select about `rows` rows: all views of images spread evenly over the batch. `loss`: (n), NaN for none."""
     _, first = np.unique(batch.ids, return_index=True)
     own = np.isin(batch.image, batch.image[first])  # images whose id no other before has: the lab finds them by it
     if lost := int((~own).sum()):
@@ -168,7 +169,7 @@ def sample_of(batch: RecordedBatch, loss: np.ndarray, rows: int, omissions: Omis
 
 
 def _texts(ids: Any, count: int) -> np.ndarray:
-    """The caller's ids (count) as text. Raises UnusableEmbedding for another number of them."""
+    """Return the caller's ids (count) as text. Raises UnusableEmbedding if their number differs."""
     given = _listed(ids)
     if len(given) != count:
         values = {"count": count, "given": len(given)}
@@ -181,7 +182,7 @@ def _listed(ids: Any) -> list[Any]:
 
 
 def _labels(given: object, count: int, views: int, omissions: Omissions) -> np.ndarray:
-    """A label for each row (n); −1 where it has none, as for all if they cannot be used."""
+    """Return a label for each row (n); −1 for a row without one, and for all rows if the labels cannot be used."""
     none = np.full(count * views, -1)
     if given is None:
         return none
@@ -194,8 +195,8 @@ def _labels(given: object, count: int, views: int, omissions: Omissions) -> np.n
 
 
 def _losses(given: object, count: int, views: int, view_major: bool, omissions: Omissions) -> np.ndarray | None:
-    """The caller's losses, one for each row (n); of an image, all its rows have the same. For
-    several tensors of views, losses of all rows come as these do: the first view's first."""
+    """Return the caller's losses, one per row (n). A loss per image is repeated for its rows. With several tensors of
+    views, losses of all rows are in the tensors' order: the first view's first."""
     if given is None:
         return None
     losses = to_numpy(given).astype(np.float64)

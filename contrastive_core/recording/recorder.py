@@ -1,6 +1,6 @@
 """The thread that computes the figures of copied steps and writes the recording. The training thread never waits for
-it: if the queue is full, a copy is dropped and counted. An error here is logged once and shown in the run's status; the
-training continues."""
+it: if the queue is full, a copy is dropped and counted. An error here is logged once and shown in the run's status, and
+the training continues."""
 
 import contextlib
 import queue
@@ -123,7 +123,7 @@ class Recorder:
                 self._queue.task_done()
 
     def _take(self, item: StepCopy | ProbeCopy | CheckCopy) -> bool:
-        """Record it; False if the folder is gone."""
+        """Record an item. Return False if the folder is gone."""
         try:
             if isinstance(item, StepCopy):
                 self._record_step(item)
@@ -203,7 +203,7 @@ class Recorder:
             self._steps = [*self._steps[0:-1:2], self._steps[-1]]
 
     def _record_probe(self, probe: ProbeCopy) -> None:
-        """A snapshot of the samples of the first probe, found by their ids."""
+        """Save a snapshot of the samples of the first probe, matched by id."""
         self._probe = self._probe or {name: place for place, name in enumerate(dict.fromkeys(probe.ids.tolist()))}
         rows: dict[int, int] = {}  # by their places in the first probe
         for row, name in enumerate(probe.ids.tolist()):
@@ -231,7 +231,7 @@ class Recorder:
         self._log({"step": probe.step, **values}, int((labels >= 0).sum()))
 
     def _log(self, line: JsonObject, labeled: int | None = None) -> None:
-        """Write a line of metrics, and look whether the training has turned. `labeled`: rows of the probe set."""
+        """Write a line of metrics, and detect whether a score has turned. `labeled`: labeled rows of the probe set."""
         self.run.append_metrics([line])
         self._lines = [*self._lines[len(self._lines) > LINES :: 1 + (len(self._lines) > LINES)], line]
         self._labeled = labeled or self._labeled

@@ -1,4 +1,4 @@
-"""Faults of a training loop that are seen in its rows, whatever the loss."""
+"""Faults of a training loop that are visible in its rows, whatever the loss."""
 
 from collections.abc import Iterator
 
@@ -15,7 +15,7 @@ COLLAPSED, COLLAPSING = 1e-3, 0.1  # variance of unit rows; of those that varied
 
 
 def spread_of(rows: RecordedBatch) -> tuple[float, float]:
-    """The variance of unit rows, and the number of dimensions in which they vary (the participation ratio)."""
+    """Return the variance of unit rows, and the number of dimensions in which they vary (the participation ratio)."""
     unit = normalize(rows.z, dim=1)
     spectrum = torch.linalg.svdvals(unit - unit.mean(0)).square()
     total = float(spectrum.sum())
@@ -23,7 +23,7 @@ def spread_of(rows: RecordedBatch) -> tuple[float, float]:
 
 
 def of_rows(rows: RecordedBatch, queue_before: Tensor | None, first: float | None) -> Iterator[Fault]:
-    """Faults of the rows of one step. `first`: the variance of the first step."""
+    """Yield the faults of the rows of one step. `first`: the variance of the first step."""
     variance, dimensions = spread_of(rows)
     is_flat = variance < COLLAPSED or (first is not None and variance < min(COLLAPSING, first / 5))
     if is_flat or (len(rows) > 15 and rows.z.shape[1] > 7 and dimensions < 1.5):
@@ -36,7 +36,7 @@ def of_rows(rows: RecordedBatch, queue_before: Tensor | None, first: float | Non
 
 
 def of_healthy(rows: RecordedBatch) -> Iterator[Fault]:
-    """Faults that lie in what the loop hands to the right loss."""
+    """Yield faults in the inputs that the loop gives to the right loss."""
     if rows.temperature is not None and rows.temperature > 1:
         yield fault_of("tau_above_1", tau=f"{rows.temperature:.3g}")
     if rows.queue is not None and (own := own_keys(rows)).any():
@@ -46,14 +46,14 @@ def of_healthy(rows: RecordedBatch) -> Iterator[Fault]:
 
 
 def duplicates(rows: RecordedBatch) -> list[Fault]:
-    """The fault of a batch in which several images have one id; of two towers, several rows of each."""
+    """Return the fault of a batch with several images of one id; with two towers, several rows per tower."""
     names, counts = np.unique(rows.ids[rows.view == 0], return_counts=True)
     twice = tuple(names[counts > 1].tolist())
     return [fault_of("duplicates", twice, count=len(twice))] if twice else []
 
 
 def own_keys(rows: RecordedBatch) -> np.ndarray:
-    """Return a boolean array (k): is each row of the queue a key of this batch?"""
+    """Return a boolean array (k): True for a queue row that is a key of this batch."""
     assert rows.queue is not None
     keys = normalize(rows.z[torch.from_numpy(rows.view == 1)], dim=1)
     scores = normalize(rows.queue, dim=1) @ keys.T

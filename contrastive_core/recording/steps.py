@@ -1,5 +1,5 @@
-"""One step of a training, as it is recorded: detached copies that the training thread makes on the tensors' device.
-`copy_step` does not wait for a GPU."""
+"""Recorded training steps: detached copies that the training thread makes on the tensors' device. `copy_step` does not
+wait for a GPU."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ logger = logging.getLogger("contrastive_core.watch")
 
 
 class Omissions:
-    """Counts of rows and steps that a recording lacks, by reason: filled by all threads, each reason logged once."""
+    """Counts of rows and steps missing from a recording, by reason. All threads add to it; each reason is logged
+    once."""
 
     def __init__(self, name: str) -> None:
         self.name = name  # of the recording, for the log; "" logs nothing
@@ -34,7 +35,7 @@ class Omissions:
         self._lock = threading.Lock()
 
     def add(self, items: str, reason: str, count: int = 1) -> None:
-        """Count `count` more `items` (rows, steps) that are left out."""
+        """Count `count` more `items` (rows, steps) as left out."""
         with self._lock:
             is_new = (items, reason) not in self.counts
             self.counts[items, reason] += count
@@ -42,14 +43,14 @@ class Omissions:
             logger.warning("%s: %s left out: %s", self.name, items, reason)
 
     def remark(self, sentence: str) -> None:
-        """Add a sentence for the reader, once."""
+        """Add a remark to the note, once."""
         if sentence not in self.remarks:
             self.remarks.append(sentence)
             logger.warning("%s: %s", self.name, sentence)
 
     @property
     def note(self) -> str:
-        """Everything in sentences; "" if nothing is left out."""
+        """The counts and remarks as text; "" if nothing is left out."""
         with self._lock:
             parts = [
                 message("{items} ({count}: {reason})", items=items, count=f"{count:,}", reason=reason)
@@ -60,13 +61,13 @@ class Omissions:
 
 
 def reason_of(error: Exception) -> str:
-    """Return the reason of an error, in the system's words if it has some."""
+    """Return the reason of an error, with the operating system's message if it has one."""
     return getattr(error, "strerror", None) or str(error) or type(error).__name__
 
 
 @dataclass(frozen=True, eq=False)
 class StepCopy:
-    """Copies of one step: a tensor of rows (n, d) or views (b, v, d), or one (n, d) for each view; of two towers rows
+    """Copies of one step: a tensor of rows (n, d) or views (b, v, d), or one (n, d) for each view. For two towers: rows
     (n, d) and (m, d), with a pair of labels, ids and losses."""
 
     step: int
@@ -107,7 +108,7 @@ def copy_step(
     are_towers: bool = False,
     **values: Any,
 ) -> StepCopy:
-    """Copy the arguments of `Watch.step`, thinned to MOST_ROWS. Raises TypeError, ValueError if they are not rows."""
+    """Copy the arguments of `Watch.step`, thinned to MOST_ROWS. Raises TypeError or ValueError if they are not rows."""
     tensors = _views(views, are_towers)
     counts = [t.shape[:-1].numel() for t in tensors]
     stride = max(1, -(-sum(counts) // MOST_ROWS))
@@ -143,7 +144,7 @@ def copy_step(
 
 
 def _views(views: Sequence[Any], are_towers: bool) -> list[Tensor]:
-    """The tensors of a step. Raises TypeError, UnusableEmbedding."""
+    """Return the row tensors of a step. Raises TypeError, UnusableEmbedding."""
     tensors = [_rows(message("rows {index}", index=i) if len(views) > 1 else "rows", z) for i, z in enumerate(views)]
     if not tensors:
         raise TypeError(N_("step takes rows (n, d) or views (images, views, d)"))
@@ -176,7 +177,7 @@ def _rows(name: str, z: Any) -> Tensor:
 
 
 def _number(loss: Any, omissions: Omissions) -> Any:
-    """The caller's loss, or None if it is no single number."""
+    """Return the caller's loss; None if it is not a single number."""
     if loss is None or (
         isinstance(loss, (Tensor, np.generic, np.ndarray, float, int)) and getattr(loss, "ndim", 0) == 0
     ):
@@ -186,7 +187,7 @@ def _number(loss: Any, omissions: Omissions) -> Any:
 
 
 def _copy(value: Any, n: int, stride: int) -> Any:
-    """Copy a value that comes with the rows; one with an entry per row is thinned like the rows."""
+    """Copy a value that accompanies the rows; one with an entry per row is thinned like the rows."""
     if isinstance(value, (Tensor, np.ndarray)):
         part = value[::stride] if value.ndim and len(value) == n else value
         return part.detach().clone() if isinstance(part, Tensor) else part.copy()
@@ -196,7 +197,7 @@ def _copy(value: Any, n: int, stride: int) -> Any:
 
 
 def _copy_of_towers(value: Any, counts: list[int], stride: int) -> tuple[Any, Any] | None:
-    """Copy a value with an entry per row: a pair, one for each tower, or one for both."""
+    """Copy a value with an entry per row, from a pair with one value per tower or from one value for both."""
     if value is None:
         return None
     is_pair = isinstance(value, (tuple, list)) and len(value) == 2

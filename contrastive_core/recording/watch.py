@@ -1,4 +1,4 @@
-"""`watch`, as a training loop calls it: it never waits, uses no random numbers and raises nothing."""
+"""`watch` for training loops: it never waits, uses no random numbers and raises no error unless `strict`."""
 
 from __future__ import annotations
 
@@ -44,25 +44,25 @@ def watch(
     **knobs: Any,
 ) -> Watch:
     """Record a training loop: `with watch("my-run", loss="nt_xent") as w: ... w.step(z, labels=y, ids=index)`.
-    It draws nothing, and never stops the training.
+
+    It uses no random numbers and never stops the training unless `strict`.
 
     Args:
-        name: of the run folder; "-2", "-3", ... is added where it is taken.
+        name: of the run folder; "-2", "-3", ... is added if it is taken.
         loss: one of `contrastive_core.losses.names()`, its settings as `knobs`; or the loss module of lightly,
             pytorch-metric-learning, open_clip or sentence-transformers; None: only `losses=` of `step`.
-        every: steps between two that are recorded. rows: kept of each, all views of an image counted.
-        positives: "views" of an image, rows of one of the "labels", "keys" (first view against the
-            second ones), or "auto": as the loss's paper pairs them, as far as there are both.
+        every: record every n-th step. rows: stored per recorded step, all views of an image counted.
+        positives: "views" of an image, rows with the same "labels", "keys" (first view against the
+            second ones), or "auto": those of the loss's paper, if the rows allow it.
         towers: names of two encoders, such as ("image", "text"): `step` takes rows (n, d) and (m, d).
             With `positives="keys"` only the rows of the first are anchors.
-        dataset: whose sample ids, or row numbers of whose `split`, the ids are; the lab then shows the images.
+        dataset: the data set of the ids, which are sample ids or row numbers in `split`; the lab then shows the images.
         classes: names of the labels 0, 1, ... gather: under torch.distributed, rows of all processes; else of rank 0.
-        strict: raise at the next step what goes wrong; else it is logged once and told in the recording.
+        strict: raise an error at the next step; otherwise it is logged once and noted in the recording.
         check: name known faults of the loop in the first 20 recorded steps and then in one of 200. It needs
             `caller_loss`, or `step` before the backward pass.
-        accumulate: batches whose gradients add up, where each loss is divided by this number.
-    Raises: BadName; UnknownName; ValueError for a setting that there is not.
-    """
+        accumulate: batches whose gradients add up, with each loss divided by this number.
+    Raises: BadName; UnknownName; ValueError for an invalid setting."""
     declared = declaration_of(loss)
     settings = WatchSettings(
         declared=declared,
@@ -83,7 +83,7 @@ def watch(
 
 
 class Watch:
-    """A recording that grows while somebody trains. Close it, or use it as a context manager."""
+    """A recording that grows during training. Close it, or use it as a context manager."""
 
     def __init__(self, name: str, settings: WatchSettings) -> None:
         self.settings, self.omissions = settings, Omissions(message("watch {name}", name=name))
@@ -140,19 +140,18 @@ class Watch:
         caller_loss: Any = None,
         step: int | None = None,
     ) -> None:
-        """One step of the training.
+        """Record a training step if it is due.
 
         Args:
-            views: rows (n, d), of which equal ids are views of one image; views (b, v, d); or one
+            views: rows (n, d), where equal ids are views of one image; views (b, v, d); or one
                 (n, d) for each view, as queries and keys.
             queue: (k, d) older keys; labels: (n) or (b) whole numbers, −1 for none; ids: (n) or
-                (b) numbers or text; losses: (n) or (b), the caller's own; temperature: τ where it
-                is learned, and bias, SigLIP's; caller_loss: the loss of the batch, as the caller has it.
-                Of two towers labels, ids and losses are a pair, one for each, or one for both.
+                (b) numbers or text; losses: (n) or (b), the caller's own; temperature: a learned τ;
+                bias: that of SigLIP; caller_loss: the caller's loss of the batch.
+                For two towers, labels, ids and losses are a pair, one for each tower, or one for both.
                 Rows with an equal id are partners; without ids row i belongs to row i, and towers
                 of different size pair rows of one label.
-            step: the number of this step, rising; default: 1 more than before.
-        """
+            step: the number of this step, ascending; default: the last one plus 1."""
         self._steps = self._steps + 1 if step is None else int(step)
         if self._pid != os.getpid():
             return  # a fork has neither the thread nor the lock
@@ -207,11 +206,10 @@ class Watch:
         """Embed a fixed set of at most 2,000 samples now, for maps and losses over time.
 
         Args:
-            encode: rows (n, d) of what a batch holds, or (h, z); a module, or a method of one, is
-                in evaluation mode meanwhile, as is `model`.
+            encode: a function of a batch's input that returns rows (n, d), or (h, z). A module, or that of a method,
+                is in evaluation mode meanwhile, as is `model`.
             loader: batches x, (x, labels), (x, labels, ids) or mappings, in the same order each
-                time unless there are ids. What it draws is not drawn from the training's numbers.
-        """
+                time unless there are ids. Its random numbers do not affect those of the training."""
         if self._recorder is None or self._pid != os.getpid():
             return
         try:
@@ -227,7 +225,7 @@ class Watch:
     # --- the end ---
 
     def close(self, status: str = "done", reason: str = "") -> None:
-        """Write what still waits, and how the recording ended. A second call does nothing."""
+        """Record the queued steps and the final status. A second call does nothing."""
         if self._closed or self._pid != os.getpid():
             return
         self._closed = True
@@ -263,7 +261,7 @@ class Watch:
             self.close("failed", message("the training ended with {name}: {text}", **values))
 
     def on_error(self, error: Exception, items: str) -> None:
-        """Count the items that an error cost; raise it if the recording is strict."""
+        """Count the items lost to an error; raise it if the recording is strict."""
         if self.settings.strict:
             raise error
         self.omissions.add(items, reason_of(error))

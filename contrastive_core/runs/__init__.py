@@ -1,16 +1,15 @@
-"""A run is a folder that a person can read: settings, status, metrics, states, snapshots.
+"""A run is a folder of readable files: settings, status, metrics, states, snapshots.
 
-    run.json        what was asked: settings, seed, data fingerprint, versions (never changes)
-    status.json     how it stands: queued, running, done, stopped or failed, and why
+    run.json        the request: settings, seed, data fingerprint, versions (never changes)
+    status.json     the status: queued, running, done, stopped or failed, with the reason
     metrics.jsonl   a line per step and per epoch
-    changes.jsonl   a line per setting that was changed while it trained; requests.jsonl: what was asked for
-    state/          all that a resume needs        weights.safetensors   the model
+    changes.jsonl   a line per setting changed during training; requests.jsonl: requested changes
+    state/          data for a resume              weights.safetensors   the model
     snapshots/      the fixed sample's embedding   embeddings/           whole splits, cached
     meta.json       title, note, tags
 
-Users' runs live in `runs_home()`, shipped ones, which nobody writes to, in `SHIPPED`. What is read
-from and written to one folder is in run.py. Torch-free.
-"""
+Users' runs are in `runs_home()`; shipped runs, which are read-only, are in `SHIPPED`. run.py reads and writes the files
+of one folder. Torch-free."""
 
 import itertools
 import os
@@ -39,7 +38,7 @@ PACKAGES = ("torch", "torchvision", "numpy", "scikit-learn")
 
 
 def checked_name(name: str) -> str:
-    """The name, if it is one plain file name. Raises BadName."""
+    """Return the name if it is a plain file name. Raises BadName."""
     if not NAME.fullmatch(name) or name.endswith(".part"):
         raise BadName(
             "a run's name has up to 64 letters, digits, dots, dashes or underscores and starts with a letter or digit; "
@@ -50,14 +49,14 @@ def checked_name(name: str) -> str:
 
 
 def new_name(name: str) -> str:
-    """The name, if a new run may have it: on every system a folder can. Raises BadName."""
+    """Return the name if a new run may have it, as a folder on every system. Raises BadName."""
     if checked_name(name).endswith(".") or DEVICE.fullmatch(name.partition(".")[0]):
         raise BadName("{name} is a reserved name on Windows; choose another", name=repr(name))
     return name
 
 
 def check_free(name: str) -> None:
-    """Raises: BadName; FileExistsError when a run has the name."""
+    """Check that no run has the name. Raises BadName; FileExistsError if one has."""
     new_name(name)
     if os.path.lexists(runs_home() / name) or (SHIPPED / name).exists():
         text = N_("there is a run {name} already; choose another name, or --resume")
@@ -65,7 +64,8 @@ def check_free(name: str) -> None:
 
 
 def free_name(stem: str, used: Collection[str] = ()) -> str:
-    """`stem`, or it with the first number from 2 on that is neither in `used` nor a run's name."""
+    """Return `stem`, or `stem` with the first number from 2 on, such that no run and no entry of `used` has the
+    name."""
     stem = stem[:58]
     names = itertools.chain([stem], (f"{stem}-{number}" for number in itertools.count(2)))
     homes = (runs_home(), SHIPPED)
@@ -73,8 +73,8 @@ def free_name(stem: str, used: Collection[str] = ()) -> str:
 
 
 def stem_of(method: str, data: str, seed: Any, settings: Iterable[str] = ()) -> str:
-    """A run's name without a number: method, data, what `settings` ("loss.temperature=0.2") set of the loss, seed. Of
-    files the data are the folder's or the list's name."""
+    """Return a run name without a number: method, data, loss settings among `settings` ("loss.temperature=0.2"), seed.
+    For files, the data part is the name of the folder or list."""
     data = Path(data.partition("#")[0]).name.removesuffix(".csv")
     data = re.sub(r"[^A-Za-z0-9]+", "-", data).strip("-")[-24:] or "data"
     pairs = [text.replace(" ", "").partition("=") for text in settings]
@@ -83,7 +83,7 @@ def stem_of(method: str, data: str, seed: Any, settings: Iterable[str] = ()) -> 
 
 
 def default_run_name(report: Mapping[str, object]) -> str:
-    """An imported run's name, made from what `OpenedCheckpoint.report` or `pretrained.about` reports."""
+    """Return a name for an imported run, from the report of `OpenedCheckpoint.report` or `pretrained.about`."""
     text = str(report.get("file")).split(".")[0]
     if report.get("of_library", True):
         text = str(report["encoder"]).partition(":")[2] + "-random" * bool(report.get("random"))
@@ -91,7 +91,8 @@ def default_run_name(report: Mapping[str, object]) -> str:
 
 
 def create(name: str | None, config: JsonObject, fingerprint: str = "", **more: Any) -> Run:
-    """Make a run's folder with its manifest, under a name or one of its settings. Raises BadName; FileExistsError."""
+    """Create a run's folder with its manifest, under `name` or a name from its settings. Raises BadName;
+    FileExistsError."""
     if not name:
         method, data = (str(config.get(key, usual)) for key, usual in (("method", "run"), ("dataset", "data")))
         name = free_name(stem_of(method, data, config.get("seed", 0)))
@@ -108,8 +109,8 @@ def create(name: str | None, config: JsonObject, fingerprint: str = "", **more: 
 
 
 def _place(path: Path, manifest: Manifest) -> None:
-    """Make the folder aside and move it to its name whole: of two processes one can do so, and a
-    kill leaves no folder that blocks a name without being a run."""
+    """Create the folder under a temporary name and rename it when complete. Only one of two processes succeeds, and a
+    killed process leaves no incomplete folder under the name."""
     home = safe_files.make_folder(path.parent)
     aside = Path(tempfile.mkdtemp(dir=home, prefix=".new-"))
     try:
@@ -125,7 +126,7 @@ def _place(path: Path, manifest: Manifest) -> None:
 
 
 def load(name: str) -> Run:
-    """The run of that name, the user's or a shipped one. Raises BadName, NoSuchRun, Damaged."""
+    """Return the user's or shipped run with a name. Raises BadName, NoSuchRun, Damaged."""
     checked_name(name)
     for home in (runs_home(), SHIPPED):
         if os.path.lexists(home / name / "run.json"):
@@ -136,7 +137,7 @@ def load(name: str) -> Run:
 
 
 def list_runs() -> list[Run]:
-    """All runs, the users' newest first, then the shipped; not those that cannot be used (`damaged`)."""
+    """Return all usable runs: the user's, newest first, then the shipped ones. `damaged` lists the others."""
     users, shipped = (
         [run for path in folders(home) if isinstance(run := _open(path), Run)] for home in (runs_home(), SHIPPED)
     )
@@ -144,7 +145,8 @@ def list_runs() -> list[Run]:
 
 
 def damaged() -> dict[str, str]:
-    """Folders of runs that cannot be used, by name, and why: damaged, of another version, wrongly named."""
+    """Return the reasons, by folder name, of runs that cannot be used: damaged, of another version, or wrongly
+    named."""
     paths = [*folders(runs_home()), *folders(SHIPPED)]
     return {
         ascii(path.name)[1:-1][:100]: sentence(error) for path in paths if isinstance(error := _open(path), Exception)
@@ -152,7 +154,7 @@ def damaged() -> dict[str, str]:
 
 
 def folders(home: Path) -> list[Path]:
-    """Folders of runs below `home`, by name: those that hold a `run.json`, whatever it is."""
+    """Return the folders below `home`, by name, that contain a `run.json`, even an unreadable one."""
     try:
         names = sorted(os.listdir(home))
     except OSError:
@@ -170,7 +172,7 @@ def _open(path: Path) -> Run | Exception:
 
 
 def _manifest(path: Path) -> Manifest:
-    """A run's manifest. Raises Damaged, also where it cannot be read, and for a user's folder that is a link."""
+    """Return a run's manifest. Raises Damaged, also if it cannot be read, or a user's folder is a link."""
     if path.parent != SHIPPED and path.is_symlink():
         raise Damaged("{path} is a link; move the run folder itself here", path=path)
     try:
@@ -180,7 +182,7 @@ def _manifest(path: Path) -> Manifest:
 
 
 def package_version(package: str) -> str | None:
-    """The version of a package; None where it is not installed."""
+    """Return the version of a package; None if it is not installed."""
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:

@@ -1,4 +1,4 @@
-"""Runs that branch off another: they have the settings and a saved state of the other, and changes from there on."""
+"""Runs that branch off another one: they continue from one of its saved states with changed settings."""
 
 import re
 from collections.abc import Mapping
@@ -21,10 +21,10 @@ OWN = (  # entries of run.json that `create` makes
 
 
 def branch(run: Run, *every: Mapping[str, Any], epoch: int | None = None) -> list[Run]:
-    """Make runs that go on from a state of `run` before its end, all from the same one, each with other values from the
-    next step on. They are stopped: a resume trains them. Args: every: values by name, of each; epoch: the state after
-    it; None: the newest. Raises: BadSetting for values that cannot be changed; ValueError where no such state is kept.
-    """
+    """Create stopped runs that continue from one state of `run` before its end, each with changed values from the next
+    step on. Resuming them trains them. Args: every: changed values by name, one mapping per new run; epoch: the epoch
+    of the state; None: the newest. Raises: BadSetting for values that cannot be changed; ValueError if no such state is
+    kept."""
     config = run.config
     knobs = losses.knobs(str(config.get("loss"))), methods.knobs(str(config.get("method")))
     live = live_settings(config, *knobs)

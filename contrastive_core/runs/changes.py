@@ -1,8 +1,7 @@
-"""Changes of a run while it trains: its learning rate and the numbers among its loss's knobs. Torch-free.
+"""Changes of a run during training: its learning rate and numeric settings of its loss. Torch-free.
 
 A page or a command adds lines to `requests.jsonl`. The training process reads them between two steps, adds a line to
-`changes.jsonl`, and then takes the step with the new value. A schedule, which `run.json` holds, names steps beforehand.
-"""
+`changes.jsonl`, and takes the step with the new value. A schedule in `run.json` lists changes by step in advance."""
 
 from __future__ import annotations
 
@@ -30,7 +29,7 @@ MOST = 2000  # changes of a schedule: run.json is read at each look
 
 
 class Planned(TypedDict):
-    """A change of a setting at a step, from 1."""
+    """A planned change of a setting at a step, from 1."""
 
     step: Annotated[int, whole(1)]
     name: str
@@ -45,16 +44,17 @@ SCHEDULE = list_of(PLANNED)
 
 
 class ChangeLog:
-    """The changes of a run's settings while it trained, in files of its folder."""
+    """The changes of a run's settings during training, stored in its folder."""
 
     path: Path
 
     def changes(self) -> list[Change]:
-        """By step, without those that a resume has withdrawn; the run's `config` has the first values."""
+        """Return the changes by step, without those withdrawn by a resume. The run's `config` has the initial
+        values."""
         return [change for change in self.logged_changes() if not change.get("withdrawn")]
 
     def logged_changes(self) -> list[Change]:
-        """By step, with those that were withdrawn."""
+        """Return all changes by step, including withdrawn ones."""
         lines = _lines(self.path / "changes.jsonl", CHANGE)
         return sorted(cast(list[Change], lines), key=lambda change: change["step"])
 
@@ -63,12 +63,12 @@ class ChangeLog:
         return _lines(self.path / "requests.jsonl", REQUEST)
 
     def append_changes(self, changes: Iterable[Change]) -> None:
-        """Add to the log. Raises OSError."""
+        """Append changes to the log. Raises OSError."""
         json_files.append_lines(self.path / "changes.jsonl", map(dict, changes))
 
 
 def saved_epochs(run: Run) -> dict[int, Path]:
-    """Files of the states that are kept of ends of epochs before the last, by the epoch, rising."""
+    """Return the manifests of states saved at the end of an epoch before the last, by epoch, ascending."""
     found, epochs = {}, int(run.config.get("epochs") or 0)
     for path in sorted((run.path / "state").glob("*.sha256")):
         with contextlib.suppress(Damaged, OSError, KeyError, TypeError):
@@ -89,7 +89,7 @@ def _lines(path: Path, schema: Schema) -> list[JsonObject]:
 
 
 class Live(NamedTuple):
-    """A setting that can be changed while a run trains."""
+    """A setting that can be changed during training, with its initial value."""
 
     knob: Knob
     start: float
@@ -98,9 +98,9 @@ class Live(NamedTuple):
 def live_settings(
     config: Mapping[str, Any], loss_knobs: Mapping[str, Knob], method_knobs: Mapping[str, Knob]
 ) -> dict[str, Live]:
-    """The settings of a run that can be changed while it trains, with their first values, by name: `lr`, and numbers
-    such as `loss.temperature` that the method does not learn. Args: loss_knobs, method_knobs: of its loss and method.
-    """
+    """Return the settings that can be changed during training, by name, with their initial values: `lr`, and numbers
+    such as `loss.temperature` that the method does not learn. Args: loss_knobs, method_knobs: the knobs of its loss and
+    method."""
     usual = {name: knob.default for name, knob in method_knobs.items()}
     learns = {**usual, **(config.get("method_knobs") or {})}.get("learn_temperature")
     found = {"lr": Live(LR, float(config["lr"]))} if config.get("lr") is not None else {}
@@ -113,7 +113,7 @@ def live_settings(
 
 
 def checked(live: Mapping[str, Live], name: str, value: Any) -> float:
-    """The value, if this setting can be changed to it. Raises BadSetting."""
+    """Return the value as a number if the setting can be changed to it. Raises BadSetting."""
     if name not in live:
         values = {"name": repr(name), "names": ", ".join(live)}
         raise BadSetting("{name} cannot be changed during training; these settings can: {names}", **values)
@@ -121,8 +121,8 @@ def checked(live: Mapping[str, Live], name: str, value: Any) -> float:
 
 
 def request(run: Run, live: Mapping[str, Live], values: Mapping[str, Any]) -> None:
-    """Ask the process that trains a run to change settings at its next step. Raises: BadSetting, with nothing asked
-    for, where one of them cannot take its value; ValueError where no process trains the run; Gone; OSError."""
+    """Ask the process that trains a run to change settings at its next step. Raises: BadSetting if any value is
+    invalid, and nothing is requested then; ValueError if no process trains the run; Gone; OSError."""
     asked = {name: checked(live, name, value) for name, value in values.items()}
     if (status := run.status()["status"]) not in ("running", "queued"):
         why = N_("{name} is not running ({status}), so nothing was changed")
@@ -133,12 +133,12 @@ def request(run: Run, live: Mapping[str, Live], values: Mapping[str, Any]) -> No
 
 
 def schedule_of(changes: Iterable[Change]) -> list[Planned]:
-    """Changes as a schedule for another training."""
+    """Convert changes to a schedule for another training."""
     return [{"step": change["step"], "name": change["name"], "to": change["to"]} for change in changes]
 
 
 def read_schedule(path: str | Path, live: Mapping[str, Live]) -> list[Planned]:
-    """The schedule in a JSON file, a list of objects with `step` (from 1), `name` and `to`, in the order of its steps.
+    """Return the schedule in a JSON file, sorted by step: a list of objects with `step` (from 1), `name` and `to`.
     Raises: Damaged; BadSetting; OSError."""
     planned: list[Planned] = json_files.read_json(path, SCHEDULE, MAX_RECORD)
     if len(planned) > MOST:
@@ -149,13 +149,13 @@ def read_schedule(path: str | Path, live: Mapping[str, Live]) -> list[Planned]:
 
 
 def in_words(changes: Iterable[Change]) -> str:
-    """Each change with its step, in a line; "" for none."""
+    """Describe the changes and their steps in one line; "" for none."""
     told = (f"{c['name']} {c['from']:g} → {c['to']:g} at step {c['step']:,}" for c in changes)
     return ", ".join(told)
 
 
 def settings_of(texts: Iterable[str]) -> JsonObject:
-    """Values by name of `name=value` texts. Raises BadSetting."""
+    """Return the values of `name=value` texts by name. Raises BadSetting."""
     found = {}
     for line in texts:
         name, equals, value = line.partition("=")

@@ -1,10 +1,9 @@
-"""A run's stored model: states to resume from, and weights to use. safetensors and JSON.
+"""A run's stored model: states for a resume and final weights, as safetensors and JSON.
 
-A state is `NUMBER.safetensors`, `NUMBER.json` and, written last, `NUMBER.sha256` with the hashes of both in the form of
-`sha256sum`. The last two are kept, so a damaged or half-written one leaves the one before, and some before these, which
-other runs can branch off. The weights, which are replaced by one rename, carry the hash of their tensors in their own
-header.
-"""
+A state is `NUMBER.safetensors`, `NUMBER.json` and, written last, `NUMBER.sha256` with the hashes of both in the format
+of `sha256sum`. The last two states are kept, so a damaged or incomplete one leaves its predecessor. Some earlier ones
+are kept as well, and other runs can branch off from them. The weights are replaced by one rename; their header contains
+the hash of their tensors."""
 
 import hashlib
 import json
@@ -35,8 +34,8 @@ HASH = "sha256"  # key of the weights' own hash in their header
 
 
 def save_state(run: Run, tensors: Mapping[str, Tensor], plain: Mapping[str, Any]) -> None:
-    """Keep all that a resume needs. `tensors`: dense, on the CPU, each with its own memory. Raises OSError on a full
-    disk; the states before stay; Gone."""
+    """Save the data for a resume. `tensors`: dense, on the CPU, each with its own memory. Raises Gone, or OSError on a
+    full disk; earlier states stay."""
     number = max((int(p.stem) for p in state_manifests(run) if p.stem.isdigit()), default=0) + 1
     files = {f"{number:06d}.safetensors": save(dict(tensors)), f"{number:06d}.json": json_files.json_bytes(plain)}
     for name, data in files.items():
@@ -54,7 +53,7 @@ def save_state(run: Run, tensors: Mapping[str, Tensor], plain: Mapping[str, Any]
 
 
 def thinned(numbers: Sequence[int], most: int) -> list[int]:
-    """The last KEPT of rising numbers, and as many as may be kept of those before them, spread evenly."""
+    """Return the last KEPT of ascending numbers, and evenly spaced earlier ones, at most `most` in total."""
     kept = list(numbers)
     while len(kept) > max(KEPT, most):
         gaps = [after - before for before, after in zip([0, *kept], kept[1 : 1 - KEPT], strict=False)]
@@ -63,12 +62,12 @@ def thinned(numbers: Sequence[int], most: int) -> list[int]:
 
 
 def state_manifests(run: Run) -> list[Path]:
-    """The states' manifests, oldest first."""
+    """Return the paths of the states' manifests, oldest first."""
     return sorted((run.path / "state").glob("*.sha256"))
 
 
 def read_state(manifest: Path) -> tuple[bytes, JsonObject]:
-    """A state's tensors, packed, and its plain values. Raises Damaged, naming the file."""
+    """Return a state's tensors, packed, and its plain values. Raises Damaged, naming the file."""
     path = manifest
     try:
         content = []
@@ -85,7 +84,7 @@ def read_state(manifest: Path) -> tuple[bytes, JsonObject]:
 
 
 def _hashes(manifest: Path) -> dict[str, str]:
-    """The hashes of a state's two files. Raises Damaged where the manifest is not exactly as `save_state` writes it."""
+    """Return the hashes of a state's two files. Raises Damaged if the manifest is not in the format of `save_state`."""
     text = read_regular(manifest, json_files.MAX_RECORD).decode()
     names = [manifest.with_suffix(suffix).name for suffix in PARTS]
     line = "([0-9a-f]{64})  %s\n"
@@ -97,12 +96,14 @@ def _hashes(manifest: Path) -> dict[str, str]:
 
 
 def has_begun(run: Run) -> bool:
-    """Return whether there is anything to go on from, whole or damaged; without, a run starts anew."""
+    """Return whether the run has weights or a state, intact or damaged; a run without them starts from the
+    beginning."""
     return run.weights.exists() or bool(state_manifests(run))
 
 
 def load_state(run: Run) -> tuple[dict[str, Tensor], JsonObject]:
-    """The newest whole state; `plain["damaged"]` names files of newer ones. Raises ValueError when there is none."""
+    """Return the newest intact state; `plain["damaged"]` lists damaged newer files. Raises ValueError if there is
+    none."""
     damaged: list[str] = []
     for manifest in reversed(state_manifests(run)):
         try:
@@ -119,7 +120,7 @@ def load_state(run: Run) -> tuple[dict[str, Tensor], JsonObject]:
 
 
 def save_weights(run: Run, state: Mapping[str, Tensor], half: bool = False) -> None:
-    """Write `weights.safetensors`, in float16 if `half`, with a hash of its content inside."""
+    """Write `weights.safetensors`, in float16 if `half`, with a hash of its content in the header."""
     dense = torch.contiguous_format  # safetensors refuses shared storage and strides
     tensors = {k: v.detach().cpu().clone(memory_format=dense) for k, v in state.items()}
     tensors = {k: v.half() if half and v.is_floating_point() else v for k, v in tensors.items()}
@@ -127,7 +128,7 @@ def save_weights(run: Run, state: Mapping[str, Tensor], half: bool = False) -> N
 
 
 def load_weights(run: Run) -> dict[str, Tensor]:
-    """Weights in float32. Raises Damaged, or ValueError when the run has none yet."""
+    """Return the weights in float32. Raises Damaged, or ValueError if the run has none yet."""
     path = run.weights
     try:
         data = read_regular(path, MAX_STATE)
@@ -144,12 +145,12 @@ def load_weights(run: Run) -> dict[str, Tensor]:
 
 
 def strip_prefix(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
-    """The tensors whose names start with `prefix`, without it."""
+    """Return the tensors whose names start with `prefix`, without the prefix."""
     return {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}
 
 
 def _digest(tensors: Mapping[str, Tensor]) -> str:
-    """SHA-256 over names, types, shapes and bytes."""
+    """Return the SHA-256 of names, types, shapes and bytes."""
     digest = hashlib.sha256()
     for name in sorted(tensors):
         tensor = tensors[name]

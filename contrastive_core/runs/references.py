@@ -1,5 +1,5 @@
-"""References: runs that stand beside every other run on the same images, such as an imported encoder that training has
-to beat. The user names them once; the list lies in `data_home()`. Torch-free."""
+"""References: runs that are compared with every other run on the same images, such as an imported encoder that training
+should beat. The user names them once; the list is stored in `data_home()`. Torch-free."""
 
 from dataclasses import dataclass
 
@@ -18,7 +18,7 @@ MOST = 20
 
 @dataclass(frozen=True)
 class _Setting:
-    """The file of the list."""
+    """Content of the list's file."""
 
     runs: list[str]
 
@@ -27,7 +27,7 @@ SETTING = schema_of(_Setting)
 
 
 def read_names() -> list[str]:
-    """The names of the references, in the user's order; none where the file is missing or damaged."""
+    """Return the names of the references, in the user's order; none if the file is missing or damaged."""
     try:
         return [str(name) for name in json_files.read_object(data_home() / "references.json", SETTING)["runs"]][:MOST]
     except (OSError, ValueError):
@@ -35,20 +35,20 @@ def read_names() -> list[str]:
 
 
 def write_names(names: list[str]) -> None:
-    """Replace the list. Raises BadSetting for too many."""
+    """Replace the list. Raises BadSetting for more than MOST names."""
     if len(names) > MOST:
         raise BadSetting("at most {most} references; remove one first", most=MOST)
     json_files.write_json(data_home() / "references.json", {"runs": names})
 
 
 def add(name: str) -> None:
-    """Make a run a reference. Raises ValueError where it does not exist or has no weights."""
+    """Add a run to the references. Raises ValueError if it does not exist or has no weights."""
     runs.load(name).weights_hash()
     write_names([*(one for one in read_names() if one != name), name])
 
 
 def remove(name: str) -> None:
-    """Leave a run out of the references. Raises BadSetting where it is none."""
+    """Remove a run from the references. Raises BadSetting if it is not one."""
     names = read_names()
     if name not in names:
         listed = ", ".join(names) or N_("none")
@@ -57,8 +57,8 @@ def remove(name: str) -> None:
 
 
 def references_on(data_key: str, but: str = "") -> list[Run]:
-    """The references on some images, except the run `but`. Those that are gone are left out.
-    Args: data_key: as `Run.data_key` gives it."""
+    """Return the references on some images, except the run `but`. Deleted runs are skipped.
+    Args: data_key: as from `Run.data_key`."""
     found = []
     for name in read_names():
         try:
@@ -71,13 +71,13 @@ def references_on(data_key: str, but: str = "") -> list[Run]:
 
 
 def references_of(run: Run) -> list[Run]:
-    """The references that stand beside a run."""
+    """Return the references of a run: other runs on the same images."""
     return references_on(run.data_key, but=run.name)
 
 
 def named_on(names: list[str] | None, data_key: str, but: str = "") -> list[Run]:
-    """The references that a command names; those of the list where it names none. Raises BadSetting for a run on other
-    images, ValueError for one without weights."""
+    """Return the references that a command names, or the stored ones if it names none. Raises BadSetting for a run on
+    other images, ValueError for one without weights."""
     if names is None:
         return references_on(data_key, but)
     found = [runs.load(name) for name in dict.fromkeys(names) if name != NONE]
@@ -94,5 +94,5 @@ def named_on(names: list[str] | None, data_key: str, but: str = "") -> list[Run]
 
 
 def source_title(source: str) -> str:
-    """The title of a reference's source of scores."""
+    """Return the title of a reference as a source of scores."""
     return message("{name}, reference", name=source.removeprefix(PREFIX))

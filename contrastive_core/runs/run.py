@@ -1,9 +1,7 @@
-"""One run's folder: status, metrics, snapshots, and what a person wrote about it. Torch-free.
+"""One run's folder: status, metrics, snapshots, and the user's title, note and tags. Torch-free.
 
-Runs are created, listed and loaded in __init__.py. What is
-read never raises for a damaged file, but where it says so. What is written goes through `write`,
-which raises Gone where the folder was moved or deleted: no folder is made anew.
-"""
+__init__.py creates, lists and loads runs. Reading raises for a damaged file only where a docstring says so. All writing
+goes through `write`, which raises Gone if the folder was moved or deleted."""
 
 import contextlib
 import os
@@ -96,7 +94,7 @@ class LoopFault(TypedDict):
 
 
 class LoopCheck(TypedDict):
-    """A recording's doctor.json: what the checks of its loss found, and the numbers of `step`."""
+    """A recording's doctor.json: the result of the checks of its loss, and the numbers of `step`."""
 
     checked: Annotated[int, whole()]
     step: Annotated[int, whole()]
@@ -107,7 +105,7 @@ class LoopCheck(TypedDict):
 
 
 class Status(TypedDict, total=False):
-    """A status.json: how a run stands, and which process wrote it."""
+    """A status.json: the status of a run, and the process that wrote it."""
 
     status: Annotated[str, one_of("queued", "running", "done", "stopped", "failed")]
     reason: str
@@ -123,7 +121,7 @@ class Status(TypedDict, total=False):
 
 
 class Meta(TypedDict, total=False):
-    """A meta.json: what a person wrote about a run."""
+    """A meta.json: the user's title, note and tags of a run."""
 
     title: str | None
     note: str | None
@@ -158,7 +156,7 @@ SNAPSHOT = {"index": ("iu", 1), "labels": ("iu", 1), "h": ("f", 2), "z": ("f", 2
 
 @dataclass(frozen=True)
 class Run(ChangeLog):
-    """One run folder. Reading is cheap; nothing is kept in memory but the manifest."""
+    """One run folder. Only the manifest is kept in memory."""
 
     path: Path
     manifest: Manifest = field(repr=False, hash=False)
@@ -173,12 +171,12 @@ class Run(ChangeLog):
 
     @property
     def is_recording(self) -> bool:
-        """Return whether `watch` writes it, from somebody else's training loop: rows, but no weights."""
+        """Return whether this is a recording by `watch` of an external training loop: rows, but no weights."""
         return "recording" in self.manifest
 
     @property
     def has_towers(self) -> bool:
-        """Return whether it has a text tower too: it was trained on captions."""
+        """Return whether the run also has a text tower, trained on captions."""
         return bool(self.manifest.get("captions"))
 
     @property
@@ -188,13 +186,13 @@ class Run(ChangeLog):
 
     @property
     def config(self) -> JsonObject:
-        """The settings of its training."""
+        """The settings of the training."""
         config = self.manifest.get("config")
         return dict(config) if isinstance(config, dict) else {}
 
     @property
     def data_key(self) -> str:
-        """The key that runs on the same images share."""
+        """The key shared by all runs on the same images."""
         return data_key(self.config.get("dataset"), self.config.get("root"))
 
     @property
@@ -202,7 +200,7 @@ class Run(ChangeLog):
         return self.path / "weights.safetensors"
 
     def weights_hash(self) -> str:
-        """SHA-256 of the weights' file. Raises ValueError when the run has none (yet)."""
+        """Return the SHA-256 of the weights' file. Raises ValueError if the run has none (yet)."""
         if self.is_recording:
             raise ValueError(
                 message("{name} is a recording: it has rows of a training loop and no weights", name=self.name)
@@ -213,7 +211,7 @@ class Run(ChangeLog):
             raise ValueError(message("{name} has no weights yet", name=self.name)) from None
 
     def captions_hash(self) -> str:
-        """SHA-256 of the captions.csv beside its images; "" where there is none."""
+        """Return the SHA-256 of the captions.csv beside the images; "" if there is none."""
         name = str(self.config.get("dataset"))
         if not name.startswith("folder:"):
             return ""
@@ -223,7 +221,7 @@ class Run(ChangeLog):
         return ""
 
     def write(self, name: str, data: bytes | memoryview) -> None:
-        """Write one of the run's files, whole or not at all. Raises Gone; OSError."""
+        """Write one of the run's files atomically. Raises Gone; OSError."""
         path = self.path / name
         self.check_present()
         try:
@@ -233,7 +231,7 @@ class Run(ChangeLog):
             raise self._gone() from None
 
     def check_present(self) -> None:
-        """Raises Gone when the run was moved or deleted, or another took its place."""
+        """Check that the folder still contains this run. Raises Gone if it was moved, deleted or replaced."""
         try:
             is_same = manifests(self.path / "run.json").get("id") == self.manifest.get("id")
         except Damaged:
@@ -247,8 +245,8 @@ class Run(ChangeLog):
         return Gone("the folder of {name} was renamed, moved or deleted: {path}", name=self.name, path=self.path)
 
     def status(self) -> Status:
-        """`status`, `reason`, `epoch`, `epochs`, `step`, `updated`. A run whose process died
-        while it was running is `failed`, and so is one whose status is damaged."""
+        """Return `status`, `reason`, `epoch`, `epochs`, `step`, `updated`. A run is `failed` if its process died while
+        it was running or its status is damaged."""
         current = self._read_status()
         if current == NOT_STARTED:
             return current
@@ -272,12 +270,12 @@ class Run(ChangeLog):
             return {"status": "failed", "reason": str(error).removeprefix(f"{self.path}/")}
 
     def _is_worked_on(self, status: Status) -> bool:
-        """Return whether a process trains it, or the one that made it is about to."""
+        """Return whether a process trains the run, or the process that created it is about to."""
         pid = status.get("pid") if status["status"] == "queued" else None
         return self.is_alive() or bool(pid and is_process(pid, status.get("started")))
 
     def set_status(self, status: str, reason: str = "", **values: Any) -> None:
-        """Write how the run stands. Other values of before are kept. Raises Gone."""
+        """Write the status. Other previous values are kept. Raises Gone."""
         before: JsonObject = {}
         with contextlib.suppress(OSError, Damaged):
             before = json_files.read_object(self.path / "status.json", STATUS, MAX_RECORD)
@@ -289,12 +287,12 @@ class Run(ChangeLog):
         return is_locked(self.path / "lock")
 
     def is_claimed(self) -> bool:
-        """Return whether a living process works on the run, or has made it and is about to."""
+        """Return whether a living process works on the run, or has created it and is about to."""
         return self._is_worked_on(self._read_status())
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Keep other processes from the run while inside. Raises Locked; Gone; NotRegular for linked folders."""
+        """Lock the run against other processes while inside. Raises Locked; Gone; NotRegular for linked folders."""
         self.check_present()
         with lock(self.path / "lock"):
             try:
@@ -311,19 +309,19 @@ class Run(ChangeLog):
             yield
 
     def metrics(self) -> list[JsonObject]:
-        """All lines written so far, but for damaged ones."""
+        """Return all lines written so far, except damaged ones."""
         try:
             return json_files.read_lines(self.path / "metrics.jsonl", METRICS)
         except (Damaged, OSError):
             return []
 
     def append_metrics(self, lines: Iterable[JsonObject]) -> None:
-        """Add lines. Raises Gone; OSError."""
+        """Append lines to the metrics. Raises Gone; OSError."""
         self.check_present()
         json_files.append_lines(self.path / "metrics.jsonl", lines)
 
     def cut_metrics(self, step: int) -> None:
-        """Drop lines after `step`, and snapshots after the last whole epoch left. Raises Gone."""
+        """Drop lines after `step`, and snapshots after the last complete epoch. Raises Gone."""
         lines = self.metrics()
         kept_lines = [line for line in lines if line.get("step", 0) <= step]
         if len(kept_lines) < len(lines):
@@ -336,18 +334,19 @@ class Run(ChangeLog):
     def save_snapshot(
         self, epoch: int, *, index: np.ndarray, h: np.ndarray, z: np.ndarray, labels: np.ndarray, **more: np.ndarray
     ) -> None:
-        """Keep the embedding of the fixed sample after `epoch`, in float16. Raises Gone."""
+        """Save the embedding of the fixed sample after `epoch`, in float16. Raises Gone."""
         h, z = h.astype(np.float16), z.astype(np.float16)
         data = json_files.npz_bytes(index=index, labels=labels, h=h, z=z, **more)
         self.write(f"snapshots/{self._snapshot_name(epoch)}", data)
         (self.path / NOW).unlink(missing_ok=True)
 
     def snapshots(self) -> list[int]:
-        """Epochs (of a recording: steps) of which there is a snapshot, rising."""
+        """Return the epochs (in a recording: steps) with a snapshot, ascending."""
         return [epoch for epoch, _ in self._snapshot_files()]
 
     def snapshot(self, epoch: int) -> dict[str, np.ndarray]:
-        """`index` (n), `labels` (n), `h` and `z` (n, d) float32 of one epoch. Raises Damaged; FileNotFoundError."""
+        """Return `index` (n), `labels` (n), `h` and `z` (n, d) float32 of one epoch. Raises Damaged;
+        FileNotFoundError."""
         path = self.snapshot_path(epoch)
         arrays = json_files.read_npz(path, MAX_SNAPSHOT, shapes=SNAPSHOT)
         n, *lengths = (len(arrays[name]) for name in ("index", "h", "z"))
@@ -356,7 +355,7 @@ class Run(ChangeLog):
         return {k: v.astype(np.float32) if v.dtype == np.float16 else v for k, v in arrays.items()}
 
     def snapshot_path(self, epoch: int) -> Path:
-        """The file of the snapshot of an epoch."""
+        """Return the path of an epoch's snapshot."""
         return self.path / "snapshots" / self._snapshot_name(epoch)
 
     def _snapshot_name(self, number: int) -> str:
@@ -366,13 +365,13 @@ class Run(ChangeLog):
         return safe_files.numbered_files(self.path / "snapshots", f"{self.unit}-", ".npz")
 
     def meta(self) -> Meta:
-        """The user's `title`, `note` and `tags` of the run; {} if the file is damaged."""
+        """Return the user's `title`, `note` and `tags` of the run; {} if the file is damaged."""
         with contextlib.suppress(OSError, Damaged):
             return cast(Meta, json_files.read_object(self.path / "meta.json", META, MAX_RECORD))
         return {}
 
     def set_meta(self, **values: Any) -> None:
-        """Write some of it. A damaged file is kept beside the new one. Raises Gone."""
+        """Change some of the user's values. A damaged file is kept beside the new one. Raises Gone."""
         before: JsonObject = {}
         try:
             before = json_files.read_object(self.path / "meta.json", META, MAX_RECORD)
@@ -389,11 +388,11 @@ _hashes = FileCache(safe_files.sha256_file, 10_000)  # a page asks for many
 
 
 def data_key(dataset: str | None, root: str | None) -> str:
-    """The key of a data set that is read from a folder `root`, or from the usual one."""
+    """Return the key of a data set that is read from the folder `root`, or from the default one."""
     return f"{dataset} {root or ''}".strip()
 
 
 def stamp() -> Status:
-    """Return the writing process and the time."""
+    """Return the current process and time, for a status."""
     pid = os.getpid()
     return {"pid": pid, "started": process_start(pid), "updated": time.time()}

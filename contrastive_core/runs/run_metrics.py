@@ -1,6 +1,6 @@
-"""Facts of a training from a run's files: its metrics while they are written, what it cost, of how many images its
-figures are. Torch-free. A run of a million steps has 200 MB of lines. Of the steps' lines a bounded number is kept,
-spread over the run, and the last few; the epochs' lines are kept all."""
+"""Facts about a training from a run's files: its metrics while they are written, its cost, and the number of labeled
+images behind its figures. Torch-free. A run of a million steps has 200 MB of lines, so a bounded number of step lines,
+spread over the run, and the last few are kept. Epoch lines are all kept."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ _object = partial(json_files.object_of, schema=METRICS)
 
 
 class MetricsReader:
-    """`update` reads on; `steps` and `epochs` are lines as `Run.metrics` gives them, `latest` the newest steps."""
+    """Incremental reader of a metrics file. `update` reads new lines; `steps` and `epochs` are lines as from
+    `Run.metrics`, `latest` the newest steps."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -44,7 +45,7 @@ class MetricsReader:
         self._offset, self._count, self._stride = 0, 0, 1
 
     def update(self) -> MetricsReader:
-        """Read what was written since the last look; all of it, if the file is another one or has been cut."""
+        """Read the lines added since the last call, or all lines if the file was replaced or truncated."""
         try:
             with open_regular(self.path, json_files.MAX_LINES) as file:
                 self._read(file)
@@ -70,7 +71,7 @@ class MetricsReader:
         self.latest = [*self.latest, *filter(None, map(_object, steps))][-LAST:]
 
     def _take(self, line: bytes, newest: list[bytes]) -> list[bytes]:
-        """Keep one line; returns the newest steps' lines, which are read at the end only."""
+        """Keep one line. Return the newest steps' lines, which are parsed only at the end."""
         if STEP not in line:
             if len(self.epochs) < MOST_EPOCHS and (value := _object(line)):
                 self.epochs.append(value)
@@ -84,7 +85,7 @@ class MetricsReader:
 
 
 class Cost(TypedDict):
-    """Seconds of training, images per second (median of steps), peak MB, and parameters; None where not recorded."""
+    """Seconds of training, images per second (median of steps), peak MB, and parameters; None if not recorded."""
 
     seconds: float | None
     images_per_s: float | None
@@ -93,7 +94,7 @@ class Cost(TypedDict):
 
 
 def cost_of(run: Run) -> Cost:
-    """Return time and memory of a run, read from its files."""
+    """Return the time, speed, memory and parameters of a run, read from its files."""
     lines = run.metrics()
 
     def values(name: str) -> list[float]:
@@ -109,7 +110,8 @@ def cost_of(run: Run) -> Cost:
 
 
 def parameters_of(run: Run) -> int | None:
-    """Numbers in the encoder and its head, from the header of the weights' file."""
+    """Return the number of parameters of the encoder and its head, from the header of the weights' file; None if
+    unknown."""
     try:
         with open_regular(run.weights) as file:
             length = int.from_bytes(file.read(8), "little")
@@ -122,8 +124,8 @@ def parameters_of(run: Run) -> int | None:
 
 
 def read_loop_check(run: Run) -> JsonObject | None:
-    """Return what the checks of a recorded loop found; None where there is nothing, or it is damaged, which `verify`
-    says."""
+    """Return the result of the checks of a recorded loop; None if it is missing or damaged (`verify` reports
+    damage)."""
     try:
         return json_files.read_object(run.path / CHECK_FILE, CHECK)
     except (OSError, ValueError):
@@ -131,7 +133,7 @@ def read_loop_check(run: Run) -> JsonObject | None:
 
 
 def labeled_images(run: Run) -> int:
-    """Images of the fixed sample that have a class; 0 where no snapshot is there to count them."""
+    """Return the number of labeled images in the fixed sample; 0 without a snapshot."""
     try:
         return _labeled_images(run, (run.path / "snapshots").stat().st_mtime_ns)
     except (OSError, Damaged):
@@ -140,6 +142,7 @@ def labeled_images(run: Run) -> int:
 
 @lru_cache(1000)
 def _labeled_images(run: Run, mtime: int) -> int:
-    """Pages ask every second: the snapshots' labels are read when there is a new one."""
+    """Count the labels of the newest snapshot. The cache re-reads it only after a change, because pages call every
+    second."""
     epochs = run.snapshots()
     return int((run.snapshot(epochs[-1])["labels"] >= 0).sum()) if epochs else 0

@@ -1,9 +1,8 @@
-"""The settings of a training run: plain values, read from the command line and kept in run.json.
+"""The settings of a training run: plain values, read from the command line and stored in run.json.
 
-A field that is None takes the method's default for the data set. `loss.temperature=0.2`,
-`method.momentum=0.99`, `recipe.crop_low=0.4` and `encoder.stem=small` reach the knobs of the loss,
-the method, the recipe and the encoder; every other key names a field.
-"""
+A field with the value None takes the method's default for the data set. `loss.temperature=0.2`, `method.momentum=0.99`,
+`recipe.crop_low=0.4` and `encoder.stem=small` set knobs of the loss, the method, the recipe and the encoder; every
+other key names a field."""
 
 import dataclasses
 import json
@@ -35,23 +34,23 @@ MICRO_BATCH = N_("number of images encoded at a time: it determines memory use; 
 
 
 def _setting(default: Any, **limits: float) -> Any:
-    """A field with the least and the greatest value, `low` and `high`, that it takes."""
+    """Define a field with its smallest and largest value, `low` and `high`."""
     return field(default=default, metadata=limits)
 
 
 def _option(default: Any, help: str, metavar: str | None = None, **limits: float) -> Any:
-    """A field that the command line has an option of its own for."""
+    """Define a field that has its own command-line option."""
     return field(default=default, metadata={**limits, "option": {"help": help, "metavar": metavar}})
 
 
 def flag(name: str) -> str:
-    """The option of the command line for a field: `--micro-batch` for `micro_batch`."""
+    """Return the command-line option of a field: `--micro-batch` for `micro_batch`."""
     return f"--{FLAGS.get(name, name).replace('_', '-')}"
 
 
 @dataclass(frozen=True)
 class TrainConfig:
-    """All settings of one training run. JSON in, JSON out."""
+    """All settings of one training run, serializable as JSON."""
 
     method: str = _option("simclr", "default: simclr")
     dataset: str = _option("digits", N_("digits (default), shapes, cifar10, …, folder:PATH, csv:PATH"))
@@ -119,14 +118,14 @@ class TrainConfig:
             raise BadSetting("momentum must be below 1; got {momentum}", momentum=self.momentum)
 
     def to_dict(self) -> JsonObject:
-        """Plain values, for run.json."""
+        """Return the settings as plain values, for run.json."""
         return dataclasses.asdict(self)
 
 
 @dataclass(frozen=True)
 class Resolved:
-    """The settings of a training with every default filled in, the reason for each default, what to know of them, and
-    why they cannot be trained ("" where they can)."""
+    """The settings of a training with all defaults filled in, the reason for each default, notes, and `refusal`: why
+    they cannot be trained ("" if they can)."""
 
     config: TrainConfig
     reasons: dict[str, str]
@@ -135,8 +134,8 @@ class Resolved:
 
 
 def usual_epochs(method: str, dataset: str, encoder: str = "small", is_start: bool = False) -> int:
-    """Epochs after which a training has learned something, where that was measured, with new weights of the small
-    encoder; otherwise the usual ones. `is_start`: from trained weights."""
+    """Return the default number of epochs: a measured value for slow methods with new weights of the small encoder,
+    otherwise EPOCHS. `is_start`: the training starts from trained weights."""
     return EPOCHS if is_start or encoder != "small" else SLOW.get((method, dataset), EPOCHS)
 
 
@@ -147,14 +146,14 @@ _HINTS = typing.get_type_hints(TrainConfig)
 
 
 def from_dict(values: Mapping[str, Any]) -> TrainConfig:
-    """The config that `to_dict` wrote. Raises BadSetting for keys this version does not know."""
+    """Return the config written by `to_dict`. Raises BadSetting for unknown keys."""
     if unknown := values.keys() - FIELDS.keys():
         raise BadSetting("unknown setting {name}; known: {fields}", name=repr(min(unknown)), fields=", ".join(FIELDS))
     return TrainConfig(**values)
 
 
 def with_settings(config: TrainConfig, settings: Iterable[str]) -> TrainConfig:
-    """The config with each `key=value` of `settings` applied. Raises BadSetting."""
+    """Return the config with each `key=value` of `settings` applied. Raises BadSetting."""
     changed: JsonObject = {}
     for setting in settings:
         key, equals, text = setting.partition("=")
@@ -177,7 +176,7 @@ def with_settings(config: TrainConfig, settings: Iterable[str]) -> TrainConfig:
 
 
 def settings_of(config: Mapping[str, Any]) -> list[str]:
-    """Arguments of `train` that give these settings again, but for those that are None or missing."""
+    """Return the arguments of `train` that reproduce these settings; None and missing values are skipped."""
     arguments: list[str] = []
     for name in (*OPTIONS, "device"):
         if config.get(name) is not None:
@@ -193,7 +192,7 @@ def settings_of(config: Mapping[str, Any]) -> list[str]:
 
 
 def as_options(lines: Iterable[str]) -> list[str]:
-    """Arguments of `train` for `key=value` lines."""
+    """Return the arguments of `train` for `key=value` lines."""
     arguments: list[str] = []
     for line in lines:
         key, _, value = line.partition("=")
@@ -203,7 +202,7 @@ def as_options(lines: Iterable[str]) -> list[str]:
 
 
 def literal(text: str) -> Any:
-    """A value as JSON would read it, else the text itself; none, on and off are understood."""
+    """Parse a value as JSON, or return the text itself; none, on and off are accepted."""
     words = {"none": None, "on": True, "off": False}
     text = text.strip()
     if text.lower() in words:
@@ -215,7 +214,7 @@ def literal(text: str) -> Any:
 
 
 def knob_literal(text: str) -> Any:
-    """Like `literal`, but "none" stays a word: for some knobs it is one of the choices."""
+    """Parse like `literal`, but keep "none" as text: it is a choice of some knobs."""
     return text.strip() if text.strip().lower() == "none" else literal(text)
 
 

@@ -1,12 +1,11 @@
 """Detect whether a training has turned: a score was best at an earlier step and has fallen significantly since.
 Torch-free.
 
-The mean of the last three values is compared with the best mean of three values before them. The noise is taken from
+The mean of the last three values is compared with the best mean of three earlier values. The noise is estimated from
 the differences between successive values (von Neumann 1941, Ann. Math. Stat. 12, 367), by their median so that the
-steep start does not count, and its variance is doubled because successive values depend on each other. Of n fixed rows
-at least as many as the fall changed, which bounds the variance from below. At the t-th value the level is
-0.05 / t (t + 1), which sums to 0.05 over the whole training. Falls below two points are not reported.
-"""
+steep start does not count. Its variance is doubled because successive values depend on each other. Of n fixed rows at
+least as many as the fall changed, which bounds the variance from below. At the t-th value the level is 0.05 / t (t +
+1), which sums to 0.05 over the whole training. Falls below two points are not reported."""
 
 from __future__ import annotations
 
@@ -35,8 +34,9 @@ OF_RANK = N_(
 
 
 def fall(values: Sequence[float], n: int | None = None, least: float = 0.0) -> tuple[int, float, float] | None:
-    """Return the middle of the best window, its mean and that of the last one, if values (t) have fallen significantly
-    by more than `least`; else None. `n`: the rows of a share, if they are the same each time."""
+    """Return the middle of the best window, its mean and that of the last window, if values (t) have fallen
+    significantly by more than `least`; else None. `n`: the number of rows behind a share, if they are the same each
+    time."""
     x = np.asarray(values, np.float64)
     if (t := len(x)) < 4 * WINDOW:
         return None
@@ -50,8 +50,8 @@ def fall(values: Sequence[float], n: int | None = None, least: float = 0.0) -> t
 
 
 def turned(lines: Iterable[Mapping[str, Any]], n: int | None = None, unit: str = "step") -> str:
-    """Say when the score was best, if it has fallen since; else "". Args: lines: of metrics, in the order of steps;
-    n: labeled rows of the fixed sample; unit: "step" or "epoch", by which lines are counted."""
+    """Return a sentence with the step of the best score if it has fallen since; else "". Args: lines: of metrics, in
+    the order of steps; n: labeled rows of the fixed sample; unit: "step" or "epoch", the unit of the lines."""
     every = [line for line in lines if line.get(unit) is not None]
     for names, score in SHARES.items():
         known = [line for line in every if all(line.get(name) is not None for name in names)]
