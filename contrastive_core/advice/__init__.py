@@ -1,4 +1,3 @@
-"""From a first look at images to settings that held-out images support.
+"""The adviser: finds settings for a data set and supports them with scores on held-out images.
 
-`first_look` needs no training, `candidates` plans what is tried, `search` tries it, `answer` says what was shown.
-"""
+`first_look` inspects the images without training, `candidates` plans, `search` trains, `answer` states the result."""

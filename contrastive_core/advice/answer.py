@@ -1,10 +1,9 @@
-"""The answer so far: the scores of all candidates, and one verdict.
+"""The adviser's answer so far: the scores of all candidates and one verdict.
 
-For settings, the default stands until another is shown to be better than it. For whether to train at all, the cheapest
-option stands until a costlier one is: training has to beat raw pixels, the best frozen encoder, an untrained encoder
-and naming the largest class. One lucky comparison on images that do not show their classes is not enough. Where
-training beats raw pixels, but not the frozen encoder, that one is enough. compare/verdicts.py says what is shown.
-"""
+For settings, the default wins unless a candidate is significantly better. For the question whether to train, the
+cheapest option wins: training must beat raw pixels, the best frozen encoder, an untrained encoder and guessing the
+largest class. All four are required, because one lucky comparison is not enough. If training beats the first and the
+last two but not the frozen encoder, the answer is the frozen encoder. compare/verdicts.py holds the tests."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -32,8 +31,8 @@ SAID = {
 
 @dataclass(frozen=True)
 class Evidence:
-    """Scores on the held-out images: of each candidate, the default first; of raw pixels, the largest class and an
-    untrained encoder, by name; of each frozen encoder."""
+    """Scores on the held-out images: of each candidate (the default first), of the references by name (raw pixels, the
+    largest class, an untrained encoder), and of each frozen encoder."""
 
     trials: Sequence[Trial]
     references: Mapping[str, SettingScores]
@@ -41,19 +40,19 @@ class Evidence:
 
     @property
     def scored(self) -> list[SettingScores]:
-        """The candidates with scores, the default first."""
+        """Scores of the candidates that have any, the default first."""
         return [t.scores for t in self.trials if t.scores.scores]
 
     @property
     def default(self) -> SettingScores | None:
-        """The scores of the default; None where it has none."""
+        """Scores of the default; None if it has none."""
         scores = self.trials[0].scores
         return scores if scores.scores else None
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """The answer in words. `chosen`: the label of what to take, "" while that is not decided."""
+    """The answer as a sentence. `chosen` is the label of the recommended candidate, "" while undecided."""
 
     sentence: str
     chosen: str = ""
@@ -62,7 +61,7 @@ class Verdict:
 
 
 def answer_of(plan: Plan, evidence: Evidence, failed: Mapping[str, str], dataset: Dataset, rows: np.ndarray) -> Answer:
-    """Rows, verdict and comparisons as plain values, at any time of the search."""
+    """Build the answer from the evidence so far. `rows` are the held-out rows; `failed` holds reasons by label."""
     found = decide_start(evidence) if plan.is_start else decide_settings(evidence)
     tried = [_row(t.scores, found.chosen, t) for t in evidence.trials if t.scores.scores]
     most = max((row["seeds"] for row in tried), default=0)
@@ -86,7 +85,7 @@ def answer_of(plan: Plan, evidence: Evidence, failed: Mapping[str, str], dataset
 
 
 def _row(scores: SettingScores, chosen: str, trial: Trial | None = None) -> AnswerRow:
-    """The row of a candidate, or of scores without a training; what is made without chance has no seeds."""
+    """Build the answer's row for a candidate or a reference. Scores without random numbers count 0 seeds."""
     interval, basis = interval_and_basis(scores)
     it = trial.candidate if trial else Candidate(label=scores.label)
     made = [s for s in trial.by_seed.values() if not s.failure] if trial else []
@@ -108,7 +107,7 @@ def _row(scores: SettingScores, chosen: str, trial: Trial | None = None) -> Answ
 
 
 def decide_settings(evidence: Evidence) -> Verdict:
-    """Choose the settings: the best that are shown to be better than the default, or the default."""
+    """Choose the best settings that are significantly better than the default, else the default."""
     default, others = evidence.default, evidence.scored[1:]
     if default is None:
         return Verdict(N_("No decisions yet."))
@@ -132,7 +131,7 @@ def decide_settings(evidence: Evidence) -> Verdict:
 
 
 def decide_start(evidence: Evidence) -> Verdict:
-    """Return whether to train: one of SAID, or why that is not decided."""
+    """Decide whether to train: one of the sentences of SAID, or the reason why it is undecided."""
     trials = dict(zip((SCRATCH, CONTINUE), evidence.trials, strict=False))
     planned = {name: t.scores for name, t in trials.items() if not t.failure}
     if lacking := [one.label for one in planned.values() if not one.is_repeated]:
@@ -178,7 +177,7 @@ def decide_start(evidence: Evidence) -> Verdict:
 
 
 def _class_changes(evidence: Evidence, labels: np.ndarray, classes: Sequence[str]) -> dict[str, list[JsonObject]]:
-    """Classes that gain and lose most with the best other settings (t tests over images, corrected by Holm)."""
+    """Find the classes that gain and lose most with the best candidate (t-tests over images, Holm-corrected)."""
     default, others = evidence.default, evidence.scored[1:]
     if default is None or not others:
         return {}

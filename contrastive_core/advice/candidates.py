@@ -1,7 +1,6 @@
-"""The candidates of each question, and a plan that gives each the same time.
+"""The candidates for each question, and a plan that gives every candidate the same training time.
 
-A candidate is a label and the settings that `train --set` takes. Of several questions one is changed at a time.
-"""
+A candidate is a label and settings in the form of `train --set`. It differs from the default in one question only."""
 
 import contextlib
 import dataclasses
@@ -56,8 +55,8 @@ SHORTEST = 2  # epochs of the default at least
 
 @dataclass(frozen=True)
 class AdviceRequest:
-    """A question to the adviser. `choose`, `minutes`, `methods`: None for the usual ones, or as the adviser `name` was
-    begun with. The default is `method`, or the first of `methods`."""
+    """A question to the adviser. None in `choose`, `minutes`, `methods`: the defaults, or the values of an existing
+    adviser `name`. The default candidate uses `method`, or the first of `methods` if `method` is not among them."""
 
     dataset: str
     minutes: float | None = None
@@ -75,7 +74,7 @@ class AdviceRequest:
 
 
 def check_questions(names: Sequence[str]) -> tuple[str, ...]:
-    """The names, each once. Raises BadSetting for one that is no question."""
+    """Return the questions without duplicates. Raises BadSetting for an unknown question."""
     if not names or not {*names} <= {*QUESTIONS}:
         raise BadSetting("--choose accepts {questions}; got {names}", questions=", ".join(QUESTIONS), names=[*names])
     if START in names and len(set(names)) > 1:
@@ -84,9 +83,9 @@ def check_questions(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def candidates(question: str, method: str, dataset: Dataset, among: Sequence[str] = ()) -> list[Candidate]:
-    """Return the settings to try for a question, the default first. Raises BadSetting where the method's loss has none.
+    """Return the candidates for a question, the default first. Raises BadSetting if the loss has no such setting.
 
-    Args: among: methods to choose from; (): all that fit."""
+    Args: among: methods to choose from; empty: all that fit the data."""
     cls, usual = methods.get(method), usual_settings(method, dataset)
     default: str
     others: dict[str, dict[str, Any]] = {}
@@ -127,7 +126,7 @@ def candidates(question: str, method: str, dataset: Dataset, among: Sequence[str
 
 
 def batch_of(usual: int, n: int) -> int:
-    """The usual batch, halved until n images give enough steps an epoch."""
+    """Halve the usual batch size until an epoch of n images has at least `STEPS` steps; never below 8."""
     best = usual
     while best > 8 and n // best < STEPS:
         best //= 2
@@ -135,7 +134,7 @@ def batch_of(usual: int, n: int) -> int:
 
 
 def _recipe_changes(usual: Recipe, dataset: Dataset) -> dict[str, dict[str, Any]]:
-    """One step away from the usual recipe at a time: settings by label."""
+    """Return the settings of each single change to the usual recipe, by label."""
     _, c, h, _ = dataset.images.shape
     changes = {"no mirroring" if usual.flip else "mirroring": {"recipe.flip": 0.0 if usual.flip else 0.5}}
     if usual.crop:
@@ -151,8 +150,8 @@ def _recipe_changes(usual: Recipe, dataset: Dataset) -> dict[str, dict[str, Any]
 
 
 def fitting_methods(dataset: Dataset, named: Sequence[str] = ()) -> tuple[list[str], dict[str, str]]:
-    """Names of the methods that can be tried, each once, and why others cannot, by title. Of those that a person
-    `named` also one that wants a larger batch than fits. Raises UnknownName."""
+    """Return the names of the methods that can train on these images, and the reasons against the others, by title.
+    Methods for large batches are left out on small data, unless `named`. Raises UnknownName."""
     has_captions = False
     with contextlib.suppress(ValueError, OSError):
         has_captions = add_captions(dataset).captions is not None
@@ -173,7 +172,7 @@ def fitting_methods(dataset: Dataset, named: Sequence[str] = ()) -> tuple[list[s
 
 
 def is_labeled(dataset: Dataset) -> bool:
-    """Return whether there are images of two classes."""
+    """Return whether the labels hold at least two classes."""
     return len(np.unique(dataset.labels[dataset.labels >= 0])) > 1
 
 
@@ -181,9 +180,9 @@ def is_labeled(dataset: Dataset) -> bool:
 
 
 def plan_advice(request: AdviceRequest, on_progress: OnProgress = ignore_progress) -> Plan:
-    """The plan of a new adviser, after a few steps were timed; or that of one that was begun under this name.
+    """Plan a new adviser after timing a few steps, or load the plan of an existing one with this name.
 
-    Raises ValueError with the sentence to show."""
+    Raises ValueError with a message for the user."""
     if request.name and (earlier := load_plan(request.name)) is not None:
         _check_resumed(earlier, request)
         return earlier
@@ -195,7 +194,7 @@ def plan_advice(request: AdviceRequest, on_progress: OnProgress = ignore_progres
 
 
 def _check_resumed(earlier: Plan, request: AdviceRequest) -> None:
-    """Raises BadSetting where something else is asked for than was planned under this name."""
+    """Raise BadSetting if the request contradicts the existing plan of the same name."""
     tried = {str(one.settings.get("method", earlier.method)) for one in earlier.candidates}  # of more, for lack of time
     is_other = {
         "dataset": request.dataset != earlier.dataset,
@@ -215,11 +214,10 @@ def make_plan(
     pace_of: Callable[[TrainConfig], float],
     on_progress: OnProgress = ignore_progress,
 ) -> Plan:
-    """A plan that fits into the time.
+    """Return a plan that fits into the available time.
 
-    Args: pace_of: seconds of an epoch with some settings.
-    Raises: BadSetting with the sentence to show: the time is too short for one comparison, too few images, a question
-        that has no answer here."""
+    Args: pace_of: returns the seconds of an epoch with given settings.
+    Raises: BadSetting: not enough time for one comparison, too few images, or a question that does not apply."""
     minutes = MINUTES if request.minutes is None else request.minutes
     if not minutes > 0 or not math.isfinite(minutes):
         raise BadSetting("--minutes must be above 0; got {minutes}", minutes=f"{minutes:g}")
@@ -267,8 +265,8 @@ def make_plan(
 
 
 def _paces(plan: Plan, pace_of: Callable[[TrainConfig], float], on_progress: OnProgress) -> dict[str, float]:
-    """Seconds per epoch of each method, the default's first; another that cannot be timed is told when it is trained.
-    Raises ValueError where the default cannot be trained."""
+    """Measure the seconds per epoch of each method. A method that cannot be timed gets the pace of the default.
+    Raises ValueError if the default cannot be trained."""
     order = list(dict.fromkeys(str(one.settings.get("method", plan.method)) for one in plan.candidates))
     paces = dict[str, float]()
     for number, name in enumerate(order, 1):
@@ -288,8 +286,8 @@ def _paces(plan: Plan, pace_of: Callable[[TrainConfig], float], on_progress: OnP
 
 
 def _fitted(plan: Plan, most: int, paces: Mapping[str, float]) -> Plan:
-    """The plan with the time of each training, and as many candidates as it then has time for. The default trains for
-    `most` epochs at most and for SHORTEST at least. Raises BadSetting where there is no time for two candidates."""
+    """Set the epochs of each candidate and drop candidates that do not fit into the time. The default trains between
+    SHORTEST and `most` epochs. Raises BadSetting if fewer than two candidates fit."""
     pace, tried = paces[plan.method], list(plan.candidates)
     fewest = 1 + bool(plan.frozen) if plan.is_start else 2
     count = max(fewest, len(tried))

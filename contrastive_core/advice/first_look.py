@@ -1,6 +1,5 @@
-"""Facts of a data set before any training: sizes, copies, classes, what pixels know of them. Everything is read
-from at most `MOST` training images; of the test images only the pixels are compared, to find copies. What follows
-from it stands below."""
+"""Facts about a data set before any training: sizes, duplicates, classes, kNN accuracy on pixels.
+They come from at most `MOST` training images. The test images are only searched for duplicates."""
 
 import dataclasses
 import hashlib
@@ -41,7 +40,8 @@ HARMFUL, HARMLESS = 0.5, 0.9  # of what pixels know above chance, what mirrored 
 
 
 class Facts(TypedDict, total=False):
-    """Findings of a first look. Class sizes, shares and cosines are missing without classes, colors in gray images."""
+    """Facts found by a first look. Without classes, class sizes, shares and cosines are missing; for gray images,
+    colors."""
 
     train: int
     test: int
@@ -77,7 +77,7 @@ class Facts(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Suggestion:
-    """A setting, what is suggested for it, why, and what would show whether it is right."""
+    """A suggested value for a setting, the reason, and the command or page that tests it."""
 
     setting: str
     text: str
@@ -89,7 +89,7 @@ class Suggestion:
 
 @dataclass(frozen=True)
 class Look:
-    """Facts by name, as plain values, and what follows from them."""
+    """The facts of a data set by name, and the suggestions that follow from them."""
 
     dataset: str
     facts: Facts
@@ -107,7 +107,7 @@ def look(
     device: str = "auto",
     on_progress: OnProgress = ignore_progress,
 ) -> Look:
-    """A first look at a data set's training images. Raises ValueError for what cannot be loaded."""
+    """Inspect the training images of a data set without training. Raises ValueError if it cannot be loaded."""
     on_progress(N_("reading images"), None)
     train, test = (datasets.load(name, split, root) for split in ("train", "test"))
     _, channels, height, width = train.images.shape
@@ -137,7 +137,7 @@ def look(
 
 
 def in_words(facts: Facts) -> str:
-    """The facts in a sentence or two; in one more where the adviser cannot try anything on them."""
+    """Describe the facts in one or two sentences, with a warning if there are too few images for the adviser."""
     text = message(
         "{train} training and {test} test images of {height} × {width} pixels, {color}",
         train=f"{facts['train']:,}",
@@ -188,7 +188,7 @@ def _sizes(train: Dataset) -> Facts:
 
 
 def pixels(images: np.ndarray) -> np.ndarray:
-    """Images as centered rows (n, p) of at most `SMALL` × `SMALL` pixels each channel."""
+    """Return images as centered rows (n, p), each channel reduced to at most `SMALL` × `SMALL` pixels."""
     x = torch.from_numpy(np.ascontiguousarray(images)).float()
     if max(x.shape[2:]) > SMALL:
         x = adaptive_avg_pool2d(x, SMALL)
@@ -197,7 +197,7 @@ def pixels(images: np.ndarray) -> np.ndarray:
 
 
 def _copies(train: Dataset, test: Dataset, rows: np.ndarray, device: str) -> Facts:
-    """Return how often an image stands twice: equal to the last bit, or nearly so across the split."""
+    """Count duplicate images: bit-identical ones, and nearly identical ones across the splits."""
     first = np.random.default_rng(SEED).permutation(len(test))[:ASKED]
     asked = pixels(np.asarray(test.images[np.sort(first)]))
     asked = asked[asked.any(1)]
@@ -217,7 +217,7 @@ def _digest(image: np.ndarray) -> bytes:
 
 
 def _by_class(images: np.ndarray, rows: np.ndarray, labels: np.ndarray, device: str) -> Facts:
-    """Return the kNN accuracy of pixels, upright and mirrored, and of the mean color alone."""
+    """Return the kNN accuracy on pixels, on mirrored pixels and on the mean color, with intervals."""
     asked, others = _parts(labels)
 
     def right(of: np.ndarray, among: np.ndarray) -> np.ndarray:
@@ -245,28 +245,28 @@ def _by_class(images: np.ndarray, rows: np.ndarray, labels: np.ndarray, device: 
 
 
 def _parts(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Labeled rows that are asked about, and those that vote: a fifth and the rest."""
+    """Split the labeled rows at random into queries (a fifth, at most `ASKED`) and voters."""
     order = np.random.default_rng(SEED).permutation(np.flatnonzero(labels >= 0))
     count = min(ASKED, max(1, len(order) // 5))
     return order[:count], order[count:]
 
 
 def _on_sphere(x: np.ndarray) -> np.ndarray:
-    """Rows on a sphere on which near rows stay near: cosine neighbors of them are Euclidean ones of x."""
+    """Map rows to the unit sphere so that cosine neighbors are close to the Euclidean neighbors of x."""
     scaled = x / max(1e-9, 3 * float(np.abs(x).max()))
     last = np.sqrt(np.maximum(0, 1 - (scaled**2).sum(1, keepdims=True)))
     return np.concatenate([scaled, last], 1).astype(np.float32)
 
 
 def vote_of(asked: np.ndarray, among: np.ndarray, labels: np.ndarray, device: str) -> np.ndarray:
-    """The class (m) that the nearest of `among` (n, d), of `labels` (n), give each of `asked` (m, d)."""
+    """Predict the classes (m) of `asked` (m, d) by a kNN vote of the rows `among` (n, d) with `labels` (n)."""
     k = min(default_k(len(among)), len(among))
     neighbors = nearest(asked.astype(np.float32), among.astype(np.float32), k, device=device)
     return vote(neighbors, labels, 0.07)
 
 
 def _likeness(rows: np.ndarray, labels: np.ndarray) -> Facts:
-    """Mean cosine of two images of one class, and of two of different ones: of centered pixels."""
+    """Return the mean cosine of centered pixels between images of the same class and of different classes."""
     x, n = rows.astype(np.float64), len(rows)
     x /= np.maximum(np.linalg.norm(x, axis=1, keepdims=True), 1e-12)
     classes, counts = np.unique(labels, return_counts=True)

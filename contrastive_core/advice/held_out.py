@@ -1,5 +1,5 @@
-"""Scores on the training images that the adviser holds out: kNN on h, the other training images voting. Of runs, and
-of what needs no training: raw pixels, the largest class, an untrained encoder, frozen encoders."""
+"""Scores on the training images that the adviser holds out: kNN on h, with the other training images as voters.
+It scores runs and references that need no training: raw pixels, the largest class, untrained and frozen encoders."""
 
 import contextlib
 import dataclasses
@@ -32,7 +32,7 @@ PIXELS, UNTRAINED, CHANCE = N_("raw pixels"), N_("an untrained encoder"), N_("th
 
 
 def held_out_rows(dataset: Dataset) -> np.ndarray:
-    """Rows of train to set aside, rising: a fifth of each class. Raises BadSetting where too few would be left."""
+    """Return the sorted training rows to hold out, a fifth of each class. Raises BadSetting for too few images."""
     n = len(dataset)
     if n < FEWEST:
         values = {"name": dataset.name, "n": n, "fewest": FEWEST}
@@ -48,13 +48,13 @@ def held_out_rows(dataset: Dataset) -> np.ndarray:
 
 
 def write_ids(path: Path, dataset: Dataset, rows: np.ndarray) -> None:
-    """Write ids in the form that `train --exclude` reads."""
+    """Write the ids of rows, one per line, in the format of `train --exclude`."""
     text = "".join(f"{dataset.ids[i]}\n" for i in rows)
     safe_files.write_bytes(path, text.encode("utf-8", "surrogateescape"))
 
 
 def right_rows(every: EmbeddingSet, rows: np.ndarray, device: str = "auto") -> np.ndarray:
-    """Return whether the vote of all other rows names each held-out row's class: (n), NaN without a label."""
+    """Return 1 where kNN on the other rows predicts a held-out row's class, else 0 (n); NaN without a label."""
     rest = every.take(np.setdiff1d(np.arange(len(every)), rows))
     right = metrics.create("knn")(rest, every.take(rows), Graphs(device)).per_sample
     assert right is not None
@@ -62,7 +62,7 @@ def right_rows(every: EmbeddingSet, rows: np.ndarray, device: str = "auto") -> n
 
 
 def score_run(run: Run, rows: np.ndarray, device: str = "auto") -> np.ndarray:
-    """Return whether a run that is done has each held-out image right: (n)."""
+    """Return 1 where kNN on a finished run's h predicts a held-out image's class, else 0 (n); NaN without a label."""
     return right_rows(embed_run(run, "train", "h", device), rows, device)
 
 
@@ -71,7 +71,7 @@ def score_run(run: Run, rows: np.ndarray, device: str = "auto") -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class HeldOutScores:
-    """The held-out images (n) that a run has right, or the reason why its training failed."""
+    """The correctness (n) of a run on the held-out images, or the reason why its training failed."""
 
     run: str
     right: np.ndarray | None = None
@@ -88,18 +88,18 @@ class Trial:
 
     @property
     def failure(self) -> str:
-        """The reason why a training failed; "" where none did."""
+        """The reason why a training failed; "" if none failed."""
         return next((s.failure for s in self.by_seed.values() if s.failure), "")
 
     @property
     def scores(self) -> SettingScores:
-        """These scores in the form that `verdicts` compares."""
+        """The scores in the form that `verdicts` compares."""
         right = {seed: s.right for seed, s in sorted(self.by_seed.items()) if s.right is not None}
         return SettingScores(self.candidate.label, {seed: float(np.nanmean(r)) for seed, r in right.items()}, right)
 
 
 def write_scores(folder: Path, scores: HeldOutScores) -> None:
-    """Write the scores of a run where `read_scores` finds them: null for an image without a label."""
+    """Write the scores of a run for `read_scores`. An image without a label has the value null."""
     record: JsonObject = {"seconds": scores.seconds, "failure": scores.failure}
     if scores.right is not None:
         record |= {"knn": float(np.nanmean(scores.right)), "right": scores.right.tolist()}
@@ -107,7 +107,7 @@ def write_scores(folder: Path, scores: HeldOutScores) -> None:
 
 
 def read_scores(folder: Path, run: str) -> HeldOutScores | None:
-    """The scores of a run; None where there are none, or where they are damaged."""
+    """Read the scores of a run; None if they are missing or damaged."""
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
         raw = json_files.read_object(folder / f"{run}.json")
         right = None if raw["failure"] else np.array(raw["right"], np.float64)
@@ -119,7 +119,7 @@ def read_scores(folder: Path, run: str) -> HeldOutScores | None:
 
 
 class References:
-    """Scores without a training, computed when they are asked for and kept in the adviser's folder."""
+    """Scores that need no training, computed on demand and cached in the adviser's folder."""
 
     def __init__(self, dataset: Dataset, rows: np.ndarray, folder: Path, device: str = "auto") -> None:
         self.dataset, self.rows, self.folder, self.device = dataset, rows, folder, device
@@ -133,14 +133,14 @@ class References:
         return self._kept("pixels", PIXELS, raw_pixels)
 
     def chance(self) -> SettingScores:
-        """The score of naming the most frequent class of the other images each time."""
+        """Score the prediction of the most frequent class among the images that are not held out."""
         labels = self.dataset.labels
         rest = np.delete(labels, self.rows)
         largest = np.bincount(rest[rest >= 0]).argmax()
         return _fixed(CHANCE, np.where(labels[self.rows] >= 0, labels[self.rows] == largest, np.nan))
 
     def untrained(self, config: TrainConfig, seeds: Sequence[int]) -> SettingScores:
-        """The scores of the untrained encoder with these settings, one for each seed."""
+        """Score the untrained encoder with these settings, once per seed."""
         found = SettingScores(UNTRAINED)
         for seed in seeds:
 
@@ -153,7 +153,7 @@ class References:
         return found
 
     def frozen(self, names: Sequence[str], on_progress: OnProgress) -> dict[str, SettingScores]:
-        """The scores of runs whose encoder is frozen; `failed` keeps the reason for others."""
+        """Score the frozen encoders of runs by name. Runs that fail are left out; `failed` holds the reasons."""
         found = {}
         for name in names:
             try:

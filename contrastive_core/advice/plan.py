@@ -1,4 +1,4 @@
-"""An adviser's plan, its folder and its answer, as pages read them. Torch-free."""
+"""An adviser's plan, its folder and its answer, as read by the app's pages. Torch-free."""
 
 import contextlib
 import dataclasses
@@ -44,7 +44,7 @@ NO_TIME = N_("not enough time")
 
 @dataclass(frozen=True)
 class Candidate:
-    """Settings to try, {} for the default. `value`: where they stand on an axis, if they are one number."""
+    """Settings to try, {} for the default. `value` is their position on a plot's axis if they are one number."""
 
     label: str
     settings: dict[str, Any] = field(default_factory=dict)
@@ -53,7 +53,7 @@ class Candidate:
 
     @property
     def key(self) -> str:
-        """A part of the names of its runs."""
+        """The part of its runs' names that identifies the settings (6 hex digits)."""
         return hashlib.sha256(json.dumps(self.settings, sort_keys=True).encode()).hexdigest()[:6]
 
     @property
@@ -63,7 +63,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Plan:
-    """The adviser's trials: candidates, the default first, which all get the same time."""
+    """The plan of an adviser: the candidates, the default first, and the training time that each of them gets."""
 
     name: str
     dataset: str
@@ -82,17 +82,17 @@ class Plan:
 
     @property
     def is_start(self) -> bool:
-        """Return whether its question is if training is worth it at all."""
+        """Return whether the question is whether to train at all."""
         return self.choose == (START,)
 
     @property
     def budget(self) -> float:
-        """Seconds for all trainings."""
+        """Seconds available for all trainings."""
         return RESERVE * 60 * self.minutes
 
     @property
     def settings(self) -> JsonObject:
-        """Settings that all tries share."""
+        """Settings that all trainings share."""
         shared = {"root": self.root, "batch_size": self.batch_size}
         return {"method": self.method, "dataset": self.dataset, **{k: v for k, v in shared.items() if v is not None}}
 
@@ -139,7 +139,7 @@ class Plan:
 
     @property
     def duration(self) -> float:
-        """Seconds of all trainings, as planned."""
+        """Planned seconds of all trainings."""
         count = 1 + bool(self.frozen) if self.is_start else len(self.candidates)
         return trainings(count) * (self.seconds + OVERHEAD)
 
@@ -148,13 +148,13 @@ class Plan:
 
     @classmethod
     def from_dict(cls, raw: Mapping[str, Any]) -> "Plan":
-        """The plan that `to_dict` gave. Raises KeyError, TypeError for anything else."""
+        """Rebuild a plan from the result of `to_dict`. Raises KeyError, TypeError for other input."""
         values: JsonObject = {name: tuple(value) if isinstance(value, list) else value for name, value in raw.items()}
         return cls(**{**values, "candidates": tuple(Candidate(**one) for one in raw["candidates"])})
 
 
 def trainings(count: int) -> int:
-    """Trainings of so many candidates: one seed of each, and the other seeds of the default and the best."""
+    """Return the number of trainings: one seed per candidate, and the other seeds for the default and the finalists."""
     return count + (len(SEEDS) - 1) * min(count, FINALISTS + 1)
 
 
@@ -162,34 +162,34 @@ def trainings(count: int) -> int:
 
 
 def folder_of(name: str) -> Path:
-    """The folder of an adviser's files."""
+    """Return the folder of an adviser's files."""
     return runs_home() / ".advice" / checked_name(name)
 
 
 def lock_of(name: str) -> Path:
-    """The lock that a working adviser holds."""
+    """Return the lock that a running adviser holds."""
     return folder_of(name) / "lock"
 
 
 def adviser_names() -> list[str]:
-    """Advisers that were begun, the newest first."""
+    """Return the names of all started advisers, the newest first."""
     found = (runs_home() / ".advice").glob("*/plan.json")
     return [p.parent.name for p in sorted(found, key=lambda p: p.stat().st_mtime, reverse=True)]
 
 
 def adviser_of(run: str) -> str | None:
-    """The adviser whose try a run of that name is; None of another run."""
+    """Return the name of the adviser that a trial run belongs to; None for other runs."""
     found = re.fullmatch(r"(.+)-[0-9a-f]{6}-e\d+-s\d+", run)
     return found[1] if found is not None and (runs_home() / ".advice" / found[1]).is_dir() else None
 
 
 def is_trial(run: str) -> bool:
-    """Return whether a run of that name is one of an adviser's tries: many, and rarely looked at."""
+    """Return whether a run of this name is a trial of an adviser."""
     return adviser_of(run) is not None
 
 
 def load_plan(name: str) -> Plan | None:
-    """The plan of an adviser that was begun; None where there is none. Raises BadSetting for a damaged one."""
+    """Load the plan of an adviser; None if there is none. Raises BadSetting for a damaged one."""
     path = folder_of(name) / "plan.json"
     try:
         return Plan.from_dict(json_files.read_object(path))
@@ -204,7 +204,7 @@ def load_plan(name: str) -> Plan | None:
 
 
 def save_plan(plan: Plan) -> None:
-    """Write the plan into the adviser's folder. A restart follows it."""
+    """Write the plan into the adviser's folder. A restarted adviser follows it."""
     json_files.write_json(folder_of(plan.name) / "plan.json", plan.to_dict())
 
 
@@ -212,8 +212,8 @@ def save_plan(plan: Plan) -> None:
 
 
 class AnswerRow(TypedDict):
-    """Settings, or what needs no training (no epochs), on the held-out images. `basis`: of the interval; `is_chosen`:
-    whether the answer is to take it."""
+    """A candidate or a reference (0 epochs) with its scores on the held-out images. `basis` explains the interval;
+    `is_chosen` marks the recommended row."""
 
     label: str
     settings: JsonObject
@@ -231,8 +231,8 @@ class AnswerRow(TypedDict):
 
 
 class Answer(TypedDict):
-    """The answer so far; `done` after the evaluation on the test images. `comparisons`: what the verdict rests on, each
-    in a sentence; `recommended`: the row to train for longer; `test`: a sentence."""
+    """The answer so far; `done` is true after the evaluation on test images. `comparisons` are sentences that support
+    the verdict, `recommended` is the row to train for longer, `test` is a sentence on the test images."""
 
     plan: JsonObject
     rows: list[AnswerRow]
@@ -249,7 +249,7 @@ class Answer(TypedDict):
 
 
 def read_answer(name: str) -> Answer | None:
-    """The answer so far; None before the first scored run, or where it is damaged or of an earlier version."""
+    """Read the answer so far; None before the first scored run, or for a damaged or older file."""
     try:
         found = json_files.read_object(folder_of(name) / "answer.json")
         return Answer(**found) if found.keys() >= Answer.__required_keys__ else None  # type: ignore[typeddict-item]
@@ -258,8 +258,8 @@ def read_answer(name: str) -> Answer | None:
 
 
 def trial_score(run: str) -> float | None:
-    """The share of held-out images that kNN names right after one of an adviser's tries; None of another run, and of a
-    try that was not scored."""
+    """Return the kNN accuracy (0 to 1) of an adviser's trial on the held-out images; None for other runs and for trials
+    without a score."""
     name = adviser_of(run)
     with contextlib.suppress(OSError, ValueError, TypeError):  # none, or it is damaged
         share = None if name is None else _trial_score(folder_of(name) / "scores" / f"{run}.json")

@@ -1,8 +1,7 @@
-"""The search: every candidate is trained with one seed, the default and the best two with three.
+"""The search: every candidate is trained with one seed, the default and the best two others with three.
 
-A candidate is trained as a cell of a sweep and scored on held-out images. Its run is named after its settings, so
-nothing is trained twice, and an adviser that was stopped goes on.
-"""
+Each training is a sweep cell, scored on the held-out images. Its run is named after its settings, so nothing is
+trained twice and a stopped adviser can continue."""
 
 import contextlib
 import dataclasses
@@ -57,11 +56,10 @@ FEWEST = 2  # candidates that are tried whatever the clock says: the default, an
 def advise(
     plan: Plan, on_progress: OnProgress = ignore_progress, wait_for_device: Callable[[str], None] = lambda device: None
 ) -> Answer:
-    """The answer, which is also written into the adviser's folder from the first scored run on.
+    """Run the adviser and return its answer, which is also written into its folder after each scored run.
 
-    Args: wait_for_device: called before each training. Raises: Locked where another process works on this adviser;
-        CannotGoOn when a run was stopped.
-    """
+    Args: wait_for_device: called before each training. Raises: Locked if another process runs this adviser;
+     CannotGoOn if a run was stopped."""
     folder = folder_of(plan.name)
     with lock(lock_of(plan.name)):
         search = Search(plan, datasets.load(plan.dataset, "train", plan.root), on_progress, wait_for_device)
@@ -76,7 +74,7 @@ def advise(
 
 
 class Search:
-    """An adviser's trials. `run` may be called again after whatever ended it."""
+    """The trials of an adviser. `run` may be called again after an interruption."""
 
     def __init__(
         self,
@@ -95,7 +93,7 @@ class Search:
         self.failures: dict[str, str] = {}  # of frozen encoders, by the names of their runs
 
     def run(self, on_scored: Callable[["Search"], None] = lambda search: None) -> None:
-        """Try candidates until all are tried or the time is used up. Raises CannotGoOn when a run is stopped."""
+        """Try candidates until all are tried or the time is used up. Raises CannotGoOn if a run is stopped."""
         began = time.monotonic()
         save_plan(self.plan)
         write_ids(self.folder / "held_out.txt", self.dataset, self.rows)
@@ -112,7 +110,7 @@ class Search:
                     self._score(trial, seed, on_scored)
 
     def finalists(self) -> list[Trial]:
-        """The default, and the best others by the first seed."""
+        """Return the default and the best other candidates by the first seed."""
         known = [t for t in self.trials if SEEDS[0] in t.scores.scores]
         others = sorted((t for t in known if not t.candidate.is_default), key=lambda t: -t.scores.scores[SEEDS[0]])
         return [*(t for t in known if t.candidate.is_default), *others[:FINALISTS]]
@@ -125,17 +123,17 @@ class Search:
 
     @property
     def spent(self) -> float:
-        """Seconds of all runs, also of those before a restart."""
+        """Seconds of all runs, including those before a restart."""
         return sum(s.seconds for t in self.trials for s in t.by_seed.values())
 
     def _has_time_for(self, count: int) -> bool:
-        """Return whether the time that is left suffices for so many trainings, by what those before took."""
+        """Return whether the remaining time is enough for `count` trainings, estimated from the earlier ones."""
         took = [s.seconds for t in self.trials for s in t.by_seed.values() if not s.failure]
         each = sum(took) / len(took) if took else self.plan.seconds + OVERHEAD
         return self.beside + self.spent + count * each <= self.plan.budget
 
     def _judge_references(self) -> None:
-        """Judge what needs no training; of the question "start", plan going on from the best frozen encoder."""
+        """Score the references. For the question "start", also plan to continue from the best frozen encoder."""
         made, plan = References(self.dataset, self.rows, self.folder, self.plan.device), self.plan
         self.on_progress(N_("raw pixels"), None)
         self.references = {"pixels": made.pixels()}
@@ -159,7 +157,7 @@ class Search:
             self.trials.append(self._trial(going_on))
 
     def _going_on(self, name: str) -> Candidate:
-        """Going on from a run's encoder for as long as training from scratch takes. Raises ValueError, OSError."""
+        """Plan to continue from a run's encoder, as long as training from scratch takes. Raises ValueError, OSError."""
         config = runs.load(name).config
         settings: JsonObject = {"start": name, "encoder": config["encoder"]}
         settings |= {f"encoder.{k}": v for k, v in (config.get("encoder_knobs") or {}).items()}
@@ -171,7 +169,7 @@ class Search:
         return dataclasses.replace(made, epochs=epochs)
 
     def _trial(self, candidate: Candidate) -> Trial:
-        """The trial of a candidate with the scores that it has from before."""
+        """Return the trial of a candidate with its existing scores."""
         found = Trial(candidate)
         for seed in SEEDS:
             if (scores := read_scores(self.folder / "scores", self.cell(candidate, seed).run)) is not None:
@@ -179,7 +177,7 @@ class Search:
         return found
 
     def _score(self, trial: Trial, seed: int, on_scored: Callable[["Search"], None]) -> None:
-        """Train and score a candidate, if that has not been done."""
+        """Train and score a candidate unless it already has a score for this seed or has failed."""
         if seed in trial.by_seed or trial.failure:
             return
         it = trial.candidate
@@ -198,7 +196,7 @@ class Search:
         return HeldOutScores(run=cell.run, right=right, seconds=time.monotonic() - started, failure=failure)
 
     def cell(self, candidate: Candidate, seed: int) -> Cell:
-        """Return the sweep cell of a candidate: equal settings share a run."""
+        """Return the sweep cell of a candidate. Candidates with equal settings share a run."""
         settings: JsonObject = {**self.plan.settings, "epochs": candidate.epochs, "snapshot_every": 0}
         settings |= {"exclude": str(self.folder / "held_out.txt"), **candidate.settings}
         run = f"{self.plan.name}-{candidate.key}-e{candidate.epochs}-s{seed}"
@@ -211,7 +209,7 @@ class Search:
     # --- the test images -------------------------------------------------------------------------
 
     def test_sentence(self) -> str:
-        """kNN of the test images for the default and the best other settings that have as many seeds."""
+        """Compare the default with the best candidate on the test images by kNN over all their seeds, in words."""
         others = [read_answer(name) for name in adviser_names() if name != self.plan.name]
         # to choose among advisers is to choose on these test images
         looks = 1 + sum(bool(one and one["test"] and one["plan"]["dataset"] == self.plan.dataset) for one in others)
@@ -230,7 +228,7 @@ class Search:
 
 
 def score_test_images(name: str, device: str = "auto") -> np.ndarray:
-    """Return whether kNN gives each test image of a run its class: (n)."""
+    """Return whether kNN on h predicts the class of each test image of a run (n)."""
     run = runs.load(name)
     train, test = (embed_run(run, split, "h", device) for split in ("train", "test"))
     right = metrics.create("knn")(train, test).per_sample

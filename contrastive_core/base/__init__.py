@@ -1,1 +1,1 @@
-"""Tools of every subject: errors and messages, paths, the registry, progress, devices, storage and the sandbox."""
+"""Shared infrastructure: errors and messages, paths, the registry, progress, devices, storage and the sandbox."""

@@ -1,4 +1,4 @@
-"""Cards of the registered losses and methods: titles, sources and the texts that their pages show."""
+"""Cards of the registered losses and methods: titles, sources and the texts on their pages."""
 
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -12,13 +12,12 @@ PACKAGE = ROOT / "contrastive_core"
 
 
 class Kernel(TypedDict, total=False):
-    """The parameters by which the browser computes a loss during a drag. With ℓ = sign · s/τ and G = Σ_N e^ℓ:
+    """The parameters with which the browser computes a loss during a drag. With ℓ = sign · s/τ and G = Σ_N e^ℓ:
 
-    - softmax: mean over p of log(e^ℓ_p + G) − ℓ_p, and what its keys below change;
+    - softmax: mean over p of log(e^ℓ_p + G) − ℓ_p, modified by its keys below;
     - hinge: pairs or triplets;
     - sigmoid: Σ over positives of log(1 + e^−(ℓ + bias)) plus Σ over negatives of log(1 + e^(ℓ + bias));
-    - robust: mean over p of ((density_weight · (e^ℓ_p + G))^q − e^(q ℓ_p)) / q.
-    """
+    - robust: mean over p of ((density_weight · (e^ℓ_p + G))^q − e^(q ℓ_p)) / q."""
 
     family: str  # "softmax", "hinge", "sigmoid" or "robust"
     knob: str | None  # the one that is dragged
@@ -50,7 +49,7 @@ class Kernel(TypedDict, total=False):
 
 
 class LossTerm(NamedTuple):
-    """A term of a loss: the knob that weighs it, the value at which it is absent, and what is missing then."""
+    """A weighted term of a loss: its weight's setting, the value that disables it, and the effect of disabling it."""
 
     knob: str
     absent_at: float
@@ -74,7 +73,7 @@ class LossCard:
 
 
 class KnobEntry(TypedDict):
-    """A setting of a loss or method, as the catalog has it."""
+    """The catalog's entry of a setting of a loss or method."""
 
     default: Any
     low: Any  # a number, or None
@@ -85,7 +84,7 @@ class KnobEntry(TypedDict):
 
 
 class LossEntry(TypedDict, total=False):
-    """A loss, as the catalog has it: its card, what it compares, and how the browser computes it."""
+    """The catalog's entry of a loss: its card, what it compares, and how the browser computes it."""
 
     title: str
     year: int
@@ -104,14 +103,14 @@ class LossEntry(TypedDict, total=False):
 
 
 class DefaultEntry(TypedDict):
-    """A method's usual value of a setting on a data set, and why."""
+    """The default of a method's setting on a data set, with the reason."""
 
     value: Any
     why: str
 
 
 class MethodEntry(TypedDict, total=False):
-    """A method, as the catalog has it: what `MethodCard` describes, and its settings by the names of data sets."""
+    """The catalog's entry of a method: the fields of `MethodCard`, and its defaults by data set."""
 
     title: str
     year: int
@@ -138,7 +137,7 @@ class MethodEntry(TypedDict, total=False):
 
 
 class Catalog(TypedDict):
-    """The app's data on all registered losses, methods and metrics."""
+    """The app's data about all registered losses, methods and metrics."""
 
     methods: dict[str, MethodEntry]
     losses: dict[str, Any]  # of LossEntry; some have no kernel
@@ -152,7 +151,7 @@ USES = (N_("negatives"), N_("momentum encoder"), N_("memory of older rows"), N_(
 
 @dataclass(frozen=True)
 class Published:
-    """The settings with which a method's paper trained it, on images and for epochs like these."""
+    """The settings of a method's paper for one kind of images."""
 
     source: str
     optimizer: str
@@ -170,7 +169,7 @@ class Published:
 
 @dataclass(frozen=True)
 class MethodCard:
-    """A method's title and sources, its diagram, and the facts that its defaults start from."""
+    """A method's title, sources, diagram, and the published settings behind its defaults."""
 
     title: str
     year: int
@@ -194,19 +193,19 @@ class MethodCard:
 
 
 def read_card(kind: str, name: str) -> dict[str, Any]:
-    """The plain values of a card: the file NAME.toml beside the module of one of the `methods` or `losses`."""
+    """Read the card NAME.toml of a loss or method as plain values. `kind` is "losses" or "methods"."""
     return tomllib.loads((PACKAGE / kind / f"{name}.toml").read_text("utf-8"))
 
 
 def read_loss_card(name: str) -> LossCard:
-    """The card of a loss."""
+    """Read the card of a loss."""
     card = read_card("losses", name)
     terms = tuple(LossTerm(*term) for term in card.get("terms", ()))
     return LossCard(**card | {"formula": card["formula"].replace("\n", " "), "terms": terms})
 
 
 def read_method_card(name: str) -> MethodCard:
-    """The card of a method, with what its published recipes share with others."""
+    """Read the card of a method. Its published settings include those that it shares with other methods."""
     card, shared = read_card("methods", name), read_card("methods", "_published")
     lists = {key: tuple(map(tuple, card.get(key, ()))) for key in ("flow", "updates", "builds_on")}
     published = {}
@@ -218,9 +217,7 @@ def read_method_card(name: str) -> MethodCard:
 
 
 def fitting(size: int, reason: str, n_train: int, least: int = 2) -> tuple[int, str]:
-    """Return a batch of `size` images with its reason; for a small set of `n_train` a quarter of it, but at least
-    `least`.
-    """
+    """Return a batch size and its reason: `size` images, or a quarter of a small training set, but at least `least`."""
     if size <= n_train // 4:
         return size, reason
     fits = max(least, n_train // 4)

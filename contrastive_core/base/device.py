@@ -1,6 +1,6 @@
-"""The device of tensors, CUDA, MPS or CPU, chosen by itself, and its settings. bf16 autocast is on only
-where it was measured to help (benchmarks/train_step.py): on CUDA from compute capability 8.0, and on CPUs with AMX
-tiles, where a step of the small encoder took half the time. Elsewhere a CPU emulates bf16 and loses."""
+"""Devices for tensors: CUDA, MPS or CPU, by name or automatic, and their settings. bf16 autocast is on only where it
+was measured to help (benchmarks/train_step.py): on CUDA from compute capability 8.0, and on CPUs with AMX tiles,
+where it halved the step time of the small encoder. Other CPUs emulate bf16, which is slower."""
 
 import sys
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ KNOWN = N_("auto, cpu, cuda, cuda:N, mps")
 
 
 def choose(name: str = "auto") -> torch.device:
-    """The device called `name`; "auto" takes CUDA, else MPS, else the CPU. Raises NoDevice."""
+    """Return the device called `name`; "auto" is CUDA if present, else MPS, else the CPU. Raises NoDevice."""
     if name == "auto":
         name = next(kind for kind in ("cuda", "mps", "cpu") if _present(kind))
     kind = name.split(":")[0]
@@ -44,8 +44,8 @@ def _present(kind: str) -> bool:
 
 
 def for_process(name: str, local_rank: int, local_size: int) -> torch.device:
-    """The device called `name` for one of `local_size` processes on this machine: a GPU each.
-    Raises: NoDevice, also for one numbered GPU that several processes would share."""
+    """Return the device of one of `local_size` processes on this machine, one GPU each.
+    Raises: NoDevice, also if several processes would share one numbered GPU."""
     if local_size == 1:
         return choose(name)
     check_shared(name, local_size)
@@ -54,7 +54,7 @@ def for_process(name: str, local_rank: int, local_size: int) -> torch.device:
 
 
 def check_shared(name: str, local_size: int) -> None:
-    """Refuse one numbered GPU for several processes of a machine. Raises NoDevice."""
+    """Raise NoDevice if several processes of a machine would share one numbered GPU."""
     if local_size > 1 and name.startswith("cuda:"):
         raise NoDevice(
             "{name} is one GPU, but this machine has {local_size} processes; use --device cuda for one GPU per "
@@ -65,7 +65,7 @@ def check_shared(name: str, local_size: int) -> None:
 
 
 def describe(device: torch.device) -> str:
-    """The device in words, for the run's manifest."""
+    """Describe the device for the run's manifest."""
     if device.type == "cuda":
         return f"{device} ({torch.cuda.get_device_name(device)})"
     if device.type == "cpu":
@@ -75,7 +75,7 @@ def describe(device: torch.device) -> str:
 
 
 def wants_bf16(device: torch.device) -> bool:
-    """Return whether bf16 autocast is worth switching on there."""
+    """Return whether bf16 autocast speeds up training on the device."""
     if device.type == "cuda":
         return torch.cuda.get_device_capability(device) >= (8, 0)
     tiles = getattr(torch.cpu, "_is_amx_tile_supported", None)  # x86 builds of torch have it
@@ -83,19 +83,19 @@ def wants_bf16(device: torch.device) -> bool:
 
 
 def is_free_to_read(x: torch.Tensor) -> bool:
-    """Return whether the host reads numbers of a tensor without waiting for a device, and outside a compiled graph."""
+    """Return whether the host can read a tensor's values without waiting for a device, outside a compiled graph."""
     return x.device.type == "cpu" and not torch.compiler.is_compiling()
 
 
 def send(x: torch.Tensor, device: torch.device) -> torch.Tensor:
-    """Copy a tensor to a device. Nothing waits for the copy: on CUDA it starts from pinned memory."""
+    """Copy a tensor to a device without waiting. On CUDA the copy starts from pinned memory."""
     if x.device == device:
         return x
     return (x.pin_memory() if device.type == "cuda" else x).to(device, non_blocking=True)
 
 
 def memory_bytes(device: torch.device) -> int:
-    """Peak bytes: allocated on a CUDA device, or resident in this process."""
+    """Return the peak memory in bytes: allocated on a CUDA device, otherwise resident in this process."""
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device)
     try:
@@ -109,7 +109,7 @@ def memory_bytes(device: torch.device) -> int:
 
 @contextmanager
 def enough_memory(device: torch.device, count: int, height: int, width: int) -> Iterator[None]:
-    """Check the device's memory for encoding so many images of a size at once. Raises CannotGoOn."""
+    """Context that raises CannotGoOn if the device runs out of memory while encoding `count` images of this size."""
     try:
         yield
     except torch.OutOfMemoryError as error:
@@ -122,7 +122,7 @@ def enough_memory(device: torch.device, count: int, height: int, width: int) -> 
 
 
 def pick_device(name: str = "auto") -> torch.device:
-    """The device to compute on: the one of that name, else CUDA if there is one. In the place of
-    MPS, which lacks exact sorting and float64, the CPU. Raises NoDevice."""
+    """Return the device for computations: the named one, else CUDA if present, else the CPU. The CPU also replaces MPS,
+    which lacks exact sorting and float64. Raises NoDevice."""
     device = choose(name)
     return torch.device("cpu") if device.type == "mps" else device

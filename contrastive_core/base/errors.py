@@ -1,5 +1,5 @@
-"""Every exception this library raises by a name of its own. Each message is a sentence to show. The command line
-ends with 2 for input that cannot be used, a ValueError, and with 1 for what went wrong on the way."""
+"""The exceptions that this library raises. Each message is a sentence for the user. The command line exits with 2 for
+unusable input (a ValueError) and with 1 for other errors."""
 
 import errno
 
@@ -14,38 +14,38 @@ DISK |= {errno.EMFILE: N_("too many files are open")} | dict.fromkeys(
 
 
 class LabError(Exception):
-    """An error of this library, raised with a sentence, or with a template and its values."""
+    """Base class of this library's errors, raised with a sentence, or with a template and its values."""
 
     def __init__(self, template: str = "", /, **values: object) -> None:
         super().__init__(message(template, **values) if values else template)
 
 
 class UnknownName(LabError, ValueError):
-    """A name that no registry entry has; the message lists those that exist."""
+    """A name is not in the registry; the message lists the known names."""
 
 
 class BadSetting(LabError, ValueError):
-    """A setting that cannot be used."""
+    """A setting has an unusable value."""
 
 
 class BadName(LabError, ValueError):
-    """A run name that is not one plain file name."""
+    """A run's name is not a plain file name."""
 
 
 class NoSuchRun(LabError, ValueError):
-    """There is no run of that name; the message lists some that exist."""
+    """No run has this name; the message lists some that exist."""
 
 
 class NoDevice(LabError, ValueError):
-    """A device was asked for that this machine does not have."""
+    """The requested device does not exist on this machine."""
 
 
 class NotDownloaded(LabError, ValueError):
-    """The data set has to be fetched first; the message says how large it is and how."""
+    """The data set has not been downloaded; the message says how large it is and how to download it."""
 
 
 class UnusableEmbedding(LabError, ValueError):
-    """Vectors that cannot be used; the message says which rows and what to do."""
+    """The vectors cannot be used; the message says which rows are wrong and what to do."""
 
 
 class CannotScore(LabError, ValueError):
@@ -53,49 +53,47 @@ class CannotScore(LabError, ValueError):
 
 
 class CannotImport(LabError, ValueError):
-    """A checkpoint that is refused."""
+    """A checkpoint cannot be imported."""
 
 
 class NotRecognized(LabError, ValueError):
-    """A checkpoint whose encoder cannot be told; the message says what is in it."""
+    """The encoder of a checkpoint cannot be detected; the message describes the content of the file."""
 
 
 class Refused(LabError, ValueError):
-    """The sandbox refuses to open a checkpoint."""
+    """The sandbox cannot open a file."""
 
 
 class Damaged(LabError, ValueError):
-    """A file that is not what was written; the message names it."""
+    """A file is damaged; the message names it."""
 
 
 class NotRegular(LabError, ValueError):
-    """No ordinary file (a pipe, a device, a socket), or a larger one than is read."""
+    """A file is too large or not a regular file (a pipe, a device, a socket)."""
 
 
 class Gone(LabError, ValueError):
-    """The run was renamed, moved or deleted meanwhile."""
+    """The run was renamed, moved or deleted in the meantime."""
 
 
 class Locked(LabError, RuntimeError):
-    """Another living process holds the lock."""
+    """Another running process holds the lock."""
 
 
 class CannotGoOn(LabError, RuntimeError):
-    """Training, or encoding, has to end here; the message says why and what to try."""
+    """Training or encoding cannot continue; the message says why and what to try."""
 
 
 class Diverged(CannotGoOn):
-    """A loss or a gradient of a training is not finite."""
+    """The loss or a gradient of a training is not finite."""
 
 
 class Elsewhere(LabError):
-    """Another process of the group failed, and says why: this one ends without a word."""
+    """Another process of the group failed and reports the error: this process exits without a message."""
 
 
 def explained(error: BaseException) -> str:
-    """Return the reason of an error in words for a person; the kind of error only where its message alone is not
-    understood.
-    """
+    """Return an error as text for the user, with the class of the error if the message alone is unclear."""
     text = sentence(error)
     if isinstance(error, KeyError):
         return message("{text} is missing", text=text)
@@ -105,7 +103,7 @@ def explained(error: BaseException) -> str:
 
 
 def sentence_of(error: BaseException) -> str:
-    """Return the text of an error, in words if the system gives a number."""
+    """Return the text of an error. System errors about storage and files are explained in words."""
     if isinstance(error, OSError) and error.errno in DISK:
         place = error.filename or N_("a file cannot be written")
         text = message("{problem}: {place}", problem=DISK[error.errno], place=place)

@@ -1,13 +1,11 @@
-"""Files that this project keeps: JSON for people and programs, lines of JSON, arrays. A kill at any moment leaves the
-old file or the new (safe_files.py). JSON files may be edited by hand: their values are checked against a schema
-(json_schema.py), not a checksum, which weights and states have (runs/checkpoints.py).
+"""Files of this project: JSON documents, lines of JSON, arrays. A kill at any moment leaves the old file or the new one
+(safe_files.py). Users may edit JSON files, so their values are checked against a schema (json_schema.py). Weights and
+states have a checksum instead (runs/checkpoints.py).
 
-Arrays of any size lie in `.npz` archives, NumPy's own format: a zip of `.npy` members, not compressed, written as a
-stream. Data begin at multiples of 64 bytes in the file (the zip's extra field holds the padding, as in Android's
-zipalign), so that a memory map of them is as fast as memory. `numpy.load(mmap_mode="r")` was tried: it ignores the mode
-for archives, and opens a million rows of 128 numbers in 5.6 s and 512 MB, this reader in 0.09 s and 24 MB. safetensors
-holds no texts (ids).
-"""
+Arrays are stored in uncompressed `.npz` archives, which are written as a stream. Each array starts at a multiple of 64
+bytes in the file (padded in the zip's extra field, like Android's zipalign), so a memory map is as fast as memory.
+`numpy.load(mmap_mode="r")` ignores the mode for archives: it opens a million rows of 128 numbers in 5.6 s with 512 MB,
+this reader in 0.09 s with 24 MB. safetensors cannot store texts (ids)."""
 
 import io
 import json
@@ -56,7 +54,7 @@ PADDING = 0xD935  # the extra field's kind for padding
 
 
 def write_arrays(file: BinaryIO | io.BytesIO, arrays: Mapping[str, np.ndarray]) -> None:
-    """Write arrays at the start of a file. Raises ValueError for arrays of objects; OSError."""
+    """Write arrays as an `.npz` archive into an empty file. Raises ValueError for arrays of objects; OSError."""
     with zipfile.ZipFile(file, "w", allowZip64=True) as archive:
         for name, array in arrays.items():
             entry = zipfile.ZipInfo(f"{name}.npy")
@@ -68,9 +66,9 @@ def write_arrays(file: BinaryIO | io.BytesIO, arrays: Mapping[str, np.ndarray]) 
 
 
 def read_arrays(file: BinaryIO, limit: int, mapped: int | None = None) -> dict[str, np.ndarray]:
-    """Arrays of a file; those of `mapped` bytes (default: MAPPED) and more, where not compressed, as read-only maps.
-    Raises: ValueError where the others would unpack to more than `limit` bytes, or for arrays of objects; what
-    zipfile and numpy raise for damage; OSError."""
+    """Read the arrays of a file. Uncompressed ones of at least `mapped` bytes (default: MAPPED) become read-only maps.
+    Raises: ValueError if the others would unpack to more than `limit` bytes, or for arrays of objects; the errors
+    of zipfile and numpy for damaged files; OSError."""
     arrays: dict[str, np.ndarray] = {}
     least = MAPPED if mapped is None else mapped
     with zipfile.ZipFile(file) as archive:
@@ -121,7 +119,7 @@ def _mapped(file: BinaryIO, entry: zipfile.ZipInfo) -> np.ndarray:
 
 
 def _header(file: Any) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    """Shape, whether in Fortran's order, and dtype, as a `.npy` says them."""
+    """Read the shape, Fortran order and dtype from the header of a `.npy` file."""
     version = np.lib.format.read_magic(file)
     if version == (1, 0):
         return np.lib.format.read_array_header_1_0(file)
@@ -131,19 +129,19 @@ def _header(file: Any) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
 
 
 def write_json(path: str | Path, value: Any) -> None:
-    """Write JSON, whole or not at all. NaN becomes null."""
+    """Write JSON, all of it or nothing. NaN becomes null."""
     write_bytes(path, json_bytes(value))
 
 
 def json_bytes(value: Any) -> bytes:
-    """The text of a JSON file. NaN becomes null."""
+    """Return the content of a JSON file. NaN becomes null."""
     text = json.dumps(_plain(value), indent=1, ensure_ascii=False, allow_nan=False)
     return text.encode() + b"\n"
 
 
 def read_json(path: str | Path, schema: Schema = plain, limit: int | None = None) -> Any:
-    """A JSON file's value. Raises Damaged naming the file, also above `limit` bytes (default: MAX_JSON) and where it
-    does not fit the schema; OSError."""
+    """Read the value of a JSON file. Raises Damaged, with the file's name, above `limit` bytes (default: MAX_JSON) and
+    for values that do not match the schema; OSError."""
     data = read_bytes(path, MAX_JSON if limit is None else limit)
     try:
         value = json.loads(data, object_hook=_hook(data))
@@ -156,13 +154,13 @@ def read_json(path: str | Path, schema: Schema = plain, limit: int | None = None
 
 
 def read_object(path: str | Path, schema: Schema = OBJECT, limit: int | None = None) -> JsonObject:
-    """A JSON file's object. Raises as `read_json` does."""
+    """Read the object in a JSON file. Raises the errors of `read_json`."""
     value: JsonObject = read_json(path, schema, limit)
     return value
 
 
 def read_bytes(path: str | Path, limit: int) -> bytes:
-    """An ordinary file's bytes. Raises Damaged for another, or too large a one; OSError."""
+    """Read the bytes of a regular file. Raises Damaged for other files and above `limit` bytes; OSError."""
     try:
         return read_regular(path, limit)
     except (NotRegular, IsADirectoryError) as error:
@@ -170,8 +168,8 @@ def read_bytes(path: str | Path, limit: int) -> bytes:
 
 
 def append_lines(path: str | Path, values: Iterable[JsonObject]) -> None:
-    """Add a line of JSON per object, all or none. A torn last line is cut off first. Raises OSError on a full disk;
-    NotRegular for a link in a folder of runs."""
+    """Append a line of JSON per object, all or none. An incomplete last line is removed first. Raises OSError on a full
+    disk; NotRegular for a symbolic link in a folder of runs."""
     check_links(Path(path))
     with open(path, "ab+", 0, opener=lambda name, flags: os.open(name, flags | NO_WAIT, 0o600)) as file:
         end = file.seek(0, os.SEEK_END)
@@ -198,18 +196,18 @@ def append_lines(path: str | Path, values: Iterable[JsonObject]) -> None:
 
 
 def read_lines(path: str | Path, schema: Schema = plain, limit: int = MAX_LINES) -> list[JsonObject]:
-    """The objects of a file of JSON lines; [] where there is none. Damaged lines, those of another schema, and a torn
-    last one are left out; `damaged_lines` names them. Raises Damaged, also above `limit` bytes; OSError."""
+    """Read the objects of a JSON lines file; [] if there is no file. Lines that are damaged, incomplete or do not match
+    the schema are left out; `damaged_lines` lists them. Raises Damaged, also above `limit` bytes; OSError."""
     return [value for _, value in _numbered(path, schema, limit) if value is not None]
 
 
 def damaged_lines(path: str | Path, schema: Schema = plain) -> list[int]:
-    """Numbers, from 1, of lines that cannot be used. A last line that a kill has torn is none."""
+    """Return the numbers of damaged lines, counted from 1. An incomplete last line is not counted."""
     return [number for number, value in _numbered(path, schema) if value is None]
 
 
 def lines_bytes(values: Iterable[JsonObject]) -> bytes:
-    """The text of a file of JSON lines. NaN becomes null."""
+    """Return the content of a JSON lines file. NaN becomes null."""
     return b"".join(json.dumps(_plain(v), allow_nan=False).encode() + b"\n" for v in values)
 
 
@@ -242,7 +240,7 @@ def _numbered(path: str | Path, schema: Schema, limit: int = MAX_LINES) -> Itera
 
 
 def object_of(line: bytes, schema: Schema = plain) -> JsonObject | None:
-    """The object of a line; None if it holds none of that schema."""
+    """Parse the object in a line; None if there is none or it does not match the schema."""
     try:
         value = json.loads(line, object_hook=_hook(line))
     except (ValueError, RecursionError, MemoryError):
@@ -251,13 +249,13 @@ def object_of(line: bytes, schema: Schema = plain) -> JsonObject | None:
 
 
 def write_npz(path: str | Path, **arrays: np.ndarray) -> None:
-    """Write arrays, whole or not at all."""
+    """Write arrays into an `.npz` file, all of it or nothing."""
     with writing(path) as file:
         write_arrays(file, arrays)
 
 
 def npz_bytes(**arrays: np.ndarray) -> memoryview:
-    """The content of an `.npz` of these arrays."""
+    """Return the content of an `.npz` file with these arrays."""
     buffer = io.BytesIO()
     write_arrays(buffer, arrays)
     return buffer.getbuffer()
@@ -269,9 +267,9 @@ def read_npz(
     mapped: int | None = None,
     shapes: Mapping[str, tuple[str, int]] | None = None,
 ) -> dict[str, np.ndarray]:
-    """Arrays of an `.npz`, without pickle; large ones (of `mapped` bytes, if given) are read-only maps.
-    Args: shapes: the kinds (NumPy's letters) and dimensions that arrays must have, by name. Raises: Damaged, also
-    where those in memory would unpack to more than `limit` bytes; FileNotFoundError."""
+    """Read the arrays of an `.npz` file, without pickle; large ones (from `mapped` bytes on) become read-only maps.
+    Args: shapes: by name, the dtype kinds (NumPy's letters) and the number of dimensions that an array must have.
+    Raises: Damaged, also if the arrays in memory would unpack to more than `limit` bytes; FileNotFoundError."""
     try:
         with open_regular(path) as file:
             arrays = read_arrays(file, limit, mapped)
@@ -291,13 +289,12 @@ def read_npz(
 
 
 def _hook(data: bytes) -> Callable[[JsonObject], Any] | None:
-    """Return the decoder of stored messages, or None if `data` holds no message: a hook slows down long lists of
-    objects."""
+    """Return the decoder of stored messages, or None if `data` has none: a hook slows down json on long lists."""
     return decode if b'"message"' in data else None
 
 
 def _plain(value: Any) -> Any:
-    """Numbers, lists and words only, messages with their templates; what is not finite becomes None."""
+    """Convert a value to plain JSON types. Messages keep their templates; infinities and NaN become None."""
     if isinstance(value, Message):
         return encode(value)
     if isinstance(value, dict):

@@ -1,5 +1,5 @@
-"""Schemas of JSON values, checked once, where a file is read. Schemas nest: `fields({"epoch": whole()},
-others=optional(number()))` is an object with a whole number `epoch` whose other values are numbers or null."""
+"""Schemas for JSON values, checked when a file is read. Schemas nest: `fields({"epoch": whole()},
+others=optional(number()))` is an object with an integer `epoch` whose other values are numbers or null."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ NAMES |= {int: N_("a whole number"), float: N_("a number")}
 
 @dataclass(frozen=True)
 class Schema:
-    """The values that are allowed. Without `types`, any JSON that can be shown and written again: finite
-    numbers, whole characters, no endless nesting."""
+    """The allowed values. Without `types`: any JSON that can be displayed and written again, with finite numbers, valid
+    Unicode and limited nesting."""
 
     types: tuple[type, ...] = ()
     optional: bool = False
@@ -39,46 +39,46 @@ text = Schema((str,))
 
 
 def number(low: float = -1e300, high: float = 1e300) -> Schema:
-    """A finite number in `low..high`."""
+    """Return the schema of a finite number from `low` to `high`."""
     return Schema((int, float), low=low, high=high)
 
 
 def whole(low: int = 0, high: int = LARGEST) -> Schema:
-    """A whole number in `low..high`."""
+    """Return the schema of an integer from `low` to `high`."""
     return Schema((int,), low=low, high=high)
 
 
 def one_of(*values: str) -> Schema:
-    """One of some words."""
+    """Return the schema of a text from a fixed list."""
     return Schema((str,), choices=values)
 
 
 def optional(schema: Schema) -> Schema:
-    """null, or that schema."""
+    """Return a schema that also allows null."""
     return replace(schema, optional=True)
 
 
 def list_of(schema: Schema, length: int | None = None) -> Schema:
-    """A list, of `length` if given, whose members have that schema."""
+    """Return the schema of a list with members of a schema, and of `length` members if given."""
     return Schema((list,), others=schema, length=length)
 
 
 def mapping_of(schema: Schema) -> Schema:
-    """An object whose values all have that schema."""
+    """Return the schema of an object whose values all have one schema."""
     return Schema((dict,), others=schema)
 
 
 def fields(
     required: Mapping[str, Schema] | None = None, allowed: Mapping[str, Schema] | None = None, others: Schema = plain
 ) -> Schema:
-    """An object that has the required keys, may have the allowed ones, and whose other values are `others`."""
+    """Return the schema of an object by key: required keys, allowed keys, and the schema of all other values."""
     required = required or {}
     return Schema((dict,), required=tuple(required), keys={**required, **(allowed or {})}, others=others)
 
 
 def schema_of(kind: Any) -> Schema:
-    """The schema of a type: an `int` is a whole number from 0 on, unless `Annotated[int, whole(1)]` says otherwise; a
-    TypedDict may have its keys, a dataclass has those without a default."""
+    """Return the schema of a type. An `int` is an integer from 0 on, unless `Annotated[int, whole(1)]` overrides it.
+    The keys of a TypedDict are optional; the fields of a dataclass without a default are required."""
     origin, arguments = get_origin(kind), get_args(kind)
     if origin is Annotated:
         schema: Schema = arguments[1]
@@ -100,7 +100,7 @@ def schema_of(kind: Any) -> Schema:
 
 
 def problem(value: Any, schema: Schema) -> str:
-    """Return what is wrong with a value, and where; "" for a valid one."""
+    """Describe the first mismatch between a value and a schema, with its place; "" for a valid value."""
     waiting: list[tuple[str, Any, Schema, int]] = [("", value, schema, 0)]
     while waiting:  # not recursive: a value may be nested endlessly
         where, value, schema, depth = waiting.pop()
@@ -129,14 +129,14 @@ def problem(value: Any, schema: Schema) -> str:
 
 
 def _kind(value: Any) -> type:
-    """The type by its name in a schema: a message is a text too, and a tuple becomes a list."""
+    """Return the type for schema checks: a message counts as a text, a tuple as a list."""
     if isinstance(value, str):
         return str
     return list if isinstance(value, tuple) else type(value)
 
 
 def _wrong(value: Any, schema: Schema, depth: int) -> str:
-    """Return the fault of a value, without its members."""
+    """Describe the mismatch of a value itself, without its members."""
     if value is None and (schema.optional or not schema.types):
         return ""
     kind = _kind(value)
@@ -159,7 +159,7 @@ def _wrong(value: Any, schema: Schema, depth: int) -> str:
 
 
 def _is_unicode(value: str) -> bool:
-    """Return whether text can be written as UTF-8: half a surrogate pair cannot."""
+    """Return whether text can be encoded as UTF-8; lone surrogates cannot."""
     try:
         return value.isascii() or bool(value.encode())
     except UnicodeEncodeError:

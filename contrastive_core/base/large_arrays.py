@@ -1,5 +1,5 @@
-"""Arrays of many rows: in memory or memory-mapped from a file without a name, the part of one process, a sample that is
-the same at every call, and what two neighbor graphs have in common. Torch-free."""
+"""Arrays of many rows: in memory or mapped from an unnamed file, the slice of one process, a reproducible sample of
+rows, and the overlap of two neighbor graphs. Torch-free."""
 
 import os
 import sys
@@ -20,12 +20,11 @@ ZEROS = 1 << 24  # bytes written at a time where the system cannot reserve space
 def mapped_zeros(
     shape: tuple[int, ...], dtype: np.dtype | type = np.float32, folder: Path | None = None, least: int | None = None
 ) -> np.ndarray:
-    """Return zeros of a shape, from `least` bytes (default: `MAPPED`) on in a file of a `folder`.
+    """Return an array of zeros; from `least` bytes (default: `MAPPED`) on it is mapped from a file in `folder`.
 
-    The system loads only the parts of the file that are used. It has no name, so it disappears with the array, also
-    where the process is killed. The default is `data_home()`, since a system's temporary folder is often kept in
-    memory. Raises OSError where the disk is too full.
-    """
+    The system loads only the used parts of the file. The file has no name, so it disappears with the array, even if the
+    process is killed. `folder` defaults to `data_home()`, because the system's temporary folder is often in memory.
+    Raises OSError if the disk is too full."""
     size = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
     if size < (MAPPED if least is None else least):
         return np.zeros(shape, dtype)
@@ -40,14 +39,14 @@ def mapped_zeros(
 
 
 class RowBuffer:
-    """Collect n rows (n, d) float32 chunk by chunk; with a folder, many of them in a file there."""
+    """Buffer for n rows (n, d) float32, added in chunks. With a folder, many rows are mapped from a file there."""
 
     def __init__(self, n: int, folder: Path | None = None) -> None:
         self.n, self.folder, self.filled = n, folder, 0
         self.rows: np.ndarray | None = None
 
     def add(self, chunk: np.ndarray) -> None:
-        """Append rows (r, d). Raises OSError where the disk is too full."""
+        """Append rows (r, d). Raises OSError if the disk is too full."""
         if self.rows is None:
             shape = (self.n, chunk.shape[1])
             least = MAPPED_ROWS if self.folder else sys.maxsize
@@ -63,7 +62,7 @@ class RowBuffer:
 
 
 def part_of(n: int, part: tuple[int, int]) -> slice:
-    """The rows of n that belong to part i of k (`part`): contiguous, sizes differ by at most one."""
+    """Return the rows of part i of k of n rows; `part` is (i, k). Parts are contiguous and equal but for one row."""
     i, of = part
     return slice(n * i // of, n * (i + 1) // of)
 
@@ -72,28 +71,28 @@ BLOCK = 1024  # rows whose neighbors are compared at a time
 
 
 def rows_of_sample(n: int, most: int, seed: int = 0) -> np.ndarray:
-    """Numbers (m) of at most `most` of n rows, rising: all of them, or drawn without return."""
+    """Return the sorted indices (m) of at most `most` of n rows: all, or a random sample without replacement."""
     if n <= most:
         return np.arange(n)
     return np.sort(np.random.default_rng(seed).choice(n, most, replace=False))
 
 
 def sample_text(count: int, n: int, what: str = "rows") -> str:
-    """Return how many of how many, "1,000 of 50,000 rows"; "" where none was left out."""
+    """Return the size of a sample as text, "1,000 of 50,000 rows"; "" if nothing is left out."""
     return f"{count:,} of {n:,} {what}" if count < n else ""
 
 
 def lowest_recall(recalls: Iterable[float | None]) -> float | None:
-    """The lowest of some searches; None, as of an exact one, where all of them are exact."""
+    """Return the lowest recall of several searches; None if all of them are exact."""
     return min((recall for recall in recalls if recall is not None), default=None)
 
 
 def overlap(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Share of the k neighbors (n, k) that two spaces have in common, per sample (n)."""
+    """Return the share of the k neighbors (n, k) that two spaces have in common, per sample (n)."""
     return in_common(a, b).mean(1)
 
 
 def in_common(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Return whether each neighbor of a (n, k) is one of b too (n, k)."""
+    """Return whether each neighbor in a (n, k) is also among the neighbors in b (n, k), as booleans (n, k)."""
     parts = (slice(start, start + BLOCK) for start in range(0, len(a), BLOCK))
     return np.concatenate([(a[part, :, None] == b[part, None]).any(2) for part in parts])  # of (r, k, k)

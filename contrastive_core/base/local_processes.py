@@ -1,8 +1,7 @@
 """The processes of one command on this machine. Torch-free.
 
-They meet in a file of a private folder and talk over the loopback interface. torchrun on one machine would listen on
-every interface, without a secret and with a pickle as its state.
-"""
+They rendezvous through a file in a private folder and communicate over the loopback interface. torchrun would listen
+on every interface, without a secret, and exchange pickles."""
 
 import os
 import secrets
@@ -28,7 +27,7 @@ OWN_GROUP: dict[str, Any] = {} if sys.platform == "win32" else {"process_group":
 
 
 def environment_of(rank: int, size: int, rendezvous: str | Path) -> dict[str, str]:
-    """Return the variables of one process, in torchrun's words. No socket listens beyond the loopback interface."""
+    """Return the environment variables of one process, as in torchrun. Sockets use the loopback interface only."""
     interfaces = {(a.family, a.address): name for name, addresses in psutil.net_if_addrs().items() for a in addresses}
     if (loopback := interfaces.get((socket.AF_INET, "127.0.0.1"))) is None:  # lo, lo0, …
         raise OSError("several processes need the loopback interface, which this machine does not have")
@@ -45,7 +44,7 @@ def environment_of(rank: int, size: int, rendezvous: str | Path) -> dict[str, st
 
 
 def run_processes(count: int, arguments: Sequence[str]) -> int:
-    """Run a command line in `count` processes; returns the exit status. If one fails, the others end too."""
+    """Run a command line in `count` processes and return the exit status. If one fails, the others end too."""
     command = [sys.executable, "-u", "-m", "contrastive_core", *arguments]
     shared = os.environ | {"OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "1")}  # as torchrun
     children: list[subprocess.Popen[bytes]] = []
@@ -67,7 +66,7 @@ def run_processes(count: int, arguments: Sequence[str]) -> int:
 
 @contextmanager
 def _noted_signals() -> Iterator[list[signal.Signals]]:
-    """Collect the signals that would end this process. On Windows, Ctrl-C reaches the children by itself."""
+    """Collect the signals that would end this process. On Windows the children receive Ctrl-C directly."""
     noted: list[signal.Signals] = []
 
     def note(number: int, frame: object) -> None:
@@ -84,7 +83,7 @@ def _noted_signals() -> Iterator[list[signal.Signals]]:
 
 
 def _wait(children: Sequence[subprocess.Popen[bytes]], signals: list[signal.Signals]) -> set[int]:
-    """Wait until all have ended; returns the signals passed on. After a failure, the others have a limited time."""
+    """Wait until all processes have ended; return the signals passed on. After a failure the time is limited."""
     end: float | None = None
     passed_on: set[int] = set()
     while any(child.poll() is None for child in children):
@@ -101,7 +100,7 @@ def _wait(children: Sequence[subprocess.Popen[bytes]], signals: list[signal.Sign
 
 
 def _exit_status(codes: Sequence[int], passed_on: Collection[int]) -> int:
-    """The status of the process that failed: 2 is also that of the processes which stopped because of it."""
+    """Return the status of the process that failed. Any other status goes before 2, with which its peers end."""
     codes = [128 - code if -code in passed_on else code for code in codes]  # as a shell has it
     if codes[0] < 0:  # it would have said why
         reason = signal.Signals(-codes[0]).name
@@ -111,7 +110,7 @@ def _exit_status(codes: Sequence[int], passed_on: Collection[int]) -> int:
 
 
 def end_with_parent() -> None:
-    """End this process, as SIGTERM would, when its parent has ended."""
+    """End this process, as with SIGTERM, when its parent has ended."""
 
     def watch() -> None:
         while os.read(0, 1):

@@ -1,10 +1,9 @@
-"""Locks that the system lets go of when their process ends, however it ends.
+"""Locks that the system releases when their process ends for any reason.
 
-The lock itself is the system's (`filelock`); the file's text says which process holds it, for people (Windows lets
-nobody read a locked file: there the text stands in a file beside it). Neither depends on the machine's name, so a
-changed host name or a lock left by a killed process blocks nobody. A process to be signaled is named by a text below
-`data_home` alone: a lock file of a folder of runs may come from anybody.
-"""
+The lock is the system's (`filelock`). The file's text names the process that holds it, for people. On Windows a locked
+file cannot be read, so the text is in a file next to it. Neither depends on the host name, so a renamed machine or a
+killed process blocks nobody. Only a text below `data_home` may name a process to signal, because a lock file in a
+folder of runs may come from anyone."""
 
 import contextlib
 import hashlib
@@ -36,9 +35,9 @@ HOLDER = fields({"pid": whole(1, 2**31), "started": plain})
 
 @contextmanager
 def lock(path: str | Path, wait: float = 0.0) -> Iterator[None]:
-    """Hold a lock file while inside. It is left in place, empty.
-    Args: wait: seconds to wait while another holds it. Raises: Locked, naming the process that holds it; NotRegular
-    where it is a link or no file; OSError."""
+    """Context that holds a lock file. The file stays in place, empty. Args: wait: seconds to wait while another process
+    holds the lock. Raises: Locked, with the holding process; NotRegular for a symbolic link or special file; OSError.
+    """
     path = Path(path)
     texts = [_text_path(path), _own_text_path(path)]
     make_folder(path.parent)
@@ -70,7 +69,7 @@ def lock(path: str | Path, wait: float = 0.0) -> Iterator[None]:
 
 
 def is_locked(path: str | Path) -> bool:
-    """Return whether a process holds a lock, on this machine or another that shares the folder."""
+    """Return whether a process holds the lock, on this machine or on another that shares the folder."""
     holder = _holder(_text_path(Path(path)))  # without a text the lock is not tried: that keeps others from it
     if holder is not None and sys.platform == "win32":  # its processes are all seen
         return is_process(holder["pid"], holder["started"])
@@ -78,14 +77,14 @@ def is_locked(path: str | Path) -> bool:
 
 
 def lock_holder(path: str | Path) -> int | None:
-    """The process of this user on this machine that holds a lock, so that it can be signaled; None where there is none,
-    or where only the lock file says so."""
+    """Return the id of this user's process on this machine that holds the lock, for signals; None if there is none or
+    if only the lock file names it."""
     holder = _holder(_own_text_path(Path(path)))
     return int(holder["pid"]) if holder is not None and is_process(holder["pid"], holder["started"]) else None
 
 
 def _holder(text_path: Path) -> JsonObject | None:
-    """Return the holder recorded in a text, alive or not."""
+    """Return the holder recorded in a text, whether it still runs or not."""
     try:
         return read_object(text_path, HOLDER)
     except (OSError, Damaged):
@@ -93,19 +92,19 @@ def _holder(text_path: Path) -> JsonObject | None:
 
 
 def _text_path(path: Path) -> Path:
-    """The file that names the holder: the lock file, where a locked one can be read."""
+    """Return the file that names the holder: the lock file, or a file next to it on Windows."""
     return path.with_name(f"{path.name}.holder") if sys.platform == "win32" else path
 
 
 def _own_text_path(path: Path) -> Path:
-    """The file below `data_home` that names the holder: the text itself where it lies there."""
+    """Return the file below `data_home` that names the holder; the lock's own text if that is below `data_home`."""
     if data_home() in path.parents:
         return _text_path(path)
     return data_home() / "locks" / f"{hashlib.sha256(os.fsencode(path.resolve())).hexdigest()[:24]}.json"
 
 
 def _is_held(path: str | Path) -> bool:
-    """Return whether the system holds the lock for some process."""
+    """Return whether some process holds the system's lock on the file."""
     import fcntl
 
     try:
@@ -124,15 +123,13 @@ def _is_held(path: str | Path) -> bool:
 
 
 def is_process(pid: int, started: object) -> bool:
-    """Return whether a process lives, is no zombie, and has the start `started`, as `process_start` gives it."""
+    """Return whether a process runs, is no zombie, and has the start `started` (see `process_start`)."""
     return started is not None and process_start(pid) == started
 
 
 def process_start(pid: int) -> str | None:
-    """Return an identifier of the living process with that number; None where there is none. It does not follow the
-    clock: on Linux it is the start of the machine and the ticks from then on, elsewhere the time that the system keeps
-    of the process's start.
-    """
+    """Return an identifier of a running process's start; None if there is no such process. It does not depend on the
+    clock: on Linux it is the boot id and the ticks since boot, elsewhere the start time that the system keeps."""
     if sys.platform == "linux":
         try:
             state, *numbers = Path(f"/proc/{pid:d}/stat").read_bytes().rpartition(b") ")[2].split()
@@ -148,7 +145,7 @@ def process_start(pid: int) -> str | None:
 
 @cache
 def _boot_id() -> str:
-    """Names this start of this machine: after another, or on another, a process number means nothing."""
+    """Return the identifier of this boot: process ids mean nothing after a restart or on another machine."""
     with contextlib.suppress(OSError):  # a container may hide it
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     return ""
@@ -156,8 +153,8 @@ def _boot_id() -> str:
 
 @contextmanager
 def scratch_folder() -> Iterator[Path]:
-    """A temporary folder of this process below the data home while inside; the system's is often kept in memory, and
-    others can list it. A killed process leaves its folder behind, and the next one removes it. Raises OSError."""
+    """Context with a temporary folder of this process below the data home. The system's folder is often in memory and
+    others can list it. The next process removes the folder of a killed one. Raises OSError."""
     home = make_folder(data_home() / "scratch")
     for folder in home.iterdir():
         stamp = file_stamp(folder)

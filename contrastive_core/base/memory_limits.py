@@ -1,9 +1,8 @@
-"""The limit of a process's memory: half of what this machine, or this container, has.
+"""The memory limit of a process: half of the memory of the machine or container.
 
-On Linux the system itself refuses more, so a reader gets a MemoryError: RLIMIT_AS in a sandbox, RLIMIT_DATA in the
-worker. macOS and Windows have no such limits, and the driver of a GPU maps more than it uses: there the process that
-started the other looks at its resident memory and ends it.
-"""
+On Linux the system refuses more, and a reader gets a MemoryError: RLIMIT_AS in a sandbox, RLIMIT_DATA in the worker.
+macOS and Windows have no such limits, and the driver of a GPU maps more memory than it uses. There, the parent
+process checks the resident memory of the child and kills it."""
 
 import contextlib
 import subprocess
@@ -24,7 +23,7 @@ OWN_GROUP = Path("/proc/self/cgroup")
 
 @cache
 def machine_memory() -> int:
-    """Bytes that the processes of this machine may take; of a container, what its control groups allow."""
+    """Return the memory in bytes of this machine, or of the container's control groups."""
     total = int(psutil.virtual_memory().total)
     group = Path()
     with contextlib.suppress(OSError, ValueError, IndexError):
@@ -38,17 +37,17 @@ def machine_memory() -> int:
 
 
 def most_memory() -> int:
-    """Bytes that one process may take."""
+    """Return the memory in bytes that one process may use."""
     return machine_memory() // 2
 
 
 def has_data_limit() -> bool:
-    """Return whether a worker can limit itself."""
+    """Return whether a worker process can limit its own memory."""
     return HAS_LIMITS and not any(Path(driver).exists() for driver in DRIVERS)
 
 
 def limit_own_data(limit: int) -> None:
-    """Let this process allocate at most so many bytes, where the system has such a limit."""
+    """Limit this process to `limit` bytes of allocated memory, if the system supports it."""
     if has_data_limit():
         import resource
 
@@ -57,7 +56,7 @@ def limit_own_data(limit: int) -> None:
 
 
 class MemoryWatch:
-    """End a child process whose resident memory exceeds a limit. `is_needed`: not where the system limits it."""
+    """Kill a child process whose resident memory exceeds a limit. `is_needed`: False if the system limits it."""
 
     def __init__(self, process: subprocess.Popen[Any], limit: int, is_needed: bool) -> None:
         self.is_exceeded = False

@@ -1,10 +1,9 @@
-"""Sentences of the library that an interface can translate: a template and its values.
+"""Translatable sentences of the library: a template and its values.
 
     raise BadSetting(message("batch {batch} is larger than the {count} images", batch=b, count=n))
 
 A `Message` is its English sentence, so `str(error)`, files and the command line need nothing else.
-`N_` marks a constant for extraction. The app translates both where it shows them.
-"""
+`N_` marks a constant for extraction. The app translates both when it shows them."""
 
 from __future__ import annotations
 
@@ -19,7 +18,7 @@ FULL_WIDTH_SPACE = re.compile("(?<=[。，；：！？]) ")  # between joined se
 
 
 class Message(str):
-    """An English sentence that remembers its template and the values in it."""
+    """An English sentence that keeps its template and values."""
 
     template: str
     values: Mapping[str, object]
@@ -40,18 +39,18 @@ class Message(str):
         return join("", [other, self])
 
     def in_language(self, text: Callable[[str], str]) -> str:
-        """The sentence by another language's templates. Args: text: translates one text."""
+        """Return the sentence in another language. Args: text: function that translates one text."""
         values = {name: translate(value, text) for name, value in self.values.items()}
         return FULL_WIDTH_SPACE.sub("", text(self.template).format(**values))
 
 
 def message(template: str, /, **values: object) -> Message:
-    """A sentence with named placeholders; Babel extracts its template."""
+    """Return a sentence with named placeholders; Babel extracts its template."""
     return Message(template, values)
 
 
 def join(separator: str, parts: Iterable[str]) -> Message:
-    """Several sentences as one text, each still translatable."""
+    """Join several sentences into one text that can still be translated."""
     values = {f"part{k}": part for k, part in enumerate(parts)}
     return Message(separator.replace("{", "{{").replace("}", "}}").join(f"{{{name}}}" for name in values), values)
 
@@ -63,7 +62,7 @@ def sentence(error: BaseException) -> str:
 
 
 def translate(value: object, text: Callable[[str], str]) -> object:
-    """A message, an error or a text in another language; anything else as it is."""
+    """Translate a message, an error or a text; return anything else unchanged."""
     if isinstance(value, BaseException):
         value = value.args[0] if len(value.args) == 1 and isinstance(value.args[0], str) else str(value)
     if isinstance(value, Message):
@@ -72,12 +71,12 @@ def translate(value: object, text: Callable[[str], str]) -> object:
 
 
 def N_(text: str) -> str:
-    """Mark a constant for extraction."""
+    """Mark a constant for extraction by Babel."""
     return text
 
 
 def encode(node: Any) -> Any:
-    """Plain values for JSON, in which messages keep their template and values."""
+    """Convert to plain values for JSON. Messages keep their templates and values."""
     if isinstance(node, Message):
         return {"message": node.template, "values": {name: _value(v) for name, v in node.values.items()}}
     if isinstance(node, Mapping):
@@ -92,9 +91,9 @@ def _value(value: object) -> Any:
 
 
 def decode(node: dict[str, Any]) -> Any:
-    """The `object_hook` of `json.loads` for what `encode` made; anything else as it is. A file may come from elsewhere,
-    so a template has bare names only: no attribute, index or width. Its length is known before it is formatted: a few
-    bytes of messages in messages could fill the memory."""
+    """Decode the result of `encode`, as the `object_hook` of `json.loads`; return other objects unchanged.
+    A file may come from anyone, so templates may only contain bare names: no attribute, index or width. The length is
+    checked before formatting, because a few bytes of nested messages could fill the memory."""
     if node.keys() != {"message", "values"} or not isinstance(node["values"], dict):
         return node
     template, values = node["message"], node["values"]
@@ -116,6 +115,6 @@ def decode(node: dict[str, Any]) -> Any:
 
 
 def _is_plain(parts: Iterable[tuple[str, str | None, str | None, str | None]], values: Mapping[str, object]) -> bool:
-    """Return whether a template has bare names only, and values are texts, numbers or None."""
+    """Return whether a template has bare names only and all values are texts, numbers or None."""
     are_bare = all(name is None or (name.isidentifier() and not spec and not how) for _, name, spec, how in parts)
     return are_bare and all(value is None or isinstance(value, (str, int, float)) for value in values.values())

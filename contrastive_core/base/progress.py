@@ -1,10 +1,9 @@
-"""Progress of long work: one callback in process, one JSON line between processes. Torch-free.
+"""Progress of long work: a callback within a process, JSON lines between processes. Torch-free.
 
-Work that lasts takes `on_progress: OnProgress = ignore_progress` and calls it with the stage it is
-at and the fraction of that stage that is done; None where no fraction is known. Work of a single
-stage takes `on_fraction: OnFraction`. What a callback raises stops the work. A child process writes
-each call as a line `{"stage": …, "fraction": …}` into the file that its parent reads.
-"""
+Long functions take `on_progress: OnProgress = ignore_progress` and call it with the name of the current
+stage and the completed fraction of that stage, None if unknown. Functions with a single stage take
+`on_fraction: OnFraction`. An exception from a callback stops the work. A child process writes each
+call as a line `{"stage": …, "fraction": …}` into a file that its parent reads."""
 
 import contextlib
 import json
@@ -24,8 +23,8 @@ SECONDS = 0.1  # between two lines of one stage
 
 @dataclass(frozen=True)
 class Progress:
-    """The current stage and its fraction from 0 to 1; None if unknown. `since` (s since 1970) and `begun` are time and
-    fraction of the first report from which fractions have only risen."""
+    """The current stage and its fraction from 0 to 1, None if unknown. `since` (s since 1970) and `begun` are the time
+    and fraction of the report after which fractions have only risen."""
 
     stage: str
     fraction: float | None = None
@@ -38,26 +37,26 @@ OnFraction = Callable[[float], None]
 
 
 def ignore_progress(stage: str, fraction: float | None, /) -> None:
-    """Nobody watches."""
+    """Ignore a report of progress."""
 
 
 def ignore_fraction(fraction: float, /) -> None:
-    """Nobody watches."""
+    """Ignore a report of a fraction."""
 
 
 def fraction_of(on_progress: OnProgress, stage: str) -> OnFraction:
-    """For work of a single stage inside other work: its fractions under the name `stage`."""
+    """Return a callback for the fractions of one stage with the name `stage`."""
     return lambda fraction: on_progress(stage, fraction)
 
 
 def prefixed(on_progress: OnProgress, prefix: str) -> OnProgress:
-    """The stages of inner work, named as `prefix: stage`."""
+    """Return a callback that names the stages of inner work `prefix: stage`."""
     return lambda stage, fraction: on_progress(message("{prefix}: {stage}", prefix=prefix, stage=stage), fraction)
 
 
 class ProgressFile:
-    """An `OnProgress` that writes lines into a file, a stage's at most ten a second. What cannot be
-    written, on a full disk say, is left out: the work goes on."""
+    """An `OnProgress` that appends lines to a file, at most ten per second and stage. Lines that cannot be
+    written, for example on a full disk, are dropped and the work continues."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -79,19 +78,19 @@ class ProgressFile:
 
 
 def read_progress(path: Path) -> Progress | None:
-    """The last whole line of such a file; None where there is none."""
+    """Read the last complete line of a progress file; None if there is none."""
     lines = _bytes(path, -TAIL).split(b"\n")[:-1]  # what follows the last newline is not whole
     return next(filter(None, map(_progress, reversed(lines))), None)
 
 
 def first_progress(path: Path) -> Progress | None:
-    """The first line of such a file; None where there is none."""
+    """Read the first line of a progress file; None if there is none."""
     line, end, _ = _bytes(path, TAIL).partition(b"\n")
     return _progress(line) if end else None
 
 
 def _bytes(path: Path, count: int) -> bytes:
-    """The first bytes of a file, or with a negative count its last; none where it cannot be read."""
+    """Read the first bytes of a file, or the last if `count` is negative; b"" if it cannot be read."""
     try:
         with path.open("rb") as file:
             if count < 0:

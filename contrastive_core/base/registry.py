@@ -1,6 +1,6 @@
-"""Registries with discovery: one file per loss, method or metric; the file's name is its key. A registered thing is
-a class whose dataclass fields, made by `knob`, are what a user can set. The app draws its sliders from them and the
-command line checks `--set` against them, so a new file needs no other edit."""
+"""Registries that discover their entries: one file per loss, method or metric; the file name is the key. An entry is a
+class whose dataclass fields, made by `knob`, are its settings. The app builds its sliders from them and the command
+line checks `--set` against them, so a new file needs no other edit."""
 
 import dataclasses
 import importlib
@@ -17,7 +17,7 @@ LEARNED = N_(". Pass a learned value with the pairs: loss(pairs, temperature=tau
 
 @dataclass(frozen=True)
 class Knob:
-    """One setting: its default, its range or choices, and a sentence on what it does."""
+    """A setting: its default, its range or choices, and a sentence that explains it."""
 
     default: Any
     low: float | None = None
@@ -27,7 +27,7 @@ class Knob:
     log: bool = False
 
     def check(self, name: str, value: Any) -> Any:
-        """Return `value` in the knob's type; raise BadSetting, a ValueError, when it does not fit."""
+        """Convert `value` to the type of the setting. Raises BadSetting (a ValueError) if it does not fit."""
         if getattr(value, "requires_grad", False):
             learn = LEARNED if name == "temperature" else ""
             raise BadSetting(
@@ -48,7 +48,7 @@ class Knob:
         return str(value) if isinstance(self.default, str) else self._number(name, value)
 
     def _number(self, name: str, value: Any) -> float:
-        """`value` as a number within the range, whole if the default is. Raises BadSetting."""
+        """Convert `value` to a number within the range, an integer if the default is one. Raises BadSetting."""
         shown = repr(value)
         try:
             number = float(value)
@@ -67,7 +67,7 @@ class Knob:
         return int(number)
 
     def describe(self) -> str:
-        """The default, what else it may be, and the sentence on what it does."""
+        """Return the default, the range or choices, and the help sentence as text."""
         if self.choices:
             scope = " | ".join(self.choices)
         elif self.low is not None and self.high is not None:
@@ -86,27 +86,27 @@ def knob(
     choices: tuple[str, ...] = (),
     log: bool = False,
 ) -> Any:
-    """Return a dataclass field that the app shows as a slider. `log` asks for a logarithmic scale."""
+    """Return a dataclass field that the app shows as a slider. `log` selects a logarithmic scale."""
     entry = Knob(default, low, high, tuple(choices), help, log)
     return dataclasses.field(default=default, metadata={"knob": entry})
 
 
 def knobs_of(cls: type) -> dict[str, Knob]:
-    """Return the knobs of a registered class, in the order of its fields."""
+    """Return the settings of a registered class by name, in the order of its fields."""
     fields = dataclasses.fields(cls)
     return {f.name: f.metadata["knob"] for f in fields if "knob" in f.metadata}
 
 
 class Registry(Generic[T]):
-    """The classes that the modules of one package define, found on first use. Every public module `key.py` of the
-    package holds exactly one subclass of `base` defined there."""
+    """The classes defined by the modules of a package, imported on first use. Every public module `key.py` of the
+    package must define exactly one subclass of `base`."""
 
     def __init__(self, package: str, base: type[T], what: str) -> None:
         self.package, self.base, self.what = package, base, what
         self._cache: dict[str, type[T]] = {}
 
     def names(self) -> list[str]:
-        """Return the keys of all entries, sorted, from their file names, without importing them."""
+        """Return the sorted keys of all entries, from the file names, without importing them."""
         path = importlib.import_module(self.package).__path__
         modules = (m.name for m in pkgutil.iter_modules(path))
         return sorted(n for n in modules if not n.startswith("_"))
@@ -127,7 +127,7 @@ class Registry(Generic[T]):
         return self._cache[name]
 
     def knobs(self, name: str) -> dict[str, Knob]:
-        """Return the knobs of entry `name`. Raises UnknownName."""
+        """Return the settings of entry `name`. Raises UnknownName."""
         return knobs_of(self.get(name))
 
     def create(self, name: str, **settings: Any) -> T:
@@ -139,7 +139,7 @@ class Registry(Generic[T]):
         return self.get(name)(**{k: knobs[k].check(k, v) for k, v in settings.items()})
 
     def describe(self) -> str:
-        """Every entry with its settings, for `help`: name, default, range or choices, purpose."""
+        """Describe every entry and its settings for the command `help`: name, default, range or choices, purpose."""
         lines = []
         for name in self.names():
             cls = self.get(name)

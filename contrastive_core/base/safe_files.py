@@ -1,14 +1,13 @@
-"""Files: read with care, written whole, and tables that other programs open.
+"""Safe reading and writing of files, and tables that other programs open.
 
-A file that is read may come from anybody: only ordinary ones are opened, only so many bytes are read, and their names
-are escaped before they stand in a message. A pipe would be waited for without end, a device never stops giving, and
-opening one may move a tape: `open_regular` opens without waiting and looks at what it has before a byte is read.
-What was parsed stays in memory until its file changes: a page reads thousands of them every second.
+A file may come from anyone: only regular files are opened, a limited number of bytes is read, and names are escaped
+in messages. A read from a pipe could wait forever, a device may never end, and opening one may have effects:
+`open_regular` checks before it opens without blocking, and checks again before the first read.
+Parsed files stay in memory until they change, because a page reads thousands of them every second.
 
-A file is written whole or not at all: a kill at any moment leaves the old or the new. A write goes to a temporary
-file, is flushed to the disk, renamed over the old one, and the folder is flushed too. Files and folders are their
-owner's alone (0600, 0700), whatever the umask; `shared` is for files that a person asked for.
-"""
+A file is written completely or not at all: a kill at any moment leaves the old file or the new one. The data go to a
+temporary file, are flushed to the disk and replace the old file; then the folder is flushed. Only their owner can
+read files and folders (0600, 0700), whatever the umask; `shared` is for files that a user asked for."""
 
 import contextlib
 import hashlib
@@ -45,9 +44,9 @@ BATCH = 20_000  # rows that are plain values at a time
 
 
 def open_regular(path: str | Path, limit: int | None = None) -> BufferedReader:
-    """An ordinary file of at most `limit` bytes, opened for reading; links that a person named are followed.
+    """Open a regular file of at most `limit` bytes for reading. Symbolic links in `path` are followed.
     Raises: NotRegular for a pipe, a device or a socket, and for a larger file; IsADirectoryError; FileNotFoundError,
-    also for a link that leads nowhere; OSError."""
+    also for a broken link; OSError."""
     _check(os.stat(path), path, limit)  # before it is opened: that alone may set a device going
     handle = os.open(path, os.O_RDONLY | NO_WAIT)
     try:
@@ -59,7 +58,7 @@ def open_regular(path: str | Path, limit: int | None = None) -> BufferedReader:
 
 
 def read_regular(path: str | Path, limit: int) -> bytes:
-    """All bytes of an ordinary file. Raises NotRegular, also above `limit` bytes, and what `open_regular` raises."""
+    """Read all bytes of a regular file. Raises NotRegular, also above `limit` bytes, and as `open_regular` does."""
     with open_regular(path) as file:
         size = os.fstat(file.fileno()).st_size
         data = b"" if size > limit else file.read(size + 1)
@@ -70,17 +69,17 @@ def read_regular(path: str | Path, limit: int) -> bytes:
 
 
 def stored_bytes(about: os.stat_result) -> int:
-    """Bytes of a file on the disk; its size where the system does not say. A sparse file has fewer than its size."""
+    """Return the bytes that a file uses on the disk, or its size if unknown. A sparse file uses fewer than its size."""
     return min(about.st_size, 512 * getattr(about, "st_blocks", 0)) or about.st_size
 
 
 def expands(size: int, stored: int) -> bool:
-    """Return whether so few stored bytes become so many that they can only be an attack on the memory."""
+    """Return whether data expand by a factor that indicates an attack on the memory."""
     return size > max(UNCHECKED, EXPANSION * stored)
 
 
 def is_regular(path: str | Path) -> bool:
-    """Return whether there is an ordinary file, links followed; False for whatever cannot be looked at."""
+    """Return whether the path is a regular file, after following links; False if it cannot be accessed."""
     try:
         return stat.S_ISREG(os.stat(path).st_mode)
     except (OSError, ValueError):  # a zero byte in the name is a ValueError
@@ -88,20 +87,20 @@ def is_regular(path: str | Path) -> bool:
 
 
 def printable(text: object, limit: int = 300) -> str:
-    """Text for a message: control characters, bytes that are no UTF-8 and marks that turn the
-    writing round are escaped, and what is longer than `limit` is cut."""
+    """Return text for a message: control characters, invalid UTF-8 and marks that reverse the text direction
+    are escaped, and text longer than `limit` is cut."""
     plain = str(text)[: limit + 1]
     escaped = plain if plain.isprintable() else escape(plain)  # nearly all are
     return escaped if len(escaped) <= limit else f"{escaped[: limit - 1]}…"
 
 
 def thousands(**numbers: int) -> dict[str, str]:
-    """Numbers for a message, with a comma behind each thousand."""
+    """Format numbers for a message, with commas between thousands."""
     return {name: f"{number:,}" for name, number in numbers.items()}
 
 
 def escape(text: str) -> str:
-    """Text whose control characters and halves of characters are escaped."""
+    """Escape the control characters and lone surrogates of a text."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
@@ -124,11 +123,10 @@ def _check_size(size: int, name: str | Path, limit: int) -> None:
 
 
 class FileCache(Generic[T]):
-    """Call `read(path)` again only when the file was replaced or written to.
+    """Cache of `read(path)` that reads again only when the file was replaced or written to.
 
     Args: read: its result is shared between callers, who must not change it; errors are not cached.
-        most: cached files; the oldest entry is dropped first.
-    """
+     most: cached files; the oldest entry is dropped first."""
 
     def __init__(self, read: Callable[[Path], T], most: int) -> None:
         self._read, self._most = read, most
@@ -151,7 +149,7 @@ class FileCache(Generic[T]):
 
 
 def file_stamp(path: Path) -> FileStamp | None:
-    """Return inode, size, and times of the last write and change; None where there is no access."""
+    """Return the inode, the size and the times of the last write and change (ns); None without access."""
     try:
         status = os.stat(path)
     except (OSError, ValueError):
@@ -163,15 +161,15 @@ def file_stamp(path: Path) -> FileStamp | None:
 
 
 def write_bytes(path: str | Path, data: bytes | memoryview, shared: bool = False, parents: bool = True) -> None:
-    """Write a file whole or not at all. Raises OSError (and leaves the old file) on a full disk.
-    Args: shared: others may read it; parents: make missing folders above it."""
+    """Write a file completely or not at all. Raises OSError, and keeps the old file, on a full disk.
+    Args: shared: other users may read it; parents: create missing parent folders."""
     with writing(path, shared, parents) as file:
         file.write(data)
 
 
 @contextmanager
 def writing(path: str | Path, shared: bool = False, parents: bool = True) -> Iterator[BinaryIO]:
-    """A file to write in parts, that takes the place of the old one when all of it is written."""
+    """Context with a file to write in parts, which replaces the old file once it is complete."""
     path = Path(path)
     if not shared:
         check_links(path.parent)
@@ -195,15 +193,15 @@ def writing(path: str | Path, shared: bool = False, parents: bool = True) -> Ite
 
 
 def new_file(path: Path) -> BinaryIO:
-    """A new empty file of its owner's alone, opened for writing, in place of the old one. Raises OSError."""
+    """Open a new empty file for writing, in place of an existing one. Only the owner can access it. Raises OSError."""
     path.unlink(missing_ok=True)  # a link too, never what it leads to
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
     return os.fdopen(os.open(path, flags, 0o600), "wb")
 
 
 def check_links(path: Path) -> None:
-    """Raises NotRegular where a link stands between the folder of runs and a folder in it: it may lead anywhere, and a
-    folder of runs may come from anybody. The folder of runs itself is the user's choice."""
+    """Raise NotRegular for a symbolic link between the folder of runs and `path`: runs may come from anyone, and a link
+    may lead anywhere. The folder of runs itself is the user's choice."""
     home = runs_home()
     if home not in path.parents:
         return
@@ -214,8 +212,8 @@ def check_links(path: Path) -> None:
 
 
 def make_folder(path: str | Path, shared: bool = False) -> Path:
-    """A folder and those above it that are missing, which only their owner can enter. Raises NotRegular; OSError.
-    Args: shared: for a file that a person asked for, which may lie behind a link."""
+    """Create a folder and its missing parents, accessible only to the owner. Raises NotRegular; OSError.
+    Args: shared: for a file that a user asked for; its path may contain symbolic links."""
     path = Path(path)
     if not shared:
         check_links(path)
@@ -226,26 +224,26 @@ def make_folder(path: str | Path, shared: bool = False) -> Path:
 
 
 def tidy(folder: str | Path) -> None:
-    """Remove what killed writers left half-written. Nobody else may be writing there."""
+    """Remove the temporary files of killed writers. No other process may write into the folder."""
     for path in Path(folder).glob(".*.part"):
         with contextlib.suppress(OSError):
             path.unlink()
 
 
 def numbered_files(folder: Path, prefix: str, suffix: str) -> list[tuple[int, Path]]:
-    """Files named by a number between a prefix and a suffix, with it, rising."""
+    """Return the files named by a number between a prefix and a suffix, as (number, path), sorted."""
     named = ((path.name.removeprefix(prefix).removesuffix(suffix), path) for path in folder.glob(f"{prefix}*{suffix}"))
     return sorted((int(number), path) for number, path in named if number.isascii() and number.isdigit())
 
 
 def sync_file(file: IO[bytes]) -> None:
-    """Flush what was written to the disk."""
+    """Flush a file to the disk."""
     file.flush()
     os.fsync(file.fileno())
 
 
 def sync_folder(path: str | Path) -> None:
-    """Flush a folder's entries to the disk, where the system can."""
+    """Flush the entries of a folder to the disk, on POSIX systems."""
     if os.name != "posix":
         return
     handle = os.open(path, os.O_RDONLY)
@@ -256,7 +254,7 @@ def sync_folder(path: str | Path) -> None:
 
 
 def sha256_file(path: str | Path) -> str:
-    """SHA-256 of an ordinary file's bytes. Raises NotRegular; OSError."""
+    """Return the SHA-256 of a regular file in hex digits. Raises NotRegular; OSError."""
     with open_regular(path, MAX_FILE) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -265,7 +263,7 @@ def sha256_file(path: str | Path) -> str:
 
 
 def write_table(out: Path, columns: Mapping[str, Any]) -> None:
-    """Write columns as `.parquet` or `.csv`, whole or not at all. Raises OSError."""
+    """Write columns as `.parquet` or `.csv`, all of it or nothing. Raises OSError."""
     import pandas
 
     is_csv = out.suffix == ".csv"
@@ -281,8 +279,8 @@ def write_table(out: Path, columns: Mapping[str, Any]) -> None:
 
 
 def parquet_of(rows: Iterable[Mapping[str, Any]], types: Mapping[str, str]) -> bytes:
-    """Rows of plain values as a Parquet file; a batch of them is asked for at a time, so that a million are never held.
-    Args: types: of every column, in order, by Arrow's names: "int64", "float64", "string"."""
+    """Return rows of plain values as a Parquet file. They are consumed in batches, so a million are never in memory.
+    Args: types: Arrow types of the columns, in order: "int64", "float64", "string"."""
     import pyarrow
     from pyarrow import parquet
 
@@ -295,7 +293,7 @@ def parquet_of(rows: Iterable[Mapping[str, Any]], types: Mapping[str, str]) -> b
 
 
 def safe_cell(value: Any) -> Any:
-    """Text that a spreadsheet will not run as a formula."""
+    """Quote text that a spreadsheet would run as a formula."""
     text = str(value)
     # a spreadsheet skips what is in front, and takes a wide sign for a narrow one
     start = unicodedata.normalize("NFKC", text.lstrip(BLANK)[:1])

@@ -1,11 +1,10 @@
-"""Functions called in a child process with limited memory and time: the one place for foreign files.
+"""Function calls in a child process with limited memory and time: the one place that opens foreign files.
 
-A crash of a parser ends there and comes back as one sentence. The function is named by its module,
-its arguments and its result are JSON; anything large goes through files that the arguments name.
+If a parser crashes, only the child dies, and the caller gets a message. The function is given by its module and name;
+arguments and results are JSON. Large data go through files named in the arguments.
 loky and `concurrent.futures` send pickles, and one crash breaks their whole pool.
 
-    python -m contrastive_core.base.sandbox    (reads calls as lines of JSON)
-"""
+    python -m contrastive_core.base.sandbox    (reads calls as lines of JSON)"""
 
 import contextlib
 import importlib
@@ -38,9 +37,9 @@ class Crashed(Refused):
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits of a child: bytes of memory beyond what its libraries map, at most half of the machine's; seconds of
-    processor time for a call (twice as many to wait), bytes of a file it writes. `preload` are modules imported before
-    memory is counted."""
+    """Limits of a child process: bytes of memory beyond its loaded libraries, at most half of the machine's; seconds of
+    CPU time per call (twice as many of waiting); bytes per written file. `preload` lists modules to import before
+    memory is measured."""
 
     memory: int
     seconds: float = 300
@@ -49,7 +48,7 @@ class Limits:
 
 
 class CallResult(TypedDict, total=False):
-    """The result of a call: a value, or an error's class and text; for an OSError its number and file."""
+    """The result of a call: a value, or an error's class and message; for an OSError also its number and file."""
 
     value: Any
     error: str
@@ -60,16 +59,16 @@ class CallResult(TypedDict, total=False):
 
 
 def run_sandboxed(function: Callable[..., Any], *arguments: Any, limits: Limits) -> Any:
-    """`function(*arguments)` in a child process of its own.
-    Args: function: of a module's top level; arguments: JSON values and paths. Returns: its result, through JSON.
-    Raises: the error of `contrastive_core.base.errors`, or the OSError, that it raised; Refused for anything else, for
-    a limit that was reached and for a child that died."""
+    """Run `function(*arguments)` in a child process and return its result, passed as JSON.
+    Args: function: a top-level function of a module; arguments: JSON values and paths.
+    Raises: errors of `contrastive_core.base.errors` and OSError as in the child; Refused for other errors, for an
+    exceeded limit and for a crash."""
     with contextlib.closing(Sandbox(function, limits)) as sandbox:
         return sandbox.call(*arguments)
 
 
 class Sandbox:
-    """A child process that calls one function repeatedly; it is replaced after a crash."""
+    """A child process that calls one function repeatedly and is restarted after a crash."""
 
     def __init__(self, function: Callable[..., Any], limits: Limits | None = None) -> None:
         self._memory = min(limits.memory, most_memory()) if limits else most_memory()
@@ -79,7 +78,7 @@ class Sandbox:
         self._watch: MemoryWatch | None = None
 
     def call(self, *arguments: Any) -> Any:
-        """Call the function once. Raises: Crashed where the child died; otherwise like `run_sandboxed`."""
+        """Call the function once. Raises: Crashed if the child died; otherwise like `run_sandboxed`."""
         is_late = threading.Event()
         try:
             process = self._process or self._begin()
@@ -151,7 +150,7 @@ class Sandbox:
 
 
 def _main() -> None:
-    """Call the function of the first line with the arguments of each further line."""
+    """Read a function from the first input line and call it with the arguments in each further line."""
     module, name, limits = json.loads(sys.stdin.readline())
     function = getattr(importlib.import_module(module), name)
     if limits:
@@ -184,7 +183,7 @@ def _answer(function: Callable[..., Any], arguments: list[Any]) -> CallResult:
 
 
 def _cap(limits: Limits) -> None:
-    """No more memory than is mapped by now plus the limit; no large file."""
+    """Limit the memory to what is mapped now plus the limit, and the size of written files."""
     try:
         import resource
     except ImportError:  # not on Windows

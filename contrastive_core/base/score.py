@@ -1,6 +1,5 @@
-"""A score as pages, files and commands know it: one type, read from JSON at this one place. What a file says is
-checked when it is read: what has another shape than a score is a score without a value that gives the reason, so
-that no page breaks on it. Torch-free."""
+"""A score, as shown on pages, stored in files and printed by commands. Files are checked when they are read: a record
+that does not match becomes a score without a value, with the reason, so pages keep working. Torch-free."""
 
 from __future__ import annotations
 
@@ -43,7 +42,7 @@ SEEDS = 3  # so many are needed before their spread says anything
 
 @dataclass(frozen=True)
 class ClassShare:
-    """A class's number of rows, the share that is right, and the classes that they are taken for."""
+    """A class: its number of rows, the share classified correctly, and the counts of the predicted classes."""
 
     name: str
     n: int
@@ -54,12 +53,11 @@ class ClassShare:
 
 @dataclass(frozen=True, eq=False)
 class Score:
-    """One figure of one embedding; without a value, `missing` says why.
+    """One score of one embedding; without a value, `missing` gives the reason.
 
-    `interval` is at 95 %; `unit` is "share" (0 to 1), "nats", "dimensions" or what else the metric
-    counts; `extras` are plain values beside the figure; `arrays` what each sample says of it,
-    `per_sample` (n) among them, NaN where a sample has none. Arrays do not go into JSON.
-    """
+    `interval` is the 95 % confidence interval; `unit` is "share" (0 to 1), "nats", "dimensions" or another unit;
+    `extras` are further plain values; `arrays` hold values per sample, such as `per_sample` (n), NaN where
+    undefined. Arrays are not written to JSON."""
 
     title: str
     reading: str = ""
@@ -74,16 +72,16 @@ class Score:
 
     @property
     def influence(self) -> np.ndarray | None:
-        """Each sample's influence (n) on the score, around it: the basis of intervals and paired tests."""
+        """Influence of each sample on the score (n), for intervals and paired tests."""
         return self.arrays.get(INFLUENCE, self.per_sample)
 
     @property
     def per_sample(self) -> np.ndarray | None:
-        """The value of each sample (n), of which the score is the mean or the like."""
+        """Values per sample (n), usually with the score as their mean."""
         return self.arrays.get("per_sample")
 
     def number(self, name: str) -> float | None:
-        """A number among the extras; None where there is none."""
+        """Return a number among the extras; None if there is none."""
         value = self.extras.get(name)
         if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
             return None
@@ -91,28 +89,28 @@ class Score:
 
     @property
     def sample(self) -> str:
-        """The number of rows behind it, in words; "" for all rows."""
+        """The sample of rows that the score was computed from, in words; "" for all rows."""
         return str(self.extras.get("sample", ""))
 
     @property
     def approximation(self) -> str:
-        """Its approximation, as shown beside the figure; "" for all rows and exact neighbors."""
+        """A note on sampling and approximate search, shown next to the score; "" for all rows and exact neighbors."""
         return join(", ", filter(None, [self.sample, recall_text(self.number("recall"))]))
 
     @property
     def curve(self) -> dict[int, float]:
-        """The score over k, where it was taken."""
+        """The score by k, if recorded."""
         values = {str(k): v for k, v in self.extras.get("curve", {}).items() if v is not None}
         return {int(k): v for k, v in values.items() if k.isascii() and k.isdigit() and len(k) < 10}
 
     @property
     def spectrum(self) -> list[float]:
-        """Singular values, the largest being 1, where they were taken."""
+        """Singular values relative to the largest, if recorded."""
         return [v for v in self.extras.get("spectrum", ()) if v is not None]
 
     @property
     def per_class(self) -> list[ClassShare]:
-        """The classes, where the record has them all."""
+        """The classes; [] if the record is incomplete."""
         classes = [
             ClassShare(c["class"], c["n"], c.get("value"), _pair(c.get("interval")), tuple(c["taken_for"]))
             for c in self.extras.get("per_class", ())
@@ -120,7 +118,7 @@ class Score:
         return classes if all(len(c.taken_for) == len(classes) for c in classes) else []
 
     def to_json(self) -> JsonObject:
-        """Plain values; `from_json` is the inverse, but for the arrays."""
+        """Return plain values without the arrays; `from_json` is the inverse."""
         if self.value is None:
             return {"title": self.title, "reading": self.reading, "missing": self.missing}
         values = {name: value for name, value in vars(self).items() if name not in ("arrays", "missing")}
@@ -128,7 +126,7 @@ class Score:
 
     @classmethod
     def from_json(cls, record: Any, name: str = "") -> Score:
-        """The score that a file tells of. Never raises: what is no score has no value."""
+        """Read a score from a record. Never raises: an invalid record gives a score without a value."""
         if problem(record, SCORE):
             return cls(name[:LONGEST], missing=UNREADABLE)
         values = {k: v for k, v in record.items() if k in SCORE.keys and k != "arrays" and v is not None}
@@ -144,21 +142,21 @@ Scores = dict[str, Score]
 
 
 def recall_text(recall: float | None) -> str:
-    """Describe the recall of approximate neighbors, for every figure made of them; "" for
-    exact ones. Rounded down: only what misses nothing is 100 %."""
+    """Describe the recall of an approximate neighbor search; "" for an exact one. Rounded down, so
+    100 % means that no neighbor is missing."""
     if recall is None or not 0 <= recall <= 1:
         return ""
     return message("approximate neighbors, recall {recall} %", recall=f"{math.floor(1000 * recall) / 10:.1f}")
 
 
 def scores_to_json(scores: Mapping[str, Score]) -> dict[str, JsonObject]:
-    """Scores of one embedding as plain values, by the names of their metrics."""
+    """Return the scores of one embedding as plain values, by metric."""
     return {name: score.to_json() for name, score in scores.items()}
 
 
 def scores_from_json(record: object, arrays: Mapping[str, np.ndarray] | None = None) -> Scores:
-    """Scores of one embedding, by the names of their metrics; none where it is no object. Args: arrays: what they say
-    of each sample, by "metric:name"."""
+    """Read the scores of one embedding, by metric; {} if the record is not an object. Args: arrays: values per sample,
+    by "metric:name"."""
     items = record.items() if isinstance(record, dict) else ()
     scores = {name: Score.from_json(value, name) for name, value in islice(items, MOST)}
     for key, array in (arrays or {}).items():
@@ -174,7 +172,7 @@ def _pair(ends: Sequence[float | None] | None) -> tuple[float, float] | None:
 
 
 def wilson(right: float, n: float) -> tuple[float, float]:
-    """Wilson's 95 % interval of a share. Source: Wilson 1927, J. Am. Stat. Assoc. 22, 209."""
+    """Return Wilson's 95 % interval of a share. Source: Wilson 1927, J. Am. Stat. Assoc. 22, 209."""
     if not n:
         return 0.0, 1.0
     share, z = right / n, Z95**2 / n
@@ -184,8 +182,8 @@ def wilson(right: float, n: float) -> tuple[float, float]:
 
 
 def paired_interval(differences: np.ndarray) -> tuple[float, float]:
-    """The 95 % interval of a mean of differences (n) between right (1) and wrong (0), by Agresti and Min (2005, Stat.
-    Med. 24, 729): half a sample is added to each of the four outcomes."""
+    """Return the 95 % interval of the mean of differences (n) between right (1) and wrong (0): Agresti and Min 2005,
+    Stat. Med. 24, 729, which adds half a sample to each of the four outcomes."""
     n = len(differences) + 2
     middle = float(differences.sum()) / n
     half = Z95 * math.sqrt(((float(np.square(differences).sum()) + 1) / n - middle**2) / n)
@@ -193,8 +191,7 @@ def paired_interval(differences: np.ndarray) -> tuple[float, float]:
 
 
 def over_seeds(values: Sequence[float]) -> tuple[float, float] | None:
-    """The 95 % interval of the mean of runs, or of draws, that differ in their seed, by Student's t; None for fewer
-    than three."""
+    """Return the 95 % interval of the mean over seeds, by Student's t; None for fewer than three values."""
     from scipy.special import stdtrit
 
     n = len(values)
@@ -207,7 +204,7 @@ def over_seeds(values: Sequence[float]) -> tuple[float, float] | None:
 
 
 def mcnemar(a: np.ndarray, b: np.ndarray) -> float:
-    """The exact two-sided p of two vectors of right and wrong (n); 1 where they agree."""
+    """Return the exact two-sided p of McNemar's test for two boolean vectors (n); 1 if they are equal."""
     from scipy.special import bdtr
 
     only_a, only_b = int((a & ~b).sum()), int((b & ~a).sum())
@@ -215,13 +212,13 @@ def mcnemar(a: np.ndarray, b: np.ndarray) -> float:
 
 
 def paired_p(a: np.ndarray, b: np.ndarray) -> float:
-    """The two-sided p of paired samples (n): McNemar's of right and wrong, the permutation test of other figures."""
+    """Return the two-sided p of paired samples (n): McNemar's test for booleans, else the permutation test."""
     return mcnemar(a, b) if a.dtype == b.dtype == np.bool_ else permutation(a.astype(np.float64) - b)
 
 
 def permutation(d: np.ndarray, seed: int = 0) -> float:
-    """The two-sided p of the mean of paired differences d (n): the share of random signs whose mean is as far from 0;
-    1 where nothing differs."""
+    """Return the two-sided p of the mean of paired differences d (n): the share of random sign flips with a mean as far
+    from 0; 1 if all differences are 0."""
     d, rng, count = d[d != 0].astype(np.float64), np.random.default_rng(seed), 0
     if not len(d):
         return 1.0
@@ -233,7 +230,7 @@ def permutation(d: np.ndarray, seed: int = 0) -> float:
 
 
 def holm(p: Sequence[float]) -> list[float]:
-    """p values corrected for their number, in their order."""
+    """Return p values corrected for multiple tests by Holm's method, in the same order."""
     corrected, so_far = [0.0] * len(p), 0.0
     for rank, q in enumerate(np.argsort(p, kind="stable")):
         corrected[q] = so_far = max(so_far, min(1.0, p[q] * (len(p) - rank)))
@@ -241,7 +238,7 @@ def holm(p: Sequence[float]) -> list[float]:
 
 
 def difference(a: np.ndarray, b: np.ndarray, seed: int = 0) -> tuple[float, tuple[float, float]]:
-    """Mean of a − b over paired samples (n), with its 95 % bootstrap interval."""
+    """Return the mean of a − b over paired samples (n) and its 95 % bootstrap interval."""
     d, rng = a.astype(np.float64) - b.astype(np.float64), np.random.default_rng(seed)
     counts = np.array([(d == v).sum() for v in (-1, 0, 1)])
     if counts.sum() == len(d):  # correctness: resample the three outcomes
@@ -254,7 +251,7 @@ def difference(a: np.ndarray, b: np.ndarray, seed: int = 0) -> tuple[float, tupl
 
 
 def t_test(d: np.ndarray, value: float) -> float:
-    """Two-sided p of the mean `value` with the spread of d (n); 1 where nothing differs."""
+    """Return the two-sided p of the mean `value`, with the spread of d (n); 1 if nothing differs."""
     from scipy.special import stdtr
 
     spread = float(d.std(ddof=1)) / np.sqrt(len(d)) if len(d) > 1 else 0.0

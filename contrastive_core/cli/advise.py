@@ -1,4 +1,4 @@
-"""`advise`: a first look at some images, and which settings held-out images support."""
+"""The command `advise`: a first look at images, and a search for settings supported by held-out images."""
 
 import signal
 from argparse import Namespace
@@ -12,7 +12,7 @@ from contrastive_core.engine.queue import wait_for_device
 
 
 def advise(args: Namespace) -> None:
-    """Say what the images show; then, unless a look is all that was asked for, try settings."""
+    """Describe the images; then, unless `--look` is set, search for settings."""
     with progress_of(args) as on_progress:
         if args.look:
             seen = look(args.dataset, args.root, args.method, args.device, on_progress)
@@ -44,7 +44,7 @@ def advise(args: Namespace) -> None:
 
 
 def text_of(answer: Answer) -> str:
-    """The answer for a terminal."""
+    """Format an answer for a terminal."""
     held_out, rest = (int(str(answer["plan"][name])) for name in ("held_out", "train"))
     lines = [f"{CRITERION}: {held_out:,} of {held_out + rest:,} training images, which are not used for training", ""]
     for row in answer["rows"]:
@@ -59,7 +59,7 @@ def text_of(answer: Answer) -> str:
 
 
 def _figure(row: AnswerRow) -> str:
-    """A mean with its interval and what that is over, in columns."""
+    """Format a mean with its interval and the interval's basis, in columns."""
     ends = row["interval"]
     interval = f" ({100 * ends[0]:.1f} to {100 * ends[1]:.1f}, over {row['basis']})" if ends else ""
     return f"{100 * row['mean']:7.1f}{interval:<40}"

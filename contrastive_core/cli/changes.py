@@ -1,5 +1,5 @@
-"""`change`: settings of a run while it trains, and its changes as a schedule for another. `branch`: runs that go on
-from a saved epoch with other values."""
+"""The commands `change`, which edits settings of a running run and writes its changes as a schedule, and `branch`,
+which continues a run from a saved epoch with other settings."""
 
 from argparse import Namespace
 
@@ -15,7 +15,7 @@ from contrastive_core.runs.branch import branch as branch_off
 
 
 def change(args: Namespace) -> None:
-    """Ask for the changes, and write those so far. Raises: BadSetting; ValueError where the run is not running."""
+    """Request changes to a running run, and write all changes so far. Raises: BadSetting; ValueError for other runs."""
     run = runs.load(args.run)
     if not args.settings and not args.out:
         raise BadSetting(N_("name a setting to change, such as loss.temperature=0.1, or a file with --out"))
@@ -31,7 +31,7 @@ def change(args: Namespace) -> None:
 
 
 def branch(args: Namespace) -> None:
-    """Make the branches and put them into the queue. Raises: BadSetting; ValueError where no state is kept."""
+    """Create branches of a run and add them to the queue. Raises: BadSetting; ValueError if no state is saved."""
     run = runs.load(args.run)
     made = branch_off(run, *(changes.settings_of(text.split(",")) for text in args.settings), epoch=args.epoch)
     for one in made:

@@ -1,4 +1,4 @@
-"""The command `explain`: which patches make two images similar."""
+"""The command `explain`: the patches that make two images similar."""
 
 from argparse import Namespace
 
@@ -11,7 +11,7 @@ from contrastive_core.spaces.space import Space
 
 
 def explain(args: Namespace) -> None:
-    """Print the similarity of two images and the patches that make it. Raises ValueError."""
+    """Print the similarity of two images and the contribution of each patch. Raises ValueError."""
     out = out_path(args.out, ".png") if args.out else None
     run = sources.encoder_of(args.run)
     values = {"space": Space.of_run(run, args.split, "h").values, "ids": args.ids}

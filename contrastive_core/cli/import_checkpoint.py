@@ -1,4 +1,4 @@
-"""`import`: what a checkpoint from elsewhere is, or a model of a library, and a run of it."""
+"""The command `import`: describe a checkpoint or a library's model and create a run of it."""
 
 from argparse import Namespace
 
@@ -15,7 +15,7 @@ OF_MODELS = ("weights", "fetch", "random")  # options that only a library's mode
 
 
 def import_checkpoint(args: Namespace) -> None:
-    """Say what a checkpoint or a model is, and make a run of it."""
+    """Describe a checkpoint or a model and, without `--dry-run`, create a run of it."""
     if args.run:
         runs.check_free(args.run)  # before minutes of work
     with progress_of(args) as on_progress:
@@ -24,7 +24,7 @@ def import_checkpoint(args: Namespace) -> None:
 
 
 def preview(*arguments: str) -> JsonObject:
-    """Return what `import` would create, as `--dry-run --json` prints it."""
+    """Return the result of `import --dry-run --json` with these arguments."""
     try:
         args = parser().parse_args(["import", *arguments, "--dry-run"])
     except SystemExit:
@@ -47,7 +47,7 @@ def _import(args: Namespace, on_progress: OnProgress) -> JsonObject:
 
 
 def _wanted(args: Namespace) -> pretrained.Wanted | None:
-    """The model of a library that is asked for; None for a file."""
+    """Return the library's model that the arguments name; None for a file. Raises CannotImport for wrong options."""
     if not pretrained.is_model(args.file):
         if any(getattr(args, name) for name in OF_MODELS):
             raise CannotImport("--weights, --fetch and --random are for torchvision:NAME and timm:NAME")
@@ -60,7 +60,7 @@ def _wanted(args: Namespace) -> pretrained.Wanted | None:
 
 
 def _text(args: Namespace, record: JsonObject) -> str:
-    """Describe the encoder, the matched tensors and the new run, or the place of the weights."""
+    """Describe the encoder, the matched tensors and the new run, or the source of the missing weights."""
     if "matched" not in record:
         text = f"{record['encoder']}: images of {record['pixels']} pixels; no weights on this computer"
         if not record["host"]:

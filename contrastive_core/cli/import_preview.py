@@ -6,9 +6,7 @@ from contrastive_core.engine.calls import in_worker
 
 @in_worker
 def import_preview(*arguments: str) -> JsonObject:
-    """Describe the run that an import with these arguments would make. Raises: ValueError, OSError with the reason why
-    it cannot.
-    """
+    """Describe the run that an import with these arguments would create. Raises: ValueError, OSError."""
     from contrastive_core.cli.import_checkpoint import preview
 
     return preview(*arguments)

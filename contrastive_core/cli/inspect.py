@@ -1,5 +1,5 @@
-"""The commands that read what was trained: embed, evaluate, project, compare, export, references, and
-`analyze`, which makes what pages wait for."""
+"""Commands that read trained runs: embed, evaluate, project, compare, export, references, and
+`analyze`, which computes the results of the app's pages."""
 
 import json
 from argparse import Namespace
@@ -46,7 +46,7 @@ LEFT_OUT = {"not_finite": "values that are not finite", "zero": "all zeros"}  # 
 
 
 def embed(args: Namespace) -> None:
-    """Write the embedding of a split; without a file, both are kept for the app."""
+    """Write the embedding of a split to a file; without a file, store all layers for the app."""
     out = args.out and out_path(args.out, ".npz", ".parquet")
     run = sources.encoder_of(args.run)
     with progress_of(args) as on_progress:
@@ -63,7 +63,7 @@ def embed(args: Namespace) -> None:
 
 
 def evaluate(args: Namespace) -> None:
-    """Score a run beside raw pixels and a random encoder, or a file of vectors alone."""
+    """Score a run with its baselines (raw pixels, a random encoder), or a file of vectors alone."""
     chosen = _names(args.metrics)
     with progress_of(args) as on_progress:
         if sources.is_file(args.run):
@@ -106,7 +106,7 @@ def evaluate(args: Namespace) -> None:
 
 
 def _file_record(args: Namespace, chosen: list[str] | None, on_progress: OnProgress) -> JsonObject:
-    """The scores of a file, or of the two towers of one file or of two."""
+    """Score a file of vectors, or the two towers in one or two files. Raises ValueError for unsuitable options."""
     if args.split == "train":
         raise ValueError("a file is scored on its test rows; --split train goes with a run")
     if (args.other or args.towers or args.by) and (args.train or chosen):
@@ -118,7 +118,7 @@ def _file_record(args: Namespace, chosen: list[str] | None, on_progress: OnProgr
 
 
 def _of_recording(run: Run) -> JsonObject:
-    """The latest value of each figure of a recording, what its loop checks found, and the note on its status."""
+    """Return the latest metrics of a recording, the findings of its loop checks, and the note on its status."""
     return {
         "towers": run.manifest.get("recording", {}).get("towers"),
         "figures": {name: value for line in run.metrics() for name, value in line.items() if value is not None},
@@ -139,7 +139,7 @@ def _recording_text(towers: Sequence[str] | None, figures: JsonObject, loop_chec
 
 
 def _scores_text(args: Namespace, record: Mapping[str, Any], scored: Mapping[str, Scores]) -> str:
-    """Every score of each source; of a file also the number of rows that it rests on."""
+    """List the scores of each source. For a file, add the number of rows behind each score."""
     name = record.get("file") or record.get("space") or f"{args.run}, {record['split']}"
     counts = f"{record['n_train']:,} to train" if "pairs" not in record else counted(record["pairs"], "pair")
     lines, rows = [f"{name}: {counted(record['n_test'], 'row')}, {counts}"], record.get("rows", {})
@@ -155,12 +155,12 @@ def _scores_text(args: Namespace, record: Mapping[str, Any], scored: Mapping[str
 
 
 def _names(text: str | None) -> list[str] | None:
-    """Comma-separated names; None where there are none."""
+    """Split comma-separated names; None for an empty text."""
     return [name.strip() for name in text.split(",")] if text else None
 
 
 def project(args: Namespace) -> None:
-    """Write a map of a run, or of a file of embeddings."""
+    """Write a map of a run or of a file of vectors, with id, x, y and label."""
     out = out_path(args.out, ".parquet", ".csv")
     umap_settings = {"seed": args.seed, "neighbors": args.neighbors, "min_dist": args.min_dist}
     settings = {**umap_settings, "metric": args.metric} if args.method == "umap" else {}
@@ -192,7 +192,7 @@ def project(args: Namespace) -> None:
 
 
 def compare(args: Namespace) -> None:
-    """Say which of several runs is better on the same samples, and how alike they are."""
+    """Compare runs on the same samples: which one is better, and how similar their embeddings are."""
     metrics = _names(args.metrics) or [*ACCURACIES]
     check_accuracies(metrics)
     spaces = sources.spaces_of(args)
@@ -242,7 +242,7 @@ def compare(args: Namespace) -> None:
 def _recalls(
     spaces: Sequence[Space], names: Sequence[str], device: str, on_progress: OnProgress
 ) -> dict[str, JsonObject]:
-    """Recall of the spaces of two towers beside chance, and warnings, by name."""
+    """Return the recall between two towers, the chance level and warnings, by the name of the space."""
     found = {}
     for name, space in zip(names, spaces, strict=True):
         if run := space.run:
@@ -257,7 +257,7 @@ def _recalls(
 
 
 def _beside_chance(scores: Scores, chance: Scores, key: str) -> str:
-    """A score as text, with what chance gives where that is known."""
+    """Format a score, with the chance level if known."""
     beside = f"  chance {score_text(chance[key])}" if key in chance else ""
     return score_text(scores[key]) + beside
 
@@ -279,7 +279,7 @@ def export(args: Namespace) -> None:
 
 
 def analyze(args: Namespace) -> None:
-    """Compute and store the result that a page asks for."""
+    """Compute and store an analysis for a page."""
     try:
         values = json.loads(args.values)
     except (ValueError, RecursionError):

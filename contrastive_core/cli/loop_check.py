@@ -1,4 +1,4 @@
-"""`doctor loop`: one saved batch of a training loop, compared with the loss that it is meant to compute."""
+"""The command `doctor loop`: compares a saved batch of a training loop with the declared loss."""
 
 from argparse import Namespace
 from pathlib import Path
@@ -19,7 +19,7 @@ BESIDE = ("labels", "ids", "temperature", "bias")
 
 
 def check_loop(args: Namespace) -> int:
-    """Print what explains the loss and gradient of the file: a setting, or a fault (1). Raises ValueError."""
+    """Print the setting or fault that explains the file's loss and gradient; return 1 for faults. Raises ValueError."""
     if not args.file or not args.loss:
         raise ValueError("doctor loop needs a file and --loss: doctor loop step.safetensors --loss nt_xent")
     knobs = dict(entry.partition("=")[::2] for entry in args.set)
@@ -62,7 +62,7 @@ def check_loop(args: Namespace) -> int:
 
 
 def _read(path: str) -> dict[str, Tensor]:
-    """Raises ValueError; OSError."""
+    """Read the tensors of a safetensors file. Raises ValueError; OSError."""
     try:
         return load(bytes(read_regular(Path(path), LARGEST)))
     except SafetensorError as error:

@@ -1,9 +1,7 @@
-"""The command line, `python -m contrastive_core COMMAND`: every command, its options, and the function that runs it.
+"""The command line, `python -m contrastive_core COMMAND`: every command, its options, and its function.
 
-The options of `train` are the fields of `TrainConfig` that carry one. Errors go to standard error as one clear line,
-and the exit status is 2 for input that cannot be used, 1 for what went wrong on the way, 130 for Ctrl-C. `--debug`
-shows the trace.
-"""
+The options of `train` are the fields of `TrainConfig` that define one. Errors are printed as one line on standard
+error. The exit status is 2 for unusable input, 1 for other errors and 130 for Ctrl-C. `--debug` adds the traceback."""
 
 import argparse
 import importlib
@@ -25,8 +23,8 @@ Option = tuple[tuple[str, ...], JsonObject]  # flags and settings of an argument
 
 
 class Command:
-    """`run` names a function as `module.function` of this package, or as `package.module:function`
-    of the app, imported when the command is given; or is it."""
+    """A command. `run` is a function, or its name, imported on use: `module.function` of this package
+    or `package.module:function` of the app."""
 
     def __init__(self, run: str | Callable[[Any], int | None], help: str, *options: Option) -> None:
         self.run, self.help, self.options = run, help, options
@@ -319,7 +317,7 @@ COMMANDS = {
 
 
 class Parser(argparse.ArgumentParser):
-    """Says what is wrong with a command in one line."""
+    """Parser that reports a wrong command in one line."""
 
     def error(self, message: str) -> NoReturn:
         sys.stderr.write(error_line(f"{message} (see {self.prog} --help)"))
@@ -327,7 +325,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def parser(program: str = PROGRAM) -> argparse.ArgumentParser:
-    """All commands and their options; program: what they are called by."""
+    """Return the parser of all commands. Args: program: name in the usage text."""
     top = Parser(prog=program, description="Contrastive Lab.")
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, command in COMMANDS.items():
@@ -339,7 +337,7 @@ def parser(program: str = PROGRAM) -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None, program: str = PROGRAM) -> int:
-    """Run one command; returns the exit status. program: what it was called by."""
+    """Run one command and return the exit status. Args: program: name in the usage text."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     for number, stream, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
         if getattr(sys, stream) is None:  # closed: else the next file takes its number, and what is meant for a person
@@ -367,7 +365,7 @@ def main(argv: Sequence[str] | None = None, program: str = PROGRAM) -> int:
 
 
 def _command(name: str | Callable[[Any], int | None]) -> Callable[[Any], int | None]:
-    """Return the function that `Command.run` names. Raises ValueError where the app is not installed."""
+    """Return the function that `Command.run` names. Raises ValueError if the app is not installed."""
     if callable(name):
         return name
     place, colon, function = name.rpartition(":")
@@ -391,10 +389,10 @@ def _failed(args: argparse.Namespace, message: str, status: int) -> int:
 
 
 def stopped(number: int, frame: object) -> NoReturn:
-    """Handle SIGTERM until a training's loop listens."""
+    """Handle SIGTERM until the training loop installs its own handler."""
     sys.exit("error: it was asked to stop" if _speaks() else 1)
 
 
 def _speaks() -> bool:
-    """Return whether this process reports a signal that all processes of the command get."""
+    """Return whether this process reports signals that all processes of the command receive."""
     return os.environ.get("RANK", "0") == "0"

@@ -1,5 +1,5 @@
-"""Output of commands: results as text or JSON, progress, errors as one line, and tables. Text from files (names,
-titles, reasons) is made harmless here: control characters are escaped and long lines are cut."""
+"""Output of commands: results as text or JSON, progress, one-line errors, and tables. Text from files (names,
+titles, reasons) is sanitized here: control characters are escaped and long lines are cut."""
 
 import contextlib
 import json
@@ -23,7 +23,7 @@ REFRESH = 0.1  # seconds between two drawings of a bar
 
 
 def print_result(args: Namespace, record: Mapping[str, object], text: str) -> None:
-    """Print `record` as JSON if that was asked for, else `text`."""
+    """Print `record` as JSON with `--json`, else `text`."""
     if args.json:
         print(json.dumps(record, indent=1, default=str))
     else:
@@ -31,14 +31,14 @@ def print_result(args: Namespace, record: Mapping[str, object], text: str) -> No
 
 
 def print_note(text: str) -> None:
-    """A line on standard error."""
+    """Print a line on standard error."""
     with _lost_where_nobody_reads():
         print(_harmless(text), file=sys.stderr, flush=True)
 
 
 @contextlib.contextmanager
 def _lost_where_nobody_reads() -> Iterator[None]:
-    """A closed terminal or pipe behind standard error ends no work: from then on it takes all and keeps nothing."""
+    """Context in which a closed standard error does not stop the work: further output goes to the null device."""
     try:
         yield
     except OSError:
@@ -47,30 +47,30 @@ def _lost_where_nobody_reads() -> Iterator[None]:
 
 
 def note_left_out(run: Run, split: str) -> None:
-    """Say which files a run's data set is without; nothing where its data are gone."""
+    """Print which files a run's data set leaves out; nothing if the data are missing."""
     with contextlib.suppress(ValueError, OSError):
         if left_out := datasets.of_config(run.config, split).left_out:
             print_note(left_out)
 
 
 def counted(count: int, noun: str) -> str:
-    """A number with its noun: 1 epoch, 2 epochs."""
+    """Format a number with its noun: 1 epoch, 2 epochs."""
     return f"{count:,} {noun}" + "s" * (count != 1)
 
 
 def error_line(message: str) -> str:
-    """An error as the one line that standard error gets."""
+    """Format an error as one line for standard error."""
     return f"error: {_harmless(' '.join(message.split()))}\n"
 
 
 def _harmless(line: str) -> str:
-    """One line without control characters or halves of characters, and not too long."""
+    """Escape control characters and lone surrogates in a line, and cut it if too long."""
     shortened = line[:LONGEST] + (f" … ({len(line):,} characters)" if len(line) > LONGEST else "")
     return escape(shortened)
 
 
 class Terminal:
-    """An `OnProgress` for a person: a bar with `detail` behind it on a terminal, else a line now and then."""
+    """An `OnProgress` for people: on a terminal a bar followed by `detail`, elsewhere an occasional line."""
 
     def __init__(self) -> None:
         self.detail = ""
@@ -101,7 +101,7 @@ class Terminal:
         self._bar.refresh()
 
     def line(self, text: str) -> None:
-        """A line that stays, above the bar."""
+        """Print a permanent line above the bar."""
         if self._bar is not None:
             with _lost_where_nobody_reads():
                 self._bar.clear()
@@ -115,8 +115,8 @@ class Terminal:
 
 @contextlib.contextmanager
 def progress_of(args: Namespace, speaks: bool = True) -> Iterator[OnProgress]:
-    """Report a command's progress: in the file of `--progress`, or to the person.
-    Args: speaks: false for all processes of a group but the first."""
+    """Context that reports progress to the file of `--progress`, or else to the user.
+    Args: speaks: False for all processes of a group except the first."""
     if args.progress or not speaks:
         yield ProgressFile(Path(args.progress)) if speaks else ignore_progress
         return
@@ -125,7 +125,7 @@ def progress_of(args: Namespace, speaks: bool = True) -> Iterator[OnProgress]:
 
 
 def score_text(score: Score) -> str:
-    """A score with its unit and interval, shares in per cent; or why there is none."""
+    """Format a score with unit and interval, shares in percent, or the reason why it is missing."""
     if score.value is None:
         return f"—  ({score.missing})"
     percent = score.unit == "share"
@@ -137,7 +137,7 @@ def score_text(score: Score) -> str:
 
 
 def out_path(path: str, *endings: str) -> Path:
-    """A file to write, checked before any work is done for it. Raises ValueError."""
+    """Check the path of a file to write, before any work starts. Raises ValueError."""
     out = Path(path)
     folder = out.resolve().parent
     if out.suffix not in endings:

@@ -1,4 +1,4 @@
-"""`pairs` and `query`: what two towers say of each other: mismatched pairs, and the images nearest to a sentence."""
+"""The commands `pairs` and `query`: mismatched pairs of two towers, and the images most similar to a sentence."""
 
 from argparse import Namespace
 from dataclasses import replace
@@ -23,7 +23,7 @@ REASONS = {"zero": "zero rows", "not_finite": "rows that are not finite", "unpai
 
 
 def pairs(args: Namespace) -> None:
-    """Print the most suspicious pairs of a file of two towers; write all. Raises ValueError."""
+    """Print the most suspicious pairs of two towers, and write all of them with `--out`. Raises ValueError."""
     out = out_path(args.out, ".parquet", ".csv") if args.out else None
     if args.top < 0:
         raise ValueError(f"--top must be 0 or more; got {args.top}")
@@ -57,7 +57,7 @@ def pairs(args: Namespace) -> None:
 
 
 def _rows(args: Namespace) -> EmbeddingSet:
-    """The rows of a file, of loaded vectors, or of both towers of a run. Raises ValueError; OSError."""
+    """Return the rows of a file, of opened vectors, or of both towers of a run. Raises ValueError; OSError."""
     if sources.is_file(args.file):
         return sources.read_file(args, args.file, args.split)
     space = sources.space_of(args.file, args)
@@ -68,7 +68,7 @@ def _rows(args: Namespace) -> EmbeddingSet:
 
 
 def _columns(rows: EmbeddingSet, found: TowerPairs) -> dict[str, np.ndarray]:
-    """A row for each pair."""
+    """Return the columns of the output table, one row per pair."""
     ids = np.array(rows.ids)
     return {
         "query": ids[found.query],
@@ -104,7 +104,7 @@ def _texts(rows: EmbeddingSet, at: np.ndarray) -> np.ndarray:
 
 
 def _named(rows: EmbeddingSet, at: np.integer) -> str:
-    """The id of a row, and what it says."""
+    """Format the id of a row with the start of its text."""
     text = str(_texts(rows, np.array([at]))[0])
     short = text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
     return f"{rows.ids[at]} “{short}”" if text and text != rows.ids[at] else rows.ids[at]
@@ -136,7 +136,7 @@ def _text(name: str, towers: Towers, found: TowerPairs, record: JsonObject) -> s
 
 
 def query(args: Namespace) -> None:
-    """Print the nearest images. Raises ValueError for a run without a text tower, and for words that it never saw."""
+    """Print the images most similar to a sentence. Raises ValueError without a text tower or any known word."""
     text = args.text.strip()
     if not text:
         raise ValueError("the sentence is empty")

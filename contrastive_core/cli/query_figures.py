@@ -1,4 +1,4 @@
-"""Text of `compare` about queries: their figures, such as nDCG@10, groups of them, and those that changed most."""
+"""Text of `compare` for queries: metrics such as nDCG@10, groups of queries, and the queries that changed most."""
 
 from collections.abc import Sequence
 
@@ -15,8 +15,8 @@ Cells = tuple[str, float, float, tuple[float, float], float]  # title, of a, of 
 def query_figures(
     comparison: Comparison, sets: Sequence[EmbeddingSet], margin: float, top: int
 ) -> tuple[list[str], JsonObject]:
-    """Return lines and the same as plain values, of a comparison by figures of queries.
-    Args: sets: rows of the first two spaces; margin: points from which a difference matters; top: queries to list."""
+    """Return the comparison of query metrics as lines of text and as plain values.
+    Args: sets: rows of the first two spaces; margin: relevant difference in points; top: number of queries to list."""
     first, (a, b) = next(iter(comparison.correct)), comparison.names[:2]
     pair = [d for d in comparison.differences if (d.a, d.b) == (a, b)]
     against = [d.contrast.against(margin / 100) for d in pair]
@@ -46,7 +46,7 @@ def query_figures(
 
 
 def _changed(comparison: Comparison, metric: str, sets: Sequence[EmbeddingSet], at: Sequence[int]) -> list[JsonObject]:
-    """Id, text, figures and most similar documents of some queries."""
+    """Return the id, text, metric values and top documents of some queries."""
     ids = [comparison.ids[q] for q in at]
     said = [answers_of(rows, ids) for rows in sets]
     texts = dict(zip(sets[0].ids, sets[0].columns.get(TEXT, ()), strict=False))
@@ -62,7 +62,7 @@ def _changed(comparison: Comparison, metric: str, sets: Sequence[EmbeddingSet], 
 
 
 def _table(head: str, a: str, b: str, rows: Sequence[Cells]) -> list[str]:
-    """Lines of figures of both in percent, their difference in points with its interval, and p."""
+    """Format the metrics of two spaces as table lines: values in percent, difference in points with interval, and p."""
     cells = [(head, a, b, "A − B", "95 %", "p, corrected")]
     for name, one, two, (low, high), p in rows:
         values = (f"{100 * one:.1f}", f"{100 * two:.1f}", f"{100 * (one - two):+.1f}")

@@ -1,4 +1,4 @@
-"""`list`, `verify` and `doctor`: the runs, whether they are what was written, and this computer."""
+"""The commands `list`, `verify` and `doctor`: runs, their integrity, and this computer."""
 
 import importlib.util
 import json
@@ -32,7 +32,7 @@ SECONDS = 180  # more than the app gives its server to begin
 
 
 def list_all(args: Namespace) -> None:
-    """Runs, and the names that other commands take."""
+    """List the runs and the names that other commands accept."""
     rows = [_row(run) for run in runs.list_runs()]
     names = {"methods": methods.names(), "losses": losses.names(), "metrics": metrics.names()}
     names |= {"datasets": datasets.dataset_names()}
@@ -47,8 +47,8 @@ def list_all(args: Namespace) -> None:
 
 
 def verify(args: Namespace) -> int:
-    """Check every file of the runs, and compute anew the figures that come with the project; 1 if
-    something is damaged or a figure does not follow from the weights."""
+    """Check all files of the runs and recompute the scores of shipped runs; return 1 if a file is
+    damaged or a score differs."""
     cache: ScoreCache = {}
     chosen = [runs.load(name) for name in args.runs] or runs.list_runs()
     problems = {run.name: damage(run) for run in chosen}
@@ -78,7 +78,7 @@ def _row(run: Run) -> JsonObject:
 
 
 def doctor(args: Namespace) -> int:
-    """Print facts on the installation; the exit status is 1 if a folder or the app does not work."""
+    """Print facts about the installation; return 1 if a folder or the app does not work."""
     if args.what:
         return check_loop(args)
     chosen = device.choose()
@@ -102,14 +102,14 @@ def doctor(args: Namespace) -> int:
 
 
 def _folder(path: Path) -> JsonObject:
-    """Return the folder's path, the free space of its disk in GB, and a problem if it cannot be written ("": none)."""
+    """Return a folder's path, the free space of its disk in GB, and the problem if it is not writable ("" for none)."""
     there = next(p for p in (path, *path.parents) if p.exists())
     problem = "" if there.is_dir() and os.access(there, os.W_OK) else f"{there} cannot be written"
     return {"path": str(path), "free_gb": round(shutil.disk_usage(there).free / 1e9, 1), "problem": problem}
 
 
 def _app() -> JsonObject:
-    """Return the app's self-check, run in a separate process."""
+    """Run the app's self-check in a separate process and return its result."""
     if importlib.util.find_spec("contrastive_lab") is None:
         return {"window": "", "problem": "the app is not installed"}
     command = [sys.executable, "-m", APP_CHECK]

@@ -1,5 +1,6 @@
-"""`samples`: every sample of a split, or of a file of vectors, with what is odd about it. `--audit FILE`: random rows
-for a person to check, and what the answers say of all labels. `--export PATH`: the data set with the decisions."""
+"""The command `samples`: all samples of a split, or of a file of vectors, with their scores. `--audit FILE` adds random
+rows to check and estimates the share of wrong labels. `--export PATH` writes the data set with the decisions applied.
+"""
 
 import time
 from argparse import Namespace
@@ -23,7 +24,7 @@ from contrastive_core.samples.sample_table import SampleRequest, SampleTable, re
 
 
 def samples(args: Namespace) -> None:
-    """Write every sample of a split, or of a file of vectors, with what is odd about it."""
+    """Write all samples of a split, or of a file of vectors, with the scores of the lists."""
     if args.export:
         return _export(args)
     out = out_path(args.out, ".parquet", ".csv") if args.out else None
@@ -48,7 +49,7 @@ def samples(args: Namespace) -> None:
 
 
 def _export(args: Namespace) -> None:
-    """Write the decisions on a run's data set as all labels, as a script, or as a corrected folder."""
+    """Write the decisions on a run's data set: as a file of labels, a script or a corrected folder."""
     run, out = sources.run_of(args.run, args), Path(args.export).expanduser()
     dataset, by_split = str(run.config["dataset"]), annotations.by_split(run.config)
     count = sum(map(len, by_split.values()))
@@ -68,7 +69,7 @@ def _export(args: Namespace) -> None:
 
 
 def _table(args: Namespace, on_progress: OnProgress) -> tuple[str, SampleTable, SampleRequest | None]:
-    """The name of the rows, their table, and how the app asks for it; None for a file that was not opened."""
+    """Return the name of the rows, their table, and the app's request for it; None instead of a request for a file."""
     if sources.is_file(args.run):
         if args.lists_by:
             raise BadSetting("--lists-by needs a run: a file of vectors has no images")
@@ -92,12 +93,10 @@ ANSWERS = {"": np.nan, "no": 0.0, "0": 0.0, "yes": 1.0, "1": 1.0}  # is the labe
 
 
 def audit_labels(table: SampleTable, file: Path, checks: int, request: SampleRequest | None) -> tuple[JsonObject, str]:
-    """Extend FILE to so many rows to check, and judge the answers in its column `wrong` with the decisions made on the
-    page, where they are kept too. Returns both for output. `request`: of the rows; None for a file of vectors, whose
-    answers stay in FILE.
-
-    Raises: BadSetting for a table without labels, or a file with other ids or answers.
-    """
+    """Extend FILE to `checks` random rows, and estimate the share of wrong labels from its column `wrong` and the app's
+    decisions, to which new answers are added. Returns the result as plain values and as text.
+    Args: request: the app's request for these rows; None for a file of vectors, whose answers stay in FILE.
+    Raises: BadSetting for a table without labels, or a file with unknown ids or answers."""
     answers, written = (_answers(file), file.stat().st_mtime) if file.exists() else ({}, 0.0)
     if unknown := next((name for name in answers if table.row(name) is None), None):
         raise BadSetting("{file} has an id that the data set does not have: {id}", file=printable(file), id=unknown)
@@ -125,7 +124,7 @@ def audit_labels(table: SampleTable, file: Path, checks: int, request: SampleReq
 
 
 def _answers(file: Path) -> dict[str, float]:
-    """Return whether the label of each id is wrong, NaN where it was not answered."""
+    """Read 1 for a wrong label and 0 for a right one from FILE, by id; NaN without an answer."""
     answers = {}
     for line in read_table(file, "id", "wrong")[1]:
         given = (line["wrong"] or "").strip().lower()

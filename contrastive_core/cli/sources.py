@@ -1,4 +1,4 @@
-"""The argument that names rows: a run, a recording, vectors that were opened before, or a file of vectors."""
+"""The command-line argument that names rows: a run, a recording, vectors opened before, or a file of vectors."""
 
 from argparse import Namespace
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ NOT_MARKED = "{name} marks no rows as {split}: it needs a column split"
 
 
 def is_file(name: str) -> bool:
-    """Return whether a name is a file of vectors, not a run. Raises ValueError for a file of another kind."""
+    """Return whether a name is a file of vectors, not a run. Raises ValueError for other files."""
     ending = Path(name).suffix.lower()
     if ending in file_formats.OPENED or (Path(name).is_dir() and file_formats.is_beir(Path(name))):
         return True
@@ -31,7 +31,7 @@ def is_file(name: str) -> bool:
 
 
 def read_file(args: Namespace, name: str, split: str | None = None) -> EmbeddingSet:
-    """The rows of a file, or those it marks as of a split, with the labels and columns of the command's options.
+    """Read the rows of a file, or only those of `split`, with the labels and columns given as options.
     Raises ValueError; OSError."""
     limit_own_data(most_memory())
     path, has_other = Path(name), bool(args.other or args.towers or args.by)
@@ -56,23 +56,22 @@ def read_file(args: Namespace, name: str, split: str | None = None) -> Embedding
 
 
 def run_of(name: str, args: Namespace) -> Run:
-    """A run by its name. Raises ValueError, also for options that go with a file."""
+    """Load a run. Raises ValueError, also for options that apply to files only."""
     if args.labels or args.leave_out or args.other:
         raise ValueError(OF_FILE)
     return runs.load(name)
 
 
 def encoder_of(name: str) -> Run:
-    """A run whose encoder a command needs. Raises ValueError."""
+    """Load a run for a command that needs its encoder. Raises ValueError for vectors."""
     if Space(name).is_file or is_file(name):
         raise ValueError(f"{printable(name)} holds vectors, and no encoder: this command needs a run")
     return runs.load(name)
 
 
 def space_of(name: str, args: Namespace, default: str = "test") -> Space:
-    """Return the space of a command's name; a file is opened as on Explore. Args: default: the split where none is
-    asked for. Raises: ValueError; OSError.
-    """
+    """Return the space that a command names; a file is opened as on Explore. Args: default: split if no option sets
+    it. Raises: ValueError; OSError."""
     pictures, layer = (vars(args).get(option) for option in ("pictures", "layer"))
     if is_file(name):
         other = other_tower(args.other, args.towers, args.by)
@@ -87,20 +86,20 @@ def space_of(name: str, args: Namespace, default: str = "test") -> Space:
 
 
 def spaces_of(args: Namespace) -> list[Space]:
-    """All rows that a command names, each once. Raises ValueError, also where a second tower has several files."""
+    """Return the spaces that a command names, without duplicates. Raises ValueError, as for --other with two files."""
     if args.other and len(files := [name for name in args.runs if is_file(name)]) > 1:
         raise ValueError(f"--other goes with one file of vectors; got {', '.join(map(printable, files))}")
     return list(dict.fromkeys(space_of(name, args) for name in args.runs))
 
 
 def loaded_space(name: str, args: Namespace, default: str = "test") -> Space | None:
-    """Opened vectors or rows of a recording; None for a run with weights."""
+    """Return the space of opened vectors or of a recording; None for a run with weights."""
     is_loaded = Space(name).is_loaded or runs.load(name).is_recording
     return space_of(name, args, default) if is_loaded else None
 
 
 def _title(name: str, args: Namespace) -> str:
-    """The name of a file; with its folder's where another file has the same."""
+    """Return the name of a file, with its folder if another file has the same name."""
     path = Path(name).absolute()
     names: Sequence[str] = getattr(args, "runs", [name])
     is_shared = len([other for other in names if Path(other).name == path.name]) > 1

@@ -1,4 +1,4 @@
-"""`sweep` and `queue`: many trainings, one after the other."""
+"""The commands `sweep` and `queue`: several trainings in a row."""
 
 from argparse import Namespace
 
@@ -10,7 +10,7 @@ from contrastive_core.sweeps.plots import verdict
 
 
 def sweep(args: Namespace) -> None:
-    """Train the cells of a sweep file that are not done yet."""
+    """Train the unfinished cells of a sweep file, or score the trained ones with `--score`."""
     chosen = sweep_file.changed(sweep_file.load(args.file), args.set)
     if args.score:
         return _score_cells(args, chosen)
@@ -47,7 +47,7 @@ def _score_cells(args: Namespace, chosen: sweep_file.Sweep) -> None:
 
 
 def queue(args: Namespace) -> None:
-    """Start queued runs until none is left. The app leaves this process behind when it is closed."""
+    """Start queued runs until none is left. This process continues after the app is closed."""
     waiting.work(print_note)
     names = [job.name for job in waiting.queue()]
     text = f"still waiting: {', '.join(names)}" if names else "nothing waits"

@@ -1,4 +1,4 @@
-"""`train`: a new run, or an old one that goes on."""
+"""The command `train`: trains a new run or resumes one."""
 
 import dataclasses
 import re
@@ -32,7 +32,7 @@ from contrastive_core.train.setup import TrainSetup, manifest_of, prepare
 
 
 def train(args: Namespace) -> None:
-    """Train a new run, or go on with an old one, in a folder of the first process's."""
+    """Train a new run or resume one. In a group of processes, only the first one writes the run."""
     with collectives.process_group(args.device) as world, progress_of(args, speaks=world.is_rank0) as on_progress:
         setup, run = _setup_and_run(args, world, on_progress)
         for note in (setup.dataset.left_out, kept_smaller(setup.config), *setup.notes):
@@ -53,7 +53,7 @@ def train(args: Namespace) -> None:
 
 
 def _setup_and_run(args: Namespace, world: World, on_progress: OnProgress) -> tuple[TrainSetup, Run]:
-    """All that training needs, and its run, agreed upon by all processes."""
+    """Return the prepared training and its run, identical in all processes."""
 
     def read_settings() -> tuple[TrainConfig, Run | None, image_sets.Listings | None] | None:
         if not world.is_rank0:
@@ -96,8 +96,7 @@ def _setup_and_run(args: Namespace, world: World, on_progress: OnProgress) -> tu
 
 
 def _config_and_run(args: Namespace, on_progress: OnProgress) -> tuple[TrainConfig, Run | None]:
-    """The settings, and the run if it exists already (resumed, or queued by the app). A run to
-    start from that is being imported is waited for."""
+    """Return the settings, and the run if it exists (resumed, or queued by the app). Raises BadSetting."""
     if args.run:
         runs.checked_name(args.run) if args.resume else runs.new_name(args.run)
     if not args.resume:
@@ -115,8 +114,8 @@ def _config_and_run(args: Namespace, on_progress: OnProgress) -> tuple[TrainConf
 
 
 def config_of(args: Namespace, on_progress: OnProgress = ignore_progress) -> TrainConfig:
-    """The settings of a new run; encoder and its settings are those of the run that it starts from,
-    where they are not given. Raises BadSetting, NoSuchRun."""
+    """Return the settings of a new run. A run given by `start` supplies the encoder and its settings unless
+    they are set. Waits while that run is being imported. Raises BadSetting, NoSuchRun."""
     options = [f"{name}={value}" for name in OPTIONS if (value := getattr(args, name)) is not None]
     given = [*options, *args.set]
     config = with_settings(TrainConfig(device=args.device), given)
@@ -133,7 +132,7 @@ def config_of(args: Namespace, on_progress: OnProgress = ignore_progress) -> Tra
 
 
 def _imported_weights(args: Namespace, config: TrainConfig, on_progress: OnProgress) -> str:
-    """A run of the weights that `--weights` names, to start from; its name. Raises ValueError with one sentence."""
+    """Import the file of `--weights` as a run to start from; return its name. Raises ValueError with one sentence."""
     if config.start:
         raise BadSetting(N_("--weights and --start both name where to start from: give one of them"))
     if args.encoder and pretrained.is_model(args.encoder):
@@ -147,17 +146,17 @@ def _imported_weights(args: Namespace, config: TrainConfig, on_progress: OnProgr
 
 
 def _command(arguments: list[str]) -> str:
-    """The command line as a person would repeat it."""
+    """Return the command line to repeat, without `--progress`."""
     at = arguments.index("--progress") if "--progress" in arguments else len(arguments)
     words = [*arguments[:at], *arguments[at + 2 :]]
     return " ".join(["contrastive-lab", *map(shlex.quote, words)])
 
 
 class _Report:
-    """Reports the progress of a training from its lines of metrics, and prints a line per epoch."""
+    """Report of a training's progress, from its lines of metrics, with one printed line per epoch."""
 
     def __init__(self, epochs: int, steps: int, on_progress: OnProgress, is_quiet: bool) -> None:
-        """Args: steps: of an epoch."""
+        """Args: steps: steps per epoch."""
         self.epochs, self.on_progress, self.is_quiet = epochs, on_progress, is_quiet
         self.terminal = on_progress if isinstance(on_progress, Terminal) else None
         self.started, self.steps = time.monotonic(), max(1, steps)
