@@ -33,6 +33,8 @@ def check_loop(args: Namespace) -> int:
         if grad is not None and grad.shape != tensors[key].shape:
             shapes = f"{tuple(grad.shape)}, that of {key} {tuple(tensors[key].shape)}"
             raise ValueError(f"the gradient in {name} has another shape than its rows: {shapes}")
+    if (value := tensors.get("loss")) is not None and value.ndim:
+        raise ValueError(f"the loss in {name} must be one number; got shape {tuple(value.shape)}")
     values = {key: tensors.get(key) for key in BESIDE}
     copy = copy_step(
         1,
@@ -41,11 +43,9 @@ def check_loop(args: Namespace) -> int:
         Omissions(""),
         queue=tensors.get("queue"),
         are_towers=len(keys) > 1,
-        caller_loss=tensors.get("loss"),
+        caller_loss=value,
         **values,
     )
-    if not copy.is_whole:
-        raise ValueError(f"{name} has more rows than are compared")
     check = CheckCopy(copy, precision_of(copy), tuple(g is not None for g in grads), grads)
     found = diagnose(check.saved_batch(args.positives, args.accumulate), loss)
     if found.problem and not found.faults and found.expected is None:

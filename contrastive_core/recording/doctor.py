@@ -79,7 +79,8 @@ class Diagnosis:
         if self.faults:
             return sentences_of(self.faults)
         if self.is_explained:
-            return self.problem or N_("The loss value and the gradient match the declared loss.")
+            both = N_("The loss value and the gradient match the declared loss.")
+            return self.problem or (both if self.value is not None else N_("The gradient matches the declared loss."))
         value, expected = self.value, self.expected
         if value is not None and expected is not None and math.isclose(value, expected, rel_tol=0.01):
             return N_(

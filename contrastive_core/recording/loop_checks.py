@@ -50,6 +50,8 @@ class CheckCopy:
         for event in self.copied:
             event.synchronize()
         copy = self.copy
+        if not copy.is_whole:
+            raise ValueError(N_("Not checked: the step has more rows than are recorded."))
         if not all(bool(torch.isfinite(z).all()) for z in (*copy.views, *([] if copy.queue is None else [copy.queue]))):
             raise ValueError(N_("Not checked: rows are not finite."))
         grad = process = None
@@ -94,7 +96,7 @@ class GradientCatcher:
         is_due = self.seen < FIRST or self.seen % EVERY == 0
         self.seen += 1
         is_apart = copy.processes == 1 and not collectives.is_single_process()
-        if not is_due or not copy.is_whole or is_apart:
+        if not is_due or is_apart:
             return
         parts = [z if isinstance(z, tuple) else (z,) for z in views]
         learned = tuple(any(isinstance(z, Tensor) and z.requires_grad for z in each) for each in parts)
@@ -105,7 +107,7 @@ class GradientCatcher:
         for place, each in enumerate(parts):
             first = 0
             for z in each:
-                if isinstance(z, Tensor) and z.requires_grad:
+                if isinstance(z, Tensor) and z.requires_grad and copy.is_whole:
                     check.handles.append(z.register_hook(_keeper(check, place, first)))
                 first += len(z)
         self._waiting = check
@@ -152,7 +154,7 @@ class LoopFindings:
         self.loss, self.positives, self.accumulate = loss, positives, accumulate
         self.checked, self.counts, self.last = 0, Counter[str](), Diagnosis()
         self.faults: dict[str, Fault] = {}
-        self.reported: list[str] = []
+        self.reported, self._problems, self._problem = list[str](), Counter[str](), ""
         self._step, self._collapsed = 0, 0  # of the last diagnosis, and the first that saw a collapse
         self._history: dict[str, Any] = {}
 
@@ -166,6 +168,9 @@ class LoopFindings:
         except ValueError as error:
             found = Diagnosis(problem=sentence(error))
         self.checked += 1
+        self._problems[found.problem] += 1
+        if self.loss is not None and found.expected is None and self._problems[found.problem] == CONFIRMED:
+            self._problem = found.problem
         faults = found.faults
         if not found.is_explained and found.value is not None:  # a gradient alone may be that of several losses
             faults = (Fault("not_explained", found.text),)
@@ -194,12 +199,12 @@ class LoopFindings:
         return [name for name in names if name != "not_explained" or names == ["not_explained"]]
 
     def news(self) -> str:
-        """Return one line for the console if the confirmed faults have changed; else ""."""
-        names = self.confirmed()
+        """Return a line for the console if the confirmed faults have changed or nothing can be compared; else ""."""
+        names, problem, self._problem = self.confirmed(), self._problem, ""
         if names == self.reported:
-            return ""
+            return "" if names else problem
         self.reported = names
-        return join(" ", filter(None, [self._text(names), self._numbers(names)]))
+        return join(" ", filter(None, [self._text(names), self._numbers(names)])) if names else problem
 
     def record(self) -> JsonObject:
         """Return the findings as a record for the recording's file."""

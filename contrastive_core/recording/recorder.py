@@ -133,7 +133,7 @@ class Recorder:
                 self._record_probe(item)
                 if self.settings.check:
                     self.findings.add_probe(item)
-            if news := self.findings.news():
+            if (news := self.findings.news()) and news not in self.omissions.note:
                 logger.warning("%s: %s", self.omissions.name, news)
             if news or isinstance(item, CheckCopy):
                 self.run.write(CHECK_FILE, json_bytes(self.findings.record()))

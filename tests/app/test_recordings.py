@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 import torch
 from opened_page import page_on
 from test_pages import text_of
 
 from contrastive_core import losses, pairs, runs, watch
+from contrastive_core.cli.main import main
 from contrastive_core.compare.verify import damage
 from contrastive_core.engine import queue, run_folders, training
 from contrastive_core.runs.run import CHECK_FILE
@@ -62,7 +65,7 @@ def test_every_page_opens_on_one_that_has_no_rows_yet(monkeypatch) -> None:
 
 
 @pytest.mark.parametrize("page", ["explore", "runs"])
-def test_a_fault_of_the_loop_is_shown(page: str, monkeypatch) -> None:
+def test_a_fault_of_the_loop_is_shown(page: str, monkeypatch, tmp_path) -> None:
     ids = torch.tensor([0, 0, 1, 2])
     with watch("faulty", loss="nt_xent", temperature=0.5, every=1, strict=True) as w:
         for _ in range(3):
@@ -73,6 +76,9 @@ def test_a_fault_of_the_loop_is_shown(page: str, monkeypatch) -> None:
     app = page_on(page, monkeypatch, run="faulty")
     assert "negatives of each other" in text_of(app)
     assert "Found in 3 of 3 checked steps" in text_of(app)
+    report = tmp_path / "report.html"
+    assert main(["report", "faulty", "--out", str(report), "--device", "cpu"]) == 0
+    assert "negatives of each other" in report.read_text()
     (w.run.path / CHECK_FILE).write_text("[]")
     assert "doctor.json" in str(damage(w.run))
     app = page_on(page, monkeypatch, run="faulty")
@@ -94,7 +100,7 @@ def test_two_recordings_are_drawn_in_one_picture(monkeypatch) -> None:
 
 
 @pytest.mark.parametrize("page", ["explore", "runs"])
-def test_a_loop_that_has_turned_says_so(page: str, monkeypatch, caplog) -> None:
+def test_a_loop_that_has_turned_says_so(page: str, monkeypatch, caplog, tmp_path) -> None:
     generator, y = torch.Generator().manual_seed(0), torch.arange(200) % 4
     with watch("turned", loss="nt_xent", every=1, strict=True) as w:
         for step in range(40):
@@ -105,7 +111,11 @@ def test_a_loop_that_has_turned_says_so(page: str, monkeypatch, caplog) -> None:
             w._recorder.wait()
     assert caplog.text.count("has fallen significantly") == 1
     app = page_on(page, monkeypatch, run="turned")
-    assert any("kNN of the probe set was best at step" in warning.value for warning in app.warning)
+    [sentence] = [warning.value for warning in app.warning if "has fallen significantly" in warning.value]
+    assert 2 <= int(re.search(r"kNN of the probe set was best at step (\d+)", sentence)[1]) <= 20
+    report = tmp_path / "report.html"
+    assert main(["report", "turned", "--out", str(report), "--device", "cpu"]) == 0
+    assert re.search(r"kNN of the probe set was best at step \d+ \([\d.]+ %\) and has fallen", report.read_text())
 
 
 def test_explore_shows_any_step(closed: str, monkeypatch) -> None:

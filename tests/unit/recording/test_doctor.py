@@ -258,6 +258,47 @@ def test_steps_that_are_checked(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not (w.run.path / CHECK_FILE).exists()
 
 
+@pytest.mark.parametrize(
+    ("rows", "factor", "declared", "sentence"),
+    [
+        (16, 1.0, {"loss": torch.nn.MSELoss()}, "The loss is not checked: Contrastive Lab has no equivalent loss."),
+        (16, 1.0, {"loss": "lejepa"}, "Not checked: LeJEPA needs inputs that are not recorded."),
+        (16, float("nan"), {"loss": "nt_xent"}, "Not checked: the loss is not finite."),
+        (1100, 1.0, {"loss": "nt_xent"}, "Not checked: 2,200 rows are too many to compare; the limit is 2,048."),
+        (5000, 1.0, {"loss": "nt_xent"}, "Not checked: the step has more rows than are recorded."),
+    ],
+)
+def test_a_loop_that_cannot_be_compared_says_so_once(caplog, rows: int, factor: float, declared, sentence: str) -> None:
+    """On the console; without ids, which no check needs."""
+    with watch("unchecked", every=1, **declared) as w:
+        for _ in range(3):
+            z = torch.randn(rows, 2, 3, requires_grad=True)
+            loss = z.square().mean() * factor
+            w.step(z, caller_loss=loss)
+            loss.backward()
+            w._recorder.wait()
+    assert caplog.text.count(sentence) == 1
+    assert "The loss" not in caplog.text.replace(sentence, "")  # no fault beside it
+
+
+def test_rows_without_numbers(caplog) -> None:
+    """On a device without values, not finite, or with a gradient that is not."""
+    with watch("meta", loss="nt_xent", every=1) as w:
+        w.step(torch.randn(4, 2, 3, device="meta"), caller_loss=1.0)
+    assert caplog.text.count("rows have no values: they are on the device meta") == 1
+    for name, of_rows, of_loss in (("rows", torch.nan, 1.0), ("gradient", 1.0, torch.inf)):
+        with watch(name, loss="nt_xent", every=1) as w:
+            for _ in range(3):
+                z = torch.randn(4, 2, 3, requires_grad=True)
+                rows = torch.cat([z[:3], z[3:] * of_rows])
+                loss = nt_xent(rows.nan_to_num())
+                w.step(rows, caller_loss=loss)
+                (loss * of_loss).backward()
+                w._recorder.wait()
+    assert caplog.text.count("Not checked: rows are not finite.") == 1
+    assert caplog.text.count("Not checked: the gradient is not finite.") == 1
+
+
 def test_a_saved_batch(tmp_path, capsys) -> None:
     z = torch.randn(16, 2, 8, requires_grad=True)
     loss = losses.create("nt_xent", temperature=0.04)(pairs.from_views(z)).value
@@ -281,6 +322,24 @@ def test_a_saved_batch(tmp_path, capsys) -> None:
         ({"z": torch.randn(4, 2, 3), "grad": torch.ones(4, 3)}, ["--loss", "nt_xent"], "another shape"),
         ({"z": torch.full((4, 2, 3), torch.nan), "loss": torch.ones(())}, ["--loss", "nt_xent"], "not finite"),
         ({"z": torch.randn(4, 3), "loss": torch.ones(())}, ["--loss", "nt_xent"], "no views and no labels"),
+        (
+            {"z": torch.randn(4, 2, 3), "loss": torch.ones(2)},
+            ["--loss", "nt_xent"],
+            "must be one number; got shape (2,)",
+        ),
+        ({"z": torch.ones(4, 3).long(), "loss": torch.ones(())}, ["--loss", "nt_xent"], "floating-point"),
+        (
+            {"z": torch.randn(4, 2, 3), "ids": torch.ones(3), "loss": torch.ones(())},
+            ["--loss", "nt_xent"],
+            "ids must be",
+        ),
+        ({"z": torch.randn(4, 2, 3), "loss": torch.tensor(torch.nan)}, ["--loss", "nt_xent"], "the loss is not finite"),
+        ({"z": torch.randn(5000, 2, 3), "loss": torch.ones(())}, ["--loss", "nt_xent"], "more rows than are recorded"),
+        (
+            {"z": torch.randn(4, 2, 3), "loss": torch.ones(())},
+            ["--loss", "lejepa"],
+            "needs inputs that are not recorded",
+        ),
         (None, ["--loss", "nt_xent"], "no safetensors file"),
     ],
 )
