@@ -59,7 +59,7 @@ def advise(
     """Run the adviser and return its answer, which is also written into its folder after each scored run.
 
     Args: wait_for_device: called before each training. Raises: Locked if another process runs this adviser;
-     CannotGoOn if a run was stopped."""
+        CannotGoOn if a run was stopped."""
     folder = folder_of(plan.name)
     with lock(lock_of(plan.name)):
         search = Search(plan, datasets.load(plan.dataset, "train", plan.root), on_progress, wait_for_device)

@@ -126,7 +126,7 @@ class FileCache(Generic[T]):
     """Cache of `read(path)` that reads again only when the file was replaced or written to.
 
     Args: read: its result is shared between callers, who must not change it; errors are not cached.
-     most: cached files; the oldest entry is dropped first."""
+        most: cached files; the oldest entry is dropped first."""
 
     def __init__(self, read: Callable[[Path], T], most: int) -> None:
         self._read, self._most = read, most

@@ -1,4 +1,4 @@
-"""The result of a comparison: correct samples, differences, matrices and a verdict in words."""
+"""The result of a comparison: correctness per sample, differences, similarity matrices and a verdict."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ CLAIMED = N_(
 
 
 def comparison_request(spaces: Sequence[Space], every_score: bool = True, qrels: str | Path = "") -> JsonObject:
-    """The values of the question "comparison"; a group is a method with all its settings, and a seed.
+    """Build the request for the analysis "comparison". A space's group is its method with all settings, and its seed.
 
-    Args: every_score: else the kNN accuracy alone, on which the first verdict rests; the rest takes much longer;
-        qrels: a file of relevance judgments, "" for none. Raises OSError where that cannot be read."""
+    Args: every_score: compute all scores, which takes much longer; False: only the kNN accuracy for the first verdict;
+        qrels: a file of relevance judgments, "" for none. Raises OSError if it cannot be read."""
     groups: list[list[Any]] = [[space.title, 0] for space in spaces]
     for group, run in zip(groups, (space.run for space in spaces), strict=True):
         if run:
@@ -53,13 +53,13 @@ def comparison_request(spaces: Sequence[Space], every_score: bool = True, qrels:
 
 
 def hash_of(qrels: str | Path) -> str:
-    """The hash of a file of relevance judgments. Raises: NotRegular; OSError."""
+    """Return the SHA-256 of a file of relevance judgments. Raises: NotRegular; OSError."""
     return hashlib.sha256(read_regular(Path(qrels), LIMIT)).hexdigest()
 
 
 @dataclass(frozen=True)
 class ClassDifference:
-    """Accuracies of two runs on the samples of one class, and their difference."""
+    """Accuracies of two runs on the samples of one class, with the difference, its 95 % interval and p."""
 
     label: int
     n: int
@@ -71,7 +71,7 @@ class ClassDifference:
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """Everything that the Compare page draws. Matrices are (runs, runs)."""
+    """All results of the Compare page. Matrices are (runs, runs)."""
 
     names: list[str]
     ids: tuple[str, ...]
@@ -95,20 +95,19 @@ class Comparison:
 
     @property
     def right(self) -> np.ndarray | None:
-        """Return a boolean array (runs, n): is each run right on each sample by the first accuracy? None without
-        labels."""
+        """Correctness (runs, n) of each run on each sample by the first accuracy; None without labels."""
         return next(iter(self.correct.values()), None)
 
     @property
     def verdict(self) -> str:
-        """One sentence: the winner by the first accuracy, or that there is none."""
+        """A sentence on the winner by the first accuracy, or on the lack of one."""
         return next(iter(self.verdicts.values()), "") or (
             N_("Without labels, accuracy cannot tell which space is better. Below is how alike they are.")
         )
 
     @property
     def verdicts(self) -> dict[str, str]:
-        """By accuracy: the winner, the difference and its interval, or that there is none."""
+        """The verdict for each accuracy: the winner, the difference and its interval, or no winner."""
         verdicts: dict[str, str] = {}
         for metric, accuracy in self.accuracy.items():
             best = self.names[int(np.argmax(accuracy))]
@@ -118,17 +117,17 @@ class Comparison:
 
     @property
     def titles(self) -> dict[str, str]:
-        """The name of each accuracy."""
+        """The title of each accuracy."""
         return {d.metric: d.title for d in self.differences}
 
     @property
     def n_judged(self) -> int:
-        """Return how many samples the verdict rests on; all where none is judged."""
+        """The number of samples behind the verdict; all if none is judged."""
         judged = next(iter(self.judged.values()), None)
         return len(self.ids) if judged is None else int(judged.sum())
 
     def by_class(self, metric: str, a: int, b: int) -> list[ClassDifference]:
-        """The difference of an accuracy between runs a and b for each class, with interval and p; [] without labels."""
+        """Compare an accuracy of runs a and b within each class, with interval and p; [] without labels."""
         right, found = self.correct[metric], list[ClassDifference]()
         if self.labels is None:
             return found
@@ -142,19 +141,19 @@ class Comparison:
         return sorted(found, key=lambda d: -abs(d.value))
 
     def changed(self, metric: str, a: int = 0, b: int = 1) -> np.ndarray:
-        """Numbers (m) of the judged samples that runs a and b do not do equally well, the largest difference first."""
+        """Return the indices (m) of judged samples on which runs a and b differ, the largest difference first."""
         lead = np.abs(self.correct[metric][a].astype(np.float64) - self.correct[metric][b]) * self.judged[metric]
         return np.argsort(-lead, kind="stable")[: np.count_nonzero(lead)]
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """The arrays of the comparison, by name."""
+        """Return the arrays of the comparison, by name."""
         names = ("labels", "cka", "overlap", "procrustes", "graphs")
         arrays = {k: v for k in names if (v := getattr(self, k)) is not None}
         by_accuracy = {"correct": self.correct, "judged": self.judged, "predicted": self.predicted}
         return arrays | {f"{name}:{m}": v for name, found in by_accuracy.items() for m, v in found.items()}
 
     def plain(self) -> JsonObject:
-        """The comparison without its arrays, as plain values."""
+        """Return the comparison without its arrays as plain values."""
         names = ("names", "ids", "accuracy", "k", "seeds", "made_of", "recall")
         return {
             **{k: getattr(self, k) for k in names},
@@ -165,7 +164,7 @@ class Comparison:
 
     @classmethod
     def of(cls, plain: JsonObject, arrays: Mapping[str, Any]) -> Comparison:
-        """The comparison that gave `plain()` and `arrays()`."""
+        """Rebuild a comparison from the results of `plain` and `arrays`."""
         fields = {
             **plain,
             "ids": tuple(plain["ids"]),

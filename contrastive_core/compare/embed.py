@@ -1,11 +1,10 @@
-"""A run's encoder on a whole split: h or z of every image, in evaluation mode, cached.
+"""The embedding of a whole split with a run's encoder: h and z of every image, in evaluation mode, cached.
 
-Raw pixels and the untrained encoder, which stand beside it, are of all images, or of a sample that is said: of so many
-as have REFERENCE_BYTES in float32.
+The baselines, raw pixels and the untrained encoder, use all images, or a stated sample if the images exceed
+REFERENCE_BYTES in float32.
 
-The cache lies in the run's folder (for shipped runs: in `data_home()`) under the hash of weights and data, so a page
-that only reads needs no torch.
-"""
+The cache is in the run's folder (for shipped runs: in `data_home()`) under the hash of weights and data. Pages that
+only read it need no torch."""
 
 import math
 from collections.abc import Sequence
@@ -51,11 +50,8 @@ def embed_run(
     progress: OnFraction = ignore_fraction,
     method: Any = None,
 ) -> EmbeddingSet:
-    """The embedding of a split, computed once and kept. Of the layer "towers": z of its images, then of its captions.
-    `method`: the run's, if it is opened already.
-
-    Raises ValueError without weights or data.
-    """
+    """Return the embedding of a split, computed once and cached. The layer "towers" holds z of the images, then of
+    captions. `method` is the run's loaded method, if available. Raises ValueError without weights or data."""
     if (embedding := cached(run, split, layer)) is not None:
         return embedding
     if layer == TOWERS and not run.has_towers:
@@ -73,14 +69,14 @@ def embed_run(
 
 
 def tower_rows(method: Any, images: EmbeddingSet, dataset: Dataset) -> EmbeddingSet:
-    """Both towers in one set, z of images and of their captions; a caption has the label and the factors of its image.
-    Raises BadSetting where captions cannot be read."""
+    """Return z of the images and of their captions in one set. A caption has the label and factors of its image.
+    Raises BadSetting if the captions cannot be read."""
     captions = captions_of(dataset)
     return with_captions(images, encode_texts(method, captions.texts), captions.image, captions.texts)
 
 
 def encode_texts(method: Any, texts: Sequence[str]) -> np.ndarray:
-    """z (m, e) of texts."""
+    """Return z (m, e) of texts."""
     device = next(method.parameters()).device
     with torch.no_grad(), full_precision(device):
         parts = [method.encode_texts(texts[i : i + CHUNK]) for i in range(0, len(texts), CHUNK)]
@@ -88,7 +84,7 @@ def encode_texts(method: Any, texts: Sequence[str]) -> np.ndarray:
 
 
 def from_weights(run: Run, dataset: Dataset, device: str = "auto") -> dict[str, EmbeddingSet]:
-    """ "h" and "z" of a data set as the run's weights give them now, whatever has been kept."""
+    """Compute h and z of a data set from the run's weights, without the cache; keys "h" and "z"."""
     both = _forward(load_model(run, dataset, device), dataset)
     return {k: _as_set(v, dataset, k, _origin(run)) for k, v in both.items()}
 
@@ -98,44 +94,43 @@ def _origin(run: Run) -> JsonObject:
 
 
 def load_model(run: Run, dataset: Dataset | None = None, device: str = "auto") -> Any:
-    """The run's method with its encoder and head, and its text tower if it has one, in evaluation mode, on the device.
+    """Load the run's method with encoder, head and text tower (if any), in evaluation mode, on the device.
 
-    Memory (queue, bank, key encoder) is left as it was made: nothing is encoded with it.
-    """
+    Its memory (queue, bank, key encoder) keeps its initial values, because encoding does not use it."""
     method = create_method(from_dict(run.config), dataset or data_of(run, "test"))
     method.load_parts(checkpoints.load_weights(run))
     return method.eval().to(choose(device))
 
 
 def untrained_rows(config: TrainConfig, dataset: Dataset, device: str = "auto") -> np.ndarray:
-    """h (n, d) of an encoder as a training with these settings would begin with."""
+    """Return h (n, d) of the untrained encoder with these settings."""
     where = choose(device)
     resolved = resolve(config, facts_of(dataset), where).config
     return _forward(_untrained(resolved, dataset).to(where), dataset)["h"]
 
 
 def random_encoder_of(run: Run, dataset: Dataset) -> Any:
-    """The run's method as it was before training, in evaluation mode."""
+    """Return the run's method before training, in evaluation mode."""
     return _untrained(from_dict(run.config), dataset)
 
 
 def _untrained(config: TrainConfig, dataset: Dataset) -> Any:
-    """The method that a training with these settings begins with, in evaluation mode."""
+    """Return the initial method for these settings and seed, in evaluation mode."""
     with weights_lock, torch.random.fork_rng():
         torch.manual_seed(config.seed)
         return create_method(config, dataset).eval()
 
 
 def data_of(run: Run, split: str) -> Dataset:
-    """The data set a run was trained on. Raises ValueError for a recording."""
+    """Load a split of the data set that a run was trained on. Raises ValueError for a recording."""
     if run.is_recording:
         run.weights_hash()  # its sentence: there is nothing to embed with
     return datasets.of_config(run.config, split)
 
 
 def raw_pixels(dataset: Dataset) -> EmbeddingSet:
-    """The images themselves, centered at mid-gray, larger ones averaged to PIXELS a side: what any encoder has to
-    beat."""
+    """Return the pixels as an embedding, centered at mid-gray; larger images are averaged to PIXELS a side. It is the
+    baseline that every encoder has to beat."""
     shape = dataset.images.shape[1:]
     sides = min(shape[1], PIXELS), min(shape[2], PIXELS)
     width = shape[0] * math.prod(sides)
@@ -158,7 +153,7 @@ def raw_pixels(dataset: Dataset) -> EmbeddingSet:
 def random_encoder(
     run: Run, dataset: Dataset, device: str = "auto", progress: OnFraction = ignore_fraction
 ) -> tuple[EmbeddingSet, EmbeddingSet]:
-    """h and z of the run's encoder as it was before training."""
+    """Return h and z of the run's encoder before training."""
     dataset, about = _reference(dataset, N_("random encoder"))
     both = _forward(random_encoder_of(run, dataset).to(choose(device)), dataset, progress)
     h, z = (_as_set(v, dataset, k, about) for k, v in both.items())
@@ -166,8 +161,8 @@ def random_encoder(
 
 
 def _reference(dataset: Dataset, source: str, width: int | None = None) -> tuple[Dataset, JsonObject]:
-    """The images that references are taken of, read when they are asked for, and what is said; width: the numbers that
-    each becomes, where they are not its pixels."""
+    """Return the images for a baseline, all or a sample, and a note on it. `width` is the number of values per image,
+    if not all pixels."""
     n = len(dataset)
     most = max(1, REFERENCE_BYTES // (4 * (width or math.prod(dataset.images.shape[1:]))))
     chosen = rows_of_sample(n, most)
@@ -179,8 +174,8 @@ def _reference(dataset: Dataset, source: str, width: int | None = None) -> tuple
 def _forward(
     method: Any, dataset: Dataset, progress: OnFraction = ignore_fraction, folder: Path | None = None
 ) -> dict[str, np.ndarray]:
-    """h and z of all images, in float32 and without TF32, whatever the training used; large ones lie in files without a
-    name in `folder`, if one is given. Raises CannotGoOn where the device has too little memory."""
+    """Return h and z of all images in float32, without TF32. With a `folder`, large results are in unnamed files there.
+    Raises CannotGoOn if the device has too little memory."""
     device = next(method.parameters()).device
     chunk = forward_batch_size(CHUNK, dataset.images, method.encoder)
     memory = enough_memory(device, min(chunk, len(dataset)), *dataset.images.shape[-2:])

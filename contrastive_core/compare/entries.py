@@ -1,13 +1,11 @@
-"""Two to eight spaces of the same samples: which is better, and how alike they are.
+"""The comparison of two to eight spaces on the same samples: which one is better, and how similar they are.
 
-Samples are matched by their ids. Which is better is asked of two accuracies, the kNN vote and the linear probe, or,
-where every space has two towers, of recall@1 and MRR@10 of partners, or, with relevance judgments, of figures of its
-queries (judged_queries.py): these need no classes, and no row votes on one of the other tower. McNemar's exact test on
-who is right, and a permutation test of other figures, give p values, corrected by Holm for the number of pairs and
-figures; the 95 % interval of a difference is a paired bootstrap. A difference is claimed only if its interval excludes
-zero and its corrected p is below 0.05. That is said of these encoders; of methods, only if it holds for each of three
-seeds.
-"""
+Samples are matched by their ids. Spaces are compared by two accuracies, the kNN vote and the linear probe. If every
+space has two towers, recall@1 and MRR@10 of partners take their place, or, with relevance judgments, metrics of queries
+(judged_queries.py); these need no classes. McNemar's exact test on correctness, or a permutation test for other
+metrics, gives p values, which Holm's method corrects for the number of pairs and metrics. The 95 % interval of a
+difference is a paired bootstrap. A difference is significant only if its interval excludes zero and its corrected p is
+below 0.05. This holds for these encoders; a statement about methods needs three seeds of each."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -39,8 +37,8 @@ NEAREST = 20  # rows by which neighborhoods are compared
 
 @dataclass(frozen=True, eq=False)
 class Entry:
-    """A space to compare: its test rows, training rows that teach, if there are any, method and seed of its run, and
-    scores of these very rows that need not be taken again."""
+    """A space to compare: its test rows, its training rows if any, the method and seed of its run, and known scores of
+    these rows."""
 
     name: str
     train: EmbeddingSet | None
@@ -50,10 +48,9 @@ class Entry:
 
 
 def common(sets: Sequence[EmbeddingSet]) -> list[EmbeddingSet]:
-    """The sets, cut to the samples that all have, in the order of the first.
+    """Reduce the sets to their common samples, in the order of the first set.
 
-    Raises: ValueError for fewer than two or more than eight sets, nothing in common, or an id that two rows have.
-    """
+    Raises: ValueError for fewer than two or more than eight sets, no common samples, or duplicate ids."""
     if not 2 <= len(sets) <= MOST:
         raise ValueError(message("two to {most} runs can be compared; got {sets}", most=MOST, sets=len(sets)))
     keys = [_keys(rows) for rows in sets]
@@ -72,7 +69,7 @@ def common(sets: Sequence[EmbeddingSet]) -> list[EmbeddingSet]:
 
 
 def _keys(rows: EmbeddingSet) -> tuple[str, ...]:
-    """What samples are matched by: their ids; in a recorded step, where the views of an image share one, numbered."""
+    """Return the keys that match samples: their ids, numbered if the views of an image share an id."""
     return tuple(numbered(np.array(rows.ids)).tolist()) if "view" in rows.columns else rows.ids
 
 
@@ -88,11 +85,10 @@ def compare(
 ) -> Comparison:
     """Compare spaces on their common test samples.
 
-    Args: metrics: the accuracies that are compared; every_score: take and test all scores; seed: of
-        the bootstrap; qrels: relevance judgments and the name of their file, by which two towers are compared;
-        is_scored_only: leave out how alike they are.
-    Raises: ValueError for entries with nothing in common, unknown accuracies, judgments of other rows.
-    """
+    Args: metrics: accuracies to compare; every_score: also compute and test all other scores; seed: of the bootstrap;
+        qrels: relevance judgments and the name of their file, for spaces with two towers; is_scored_only: skip the
+        similarity of the spaces.
+    Raises: ValueError for entries without common samples, unknown accuracies, or judgments of other rows."""
     check_accuracies(metrics)
     if qrels is not None:
         check_documents([entry.name for entry in entries], [entry.test for entry in entries], qrels[0])
@@ -138,7 +134,7 @@ def compare(
 def _of_queries(
     pairs: Sequence[Towers], qrels: tuple[Qrels, str] | None
 ) -> tuple[dict[str, np.ndarray], dict[str, str]]:
-    """Figures of queries (runs, n) of spaces of two towers, by relevance judgments or by partners, and their titles."""
+    """Return metrics of queries (runs, n) by relevance judgments or by partners, and their titles."""
     if qrels is not None:
         return figures_of_rows(pairs, *qrels), FIGURES
     found = recall_of_rows(pairs) if pairs else {}
@@ -146,7 +142,7 @@ def _of_queries(
 
 
 def _alike(sets: Sequence[EmbeddingSet], kept: Graphs, is_left_out: bool) -> dict[str, Any]:
-    """Return similarity matrices of spaces of the same rows and the nearest rows of each; NaN and empty if
+    """Return the similarity matrices of spaces of the same rows and the nearest rows of each; NaN and empty if
     `is_left_out`."""
     if is_left_out:
         unknown = np.full((len(sets), len(sets)), np.nan)
@@ -162,7 +158,7 @@ def _alike(sets: Sequence[EmbeddingSet], kept: Graphs, is_left_out: bool) -> dic
 def _scores(
     entries: Sequence[Entry], sets: Sequence[EmbeddingSet], names: Sequence[str], graphs: Graphs
 ) -> list[Scores]:
-    """The scores of each entry on the common samples; what is known of an entry is of all its own."""
+    """Return the scores of each entry on the common samples; known scores are reused if these are all its samples."""
     return [
         {name: entry.scores[name] for name in names}
         if rows is entry.test and entry.scores.keys() >= {*names}
@@ -172,7 +168,7 @@ def _scores(
 
 
 def check_accuracies(metrics: Sequence[str]) -> None:
-    """Raises ValueError for names that are no accuracies."""
+    """Raise ValueError for names that are not accuracies."""
     unknown = [m for m in metrics if m not in ACCURACIES]
     if unknown or not metrics:
         raise ValueError(

@@ -1,14 +1,13 @@
-"""Scores of embeddings, and of vectors in a file.
+"""Scores of embeddings and of vectors in a file.
 
-Nothing is selected on the test set. Embeddings are taken in evaluation mode and in float32, however the run was
-trained. Without labels the label-free scores take the place of the accuracies. Without a file of training rows a file
-is split as pages split loaded vectors: by its column `split`, or a fixed fifth of each class is scored.
+Nothing is selected on the test set. Embeddings are computed in evaluation mode and in float32, whatever precision the
+training used. Without labels, label-free scores replace the accuracies. A file without a file of training rows is
+split in the same way as in the app: by its column `split`, or a fixed fifth of each class is scored.
 
-Published figures of a run are computed anew from its weights and compared. Another processor adds in another order, so
-embeddings differ in their last digits and a sample that lies on a border may fall to its other side. Accepted is what
-cannot change a reading: a tenth of the width of the figure's 95 % interval, two samples where that is more; 1 % of a
-figure that has no interval.
-"""
+Published scores of a run are recomputed from its weights and compared. Rounding differs between processors, so
+embeddings differ in their last digits, and a few samples near a decision boundary may change sides. The accepted
+deviation is a tenth of the width of the score's 95 % interval or two samples, whichever is more; 1 % of a score
+without an interval."""
 
 import dataclasses
 from collections.abc import Callable, Sequence
@@ -33,7 +32,7 @@ from contrastive_core.spaces.towers import towers_of
 
 
 def metric_names(chosen: Sequence[str] | None) -> list[str]:
-    """The names asked for, or all. Raises UnknownName."""
+    """Return the given names, or the names of all metrics. Raises UnknownName."""
     names = list(chosen) if chosen else metrics.names()
     for name in names:
         metrics.get(name)
@@ -47,11 +46,9 @@ def evaluate_sets(
     graphs: Graphs | None = None,
     on_metric: Callable[[str, float], None] = lambda title, fraction: None,
 ) -> Scores:
-    """Each metric's score with its default settings, or the sentence why it has no value.
+    """Compute each metric with its default settings; a score without a value holds the reason.
 
-    Args: on_metric: called with the title of each metric before it is taken, and the share of all that was taken
-        before.
-    """
+    Args: on_metric: called before each metric with its title and the completed share of all metrics."""
     graphs = graphs or Graphs()
     scores: Scores = {}
     for number, name in enumerate(names):
@@ -67,8 +64,8 @@ def evaluate_split(
     every: EmbeddingSet,
     graphs: Graphs | None = None,
 ) -> Scores:
-    """Scores of rows, some of which teach: the metrics that need training rows judge the test rows of `split`, all
-    others judge every row."""
+    """Score rows of which some are training rows: metrics that need training rows score the test rows of `split`, all
+    others score every row."""
     scores: Scores = {}
     for name in names:
         train, judged = split if metrics.get(name).needs_train else (None, every)
@@ -77,7 +74,7 @@ def evaluate_split(
 
 
 def scored_rows(names: Sequence[str], test: EmbeddingSet, every: EmbeddingSet) -> dict[str, int]:
-    """The number of rows that each score of `evaluate_split` rests on: those with a label where it needs labels."""
+    """Return the number of rows behind each score of `evaluate_split`; labeled ones if the metric needs labels."""
     judged = {name: test if metrics.get(name).needs_train else every for name in names}
     return {k: rows.n_labeled if metrics.get(k).needs_labels else len(rows) for k, rows in judged.items()}
 
@@ -115,9 +112,8 @@ def evaluate_vectors(
 ) -> JsonObject:
     """Score the vectors of a file, or recall between its two towers.
 
-    Args: name: of the file; train: the name and the rows of a file that teaches; default: as `train_test_split`
-        says; chosen: names of metrics, default all. Raises: UnknownName; UnusableEmbedding.
-    """
+    Args: name: of the file; train: name and rows of a training file; default: `train_test_split`; chosen: names of
+        metrics, default all. Raises: UnknownName; UnusableEmbedding."""
     names = metric_names(chosen)
     if chosen is None and (towers := towers_of(vectors)) is not None:
         return tower_record(towers, name)
@@ -140,7 +136,7 @@ def evaluate_vectors(
 
 
 def _usable(name: str, vectors: EmbeddingSet) -> EmbeddingSet:
-    """The rows that are finite and not zero. Raises UnusableEmbedding where there are too few."""
+    """Return the rows that are finite and not zero. Raises UnusableEmbedding if there are too few."""
     usable = vectors.usable
     check_usable(name, len(usable), {reason: len(at) for reason, at in vectors.problems.items()})
     return vectors if len(usable) == len(vectors) else vectors.take(usable)
@@ -156,10 +152,9 @@ RELATIVE = 0.01
 def computed_anew(
     run: Run, names: Sequence[str], split: str = "test", device: str = "auto", cache: ScoreCache | None = None
 ) -> Evaluation:
-    """Recompute the scores from the run's weights, without caches and without writing.
+    """Recompute the scores from the run's weights, without reading or writing caches on disk.
 
-    Args: cache: scores of rows that were met before, pixels say; filled for the next run.
-    """
+    Args: cache: scores by the content of the rows, shared between runs (for example for raw pixels); it is extended."""
     cache = {} if cache is None else cache
     train, test = (_sources(run, s, device) for s in ("train", split))
     scores = {}
@@ -174,10 +169,9 @@ def computed_anew(
 
 
 def deviations(run: Run, device: str = "auto", cache: ScoreCache | None = None) -> list[str]:
-    """A sentence for each published figure that the weights do not give.
+    """Describe each published score that differs from the recomputed one.
 
-    Args: cache: as of `computed_anew`. Raises: ValueError where data or weights cannot be read.
-    """
+    Args: cache: see `computed_anew`. Raises: ValueError if data or weights cannot be read."""
     record = read_evaluation(run)
     if record is None:
         return [N_("its scores are missing or belong to other weights")]

@@ -1,8 +1,5 @@
-"""The scores of a run as one record: of h and z, beside raw pixels and the untrained encoder, and of its two towers.
-
-They are put together from the store of results, the one place a figure comes from: pages, tables and commands show the
-same, and differences between runs are those of the very figures that are shown. Torch-free.
-"""
+"""The scores of a run in one record: of h and z, the baselines (raw pixels, untrained encoder), and two towers.
+They come from the results store, so pages, tables and commands show the same values. Torch-free."""
 
 from __future__ import annotations
 
@@ -40,7 +37,7 @@ Read = Callable[[str, JsonObject], Result | None]  # the result of a kind and it
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """Scores by source ("h", "z", "raw", "random", "towers") of one split of a run."""
+    """Scores of one split of a run by source ("h", "z", "raw", "random", "towers")."""
 
     run: str
     split: str
@@ -49,41 +46,42 @@ class Evaluation:
     n_test: int = 0
 
     def score(self, source: str, name: str) -> Score | None:
-        """One score, if it was taken and has a value."""
+        """Return a score; None if it is missing or has no value."""
         score = self.scores.get(source, {}).get(name)
         return None if score is None or score.value is None else score
 
     def value(self, source: str, name: str) -> float | None:
-        """The value of one score, if it was taken and has one."""
+        """Return the value of a score; None if it is missing or has no value."""
         score = self.score(source, name)
         return None if score is None else score.value
 
     def only(self, names: Collection[str]) -> Evaluation:
-        """Return the evaluation with the scores of these metrics only."""
+        """Return a copy with the scores of these metrics only."""
         scores = {k: {n: v for n, v in s.items() if n in names} for k, s in self.scores.items()}
         return dataclasses.replace(self, scores=scores)
 
     def to_json(self) -> JsonObject:
-        """Plain values, arrays left out."""
+        """Return plain values without arrays."""
         return {**vars(self), "scores": {k: scores_to_json(s) for k, s in self.scores.items()}}
 
 
 def name_of(source: str) -> str:
-    """The name of a source of scores, a reference run among them; "" for others."""
+    """Return the title of a source of scores, including reference runs; "" for unknown sources."""
     return source_title(source) if source.startswith(PREFIX) else {**SOURCES, TOWERS: OF_TOWERS}.get(source, "")
 
 
 def read_evaluation(run: Run, split: str = "test", metrics: Sequence[str] = ()) -> Evaluation | None:
-    """The scores of a split with the run's current weights; None where they were not taken.
-    Args: metrics: those asked for, as they were taken; default: all."""
+    """Read the scores of a split for the run's current weights; None if they were not computed.
+    Args: metrics: names with which the scores were computed; default: all."""
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError, AttributeError):  # no weights, or damaged
         return gather(run, split, results.read, metrics)
     return None
 
 
 def read_accuracies(run: Run, split: str = "test") -> Evaluation | None:
-    """The accuracies and scores of towers alone, without what they give each sample; without an evaluation what a
-    comparison has scored. They stay in memory: of thousands of runs only those are read that have changed."""
+    """Read only the accuracies and the scores of towers, without values per sample; without an evaluation, the
+    accuracies of a comparison. They are cached in memory by file, so a list of thousands of runs reads only the changed
+    ones."""
     for read, path_of in ((_accuracies, evaluation_path), (_compared, comparison_path)):
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
             path = path_of(run, split)
@@ -111,8 +109,9 @@ def _accuracies(name: str, split: str, path: Path, changed: int) -> Evaluation |
 
 
 def gather(run: Run, split: str, read: Read, metrics: Sequence[str] = ()) -> Evaluation | None:
-    """The scores of a split from the results that `read` gives; None where there is none of h or z.
-    Args: metrics: those asked for; default: all, and the scores of two towers. Raises ValueError without weights."""
+    """Collect the scores of a split from the results of `read`; None if those of h or z are missing.
+    Args: metrics: names with which the scores were computed; default: all, with the scores of two towers. Raises
+        ValueError without weights."""
     scores, counts = dict[str, Scores](), dict[str, int]()
     if run.has_towers and not metrics:
         scores[TOWERS] = _of_towers(run, split, read)
@@ -128,7 +127,7 @@ def gather(run: Run, split: str, read: Read, metrics: Sequence[str] = ()) -> Eva
 
 
 def _of_towers(run: Run, split: str, read: Read) -> Scores:
-    """Recall, gap and zero-shot accuracy; the reason where the captions cannot be read."""
+    """Return recall, modality gap and zero-shot accuracy, or the reason if the captions cannot be read."""
     try:
         space = {"space": Space.of_run(run, split, TOWERS).values}
         found = (read("zero_shot", {**space, "templates": list(DEFAULT_TEMPLATES)}), read("towers", space))
@@ -138,10 +137,10 @@ def _of_towers(run: Run, split: str, read: Read) -> Scores:
 
 
 def evaluation_path(run: Run, split: str = "test") -> Path:
-    """The result that is made last of an evaluation. Raises ValueError without weights."""
+    """Return the file of an evaluation that is written last. Raises ValueError without weights."""
     return results.path("scores", {"space": Space.of_run(run, split, "z").values})
 
 
 def comparison_path(run: Run, split: str = "test") -> Path:
-    """The accuracies that a comparison has kept of h. Raises ValueError without weights."""
+    """Return the file of the accuracies of h that comparisons store. Raises ValueError without weights."""
     return results.path("accuracies", {"space": Space.of_run(run, split, "h").values})

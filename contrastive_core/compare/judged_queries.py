@@ -1,10 +1,8 @@
 """nDCG@10, MRR@10, recall@10 and average precision of each query, by relevance judgments. Torch-free.
 
-They are those of `ir-measures`, also where documents are equally similar: in nDCG, recall and average precision, which
-it takes from trec_eval, the document whose id is last in the alphabet comes first of these; in MRR@10, which it takes
-from MS MARCO's script, the one whose id is first. The gain of a document is its grade. Documents with bit-identical
-vectors are equally similar to each query.
-"""
+The values equal those of `ir-measures`, including its order of equally similar documents: nDCG, recall and average
+precision (from trec_eval) put the alphabetically last id first; MRR@10 (from MS MARCO's script) puts the first id
+first. The gain of a document is its grade. Documents with bit-identical vectors are equally similar to each query."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -31,9 +29,9 @@ OTHER_DOCUMENTS = N_(
 
 @dataclass(frozen=True, eq=False)
 class Relevant:
-    """The relevant documents of queries. `rows` (q): the row of each query; `documents` (m): rows, the id that is last
-    in the alphabet first; of each relevant document, `query` (r), the number of its query, ascending, `place` (r) among
-    the documents, and `grade` (r), above 0."""
+    """The relevant documents of queries. `rows` (q) are the rows of the queries; `documents` (m) are rows in descending
+    order of their ids. For each relevant document, `query` (r) is the ascending index of its query, `place` (r) its
+    index in `documents`, and `grade` (r) its grade, above 0."""
 
     rows: Int64[np.ndarray, " q"]
     documents: Int64[np.ndarray, " m"]
@@ -43,7 +41,7 @@ class Relevant:
 
     @classmethod
     def of(cls, towers: Towers, qrels: Qrels, name: str) -> "Relevant":
-        """Match judgments with the rows of two towers by their ids. Queries without a relevant document are left out.
+        """Match judgments with the rows of two towers by id. Queries without a relevant document are left out.
         Args: name: of the file of judgments. Raises: UnusableEmbedding for ids that the towers lack."""
         queries, documents = _by_id(towers, qrels)
         check_ids(qrels, queries, documents, name)
@@ -57,8 +55,8 @@ class Relevant:
 
 
 def _by_id(towers: Towers, qrels: Qrels) -> list[dict[str, int]]:
-    """The row of each query by its id, and of each document: the tower with more ids of judged queries has these. An id
-    is without the tower's name, which stands before it where both towers have the same ones."""
+    """Return the rows of the queries by id, and of the documents. The tower with more ids of judged queries holds the
+    queries. The prefix with the tower's name, added if both towers have equal ids, is removed."""
     sides = []
     for (at, _), tower in zip(towers.usable_sides(), towers.names, strict=True):
         names = [towers.rows.ids[row] for row in at.tolist()]
@@ -68,7 +66,7 @@ def _by_id(towers: Towers, qrels: Qrels) -> list[dict[str, int]]:
 
 
 def check_documents(names: Sequence[str], sets: Sequence[EmbeddingSet], qrels: Qrels) -> None:
-    """Raises: UnusableEmbedding where spaces are no two towers, or do not have the same documents."""
+    """Raise UnusableEmbedding if a space lacks two towers or the spaces have different documents."""
     found = []
     for name, rows in zip(names, sets, strict=True):
         if (towers := towers_of(rows)) is None:
@@ -80,8 +78,8 @@ def check_documents(names: Sequence[str], sets: Sequence[EmbeddingSet], qrels: Q
 
 
 def figures_of_rows(spaces: Sequence[Towers], qrels: Qrels, name: str) -> dict[str, Float64[np.ndarray, "s n"]]:
-    """Return each figure of the rows of several spaces of the same n rows, NaN of a row that is no query with a
-    relevant document. Raises: UnusableEmbedding as of `Relevant.of`."""
+    """Return each metric for several spaces of the same n rows; NaN for rows that are not queries with a relevant
+    document. Raises: UnusableEmbedding as in `Relevant.of`."""
     relevant = Relevant.of(spaces[0], qrels, name)
     found = {key: np.full((len(spaces), len(spaces[0].rows)), np.nan) for key in FIGURES}
     for number, towers in enumerate(spaces):
@@ -94,8 +92,8 @@ def figures_of_rows(spaces: Sequence[Towers], qrels: Qrels, name: str) -> dict[s
 def figures(
     relevant: Relevant, queries: Float[np.ndarray, "q d"], documents: Float[np.ndarray, "m d"]
 ) -> dict[str, Float64[np.ndarray, " q"]]:
-    """Return each figure of each query, 0 to 1, by the products of rows. Args: queries, documents: in the order of
-    `relevant`, of length 1 for cosines."""
+    """Return each metric (0 to 1) of each query, ranked by inner products. Args: queries, documents: in the order of
+    `relevant`, with unit rows for cosines."""
     query, grade = relevant.query, relevant.grade
     rank, rank_by_first_id = np.concatenate([*_ranks(relevant, queries, documents)], 1)
     found, best, n = rank <= K, _places(query, -grade), np.bincount(query)
@@ -108,7 +106,7 @@ def figures(
 
 
 def _places(query: np.ndarray, value: np.ndarray) -> np.ndarray:
-    """The place (r), from 1, of each value among those of its query, in ascending order."""
+    """Return the rank (r), from 1, of each value among the values of its query, in ascending order."""
     order = np.lexsort((value, query))
     places = np.empty(len(query), np.int64)
     places[order] = np.arange(len(query)) - np.searchsorted(query, query[order]) + 1
@@ -116,7 +114,7 @@ def _places(query: np.ndarray, value: np.ndarray) -> np.ndarray:
 
 
 def _ranks(relevant: Relevant, queries: np.ndarray, documents: np.ndarray) -> Iterator[Int64[np.ndarray, "2 k"]]:
-    """The ranks, from 1, of the relevant documents of each query: with the last and with the first id first."""
+    """Yield the ranks, from 1, of each query's relevant documents, with ties by descending and by ascending id."""
     factors = np.random.default_rng(0).integers(1 << 63, size=documents.shape[1], dtype=np.uint64)
     keys = np.einsum("md,d->m", documents.view(np.uint32), factors)  # the same of bit-identical rows
     _, first, own = np.unique(keys, return_index=True, return_inverse=True)

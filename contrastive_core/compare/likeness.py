@@ -1,9 +1,8 @@
-"""Explain the similarity of two images: the cosine of their embeddings as a sum over pairs of patches.
+"""The similarity of two images, explained as a sum over pairs of patches.
 
-An encoder that averages its last feature map, x_i (P, d) of one image and y_j of the other, has the similarity
-s = Σ_ij ⟨x_i, y_j⟩ / (‖Σ_i x_i‖ ‖Σ_j y_j‖): an exact sum, without a gradient or an approximation. A patch is a place of
-the feature map. It also sees what lies around it, up to the encoder's field of view.
-"""
+An encoder that averages its last feature map, x_i (P, d) of one image and y_j of the other, has the cosine
+s = Σ_ij ⟨x_i, y_j⟩ / (‖Σ_i x_i‖ ‖Σ_j y_j‖). The sum is exact, without gradients or approximations. A patch is a
+position of the feature map; it also depends on its surroundings, up to the encoder's receptive field."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,10 +25,10 @@ BLUE = np.array([47, 111, 208], np.float32)  # a pull, as in the rest of the app
 
 @dataclass(frozen=True, eq=False)
 class Likeness:
-    """The similarity of two images, and each pair of patches' part of it.
+    """The similarity of two images and the contribution of each pair of patches.
 
-    `patches` (p, p) sums to `similarity`; `grid` has p = rows · columns. `gap`: how much more similar the images stay
-    on average when random patches are covered in place of those with the largest parts; `interval`: its 95 % interval
+    `patches` (p, p) sums to `similarity`; `grid` has p = rows · columns. `gap` is the mean similarity with random
+    patches covered minus that with the patches of the largest contributions covered; `interval` is its 95 % interval
     over the random orders."""
 
     similarity: float
@@ -40,19 +39,18 @@ class Likeness:
 
     @property
     def maps(self) -> Float[np.ndarray, "2 rows columns"]:
-        """The part of each patch of either image; each map sums to the similarity."""
+        """The contribution of each patch of both images; each map sums to the similarity."""
         return np.stack([self.patches.sum(1), self.patches.sum(0)]).reshape(2, *self.grid)
 
 
 def explain_pair(encoder: nn.Module, images: UInt8[np.ndarray, "2 c h w"], seed: int = 0) -> Likeness:
-    """Split the similarity of two images into pairs of patches, and check the parts by covering patches.
+    """Split the similarity of two images into pairs of patches, and check the contributions by covering patches.
 
     Args:
         encoder: in evaluation mode, with average pooling before its output.
-        images: of the encoder's data set.
+        images: from the encoder's data set.
         seed: of the random orders.
-    Raises: CannotScore for another pooling, a single patch, or an embedding of zeros.
-    """
+    Raises: CannotScore for another pooling, a single patch, or an embedding of zeros."""
     device = next(encoder.parameters()).device
     x = to_float(torch.from_numpy(np.ascontiguousarray(images)).to(device))
     features = _before_pooling(encoder, x).double()  # (2, d, r, c)
@@ -78,7 +76,7 @@ def explain_pair(encoder: nn.Module, images: UInt8[np.ndarray, "2 c h w"], seed:
 
 
 def _before_pooling(encoder: nn.Module, x: Tensor) -> Float[Tensor, "2 d r c"]:
-    """The feature map whose mean is the encoder's output. Raises CannotScore where there is none."""
+    """Return the feature map whose mean is the encoder's output. Raises CannotScore if there is none."""
     seen: list[tuple[Tensor, Tensor]] = []
     pools = [m for m in encoder.modules() if isinstance(m, nn.AdaptiveAvgPool2d)]
     hooks = [m.register_forward_hook(lambda _m, given, out: seen.append((given[0], out))) for m in pools]
@@ -101,8 +99,8 @@ def _before_pooling(encoder: nn.Module, x: Tensor) -> Float[Tensor, "2 d r c"]:
 def _similarity_covered(
     encoder: nn.Module, x: Tensor, unit: Tensor, grid: tuple[int, int], orders: Sequence[np.ndarray]
 ) -> float:
-    """Mean similarity while the first half of each order's patches is covered one by one by the image's mean color, in
-    one image at a time. `unit` (2, d): the unit rows of the images as they are."""
+    """Return the mean similarity while the first half of an order's patches is covered one by one with the image's mean
+    color, in one image at a time. `unit` (2, d) are the unit rows of the unchanged images."""
     count = max(1, len(orders[0]) // 2)
     rows, columns = np.divmod(np.arange(grid[0] * grid[1]), grid[1])
     height, width = x.shape[2:]
@@ -122,7 +120,7 @@ def _similarity_covered(
 def figure(
     images: UInt8[np.ndarray, "2 c h w"], maps: Float[np.ndarray, "2 rows columns"]
 ) -> UInt8[np.ndarray, "height width 3"]:
-    """Draw each image beside itself with its map: the larger a patch's part, the bluer it is."""
+    """Draw each image next to its map, where a larger contribution is bluer."""
     tiles: list[Any] = []
     for image, parts in zip(images, maps, strict=True):
         colors = image if len(image) == 3 else image[:1].repeat(3, 0)

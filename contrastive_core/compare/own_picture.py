@@ -1,4 +1,4 @@
-"""The images of a run that are most similar to a picture of the user's."""
+"""The images of a run that are most similar to a user's picture."""
 
 import contextlib
 
@@ -16,8 +16,8 @@ from contrastive_core.runs.run import Run
 
 
 def nearest_to_picture(run: Run, split: str, picture: bytes, count: int) -> list[tuple[str, float]]:
-    """Ids and cosines of the `count` images of a split whose h is most similar to the picture's. Raises BadSetting for
-    what is no image, ValueError without weights or data."""
+    """Return the ids of the `count` images of a split whose h is most similar to the picture's. Raises BadSetting if it
+    is not an image, ValueError without weights or data."""
     dataset = data_of(run, split)
     image = decode_like(dataset, picture)
     model, rows = load_model(run, dataset), embed_run(run, split, "h")
@@ -29,8 +29,8 @@ def nearest_to_picture(run: Run, split: str, picture: bytes, count: int) -> list
 
 
 def decode_like(dataset: Dataset, picture: bytes) -> np.ndarray:
-    """The picture (c, h, w) uint8 with the size and the channels of a data set's images, decoded in a process of its
-    own. Raises BadSetting for what is no image."""
+    """Decode a picture to (c, h, w) uint8, in the size and channels of a data set's images, in a separate process.
+    Raises BadSetting if it is not an image."""
     channels, height, width = dataset.images.shape[1:]
     form = (min(height, width), channels, dataset.form.resize if dataset.form else "crop")
     with scratch_folder() as folder:

@@ -1,13 +1,12 @@
-"""Maps in the plane: PCA at once, UMAP from a given graph of neighbors; seeded and judged.
+"""Two-dimensional maps: PCA, and UMAP from a neighbor graph; seeded, with quality scores.
 
-UMAP: https://arxiv.org/abs/1802.03426, by umap-learn, started from PCA instead of its spectral layout and given our
-neighbors instead of its approximate ones. Above `MANY` rows it lays out `LANDMARKS` of them, drawn by the seed, and
-each other row is placed amid its nearest landmarks. Scores are never computed on a map. How far it can be believed:
-trustworthiness and continuity (Venna & Kaski 2001), and what maps of several seeds have in common.
+UMAP: https://arxiv.org/abs/1802.03426, by umap-learn, initialized with PCA instead of its spectral layout and given
+our neighbors instead of its approximate ones. Above `MANY` rows, UMAP lays out a random sample of `LANDMARKS` rows, and
+every other row is placed among its nearest landmarks. Scores are never computed on a map. The quality of a map is given
+by trustworthiness and continuity (Venna & Kaski 2001) and by the agreement between maps of several seeds.
 
-Both judge anchors against all rows: exactly up to JUDGED rows, above on a stated sample. Rows are brought to length 1
-block by block, so that a judgment holds no second copy of an embedding.
-"""
+Trustworthiness and continuity compare anchors with all rows. The anchors are all rows up to JUDGED, above it a stated
+sample. Rows are normalized in blocks, so no second copy of an embedding is needed."""
 
 import contextlib
 import io
@@ -46,9 +45,9 @@ Points = Callable[[slice | Tensor], Tensor]  # rows of a space (r, d), float64
 def judge(
     features: np.ndarray, xy: np.ndarray, k: int = JUDGED_K, device: str = "auto", landmarks: np.ndarray | None = None
 ) -> dict[str, float]:
-    """Trustworthiness (1 when no row is a neighbor on the map without being one in the embedding, by cosine) and
-    continuity (1 when no neighbor in the embedding is torn away on the map) at k, that k, and how many rows they were
-    judged on of how many. Args: landmarks: rows that others were placed by: theirs alone is told too."""
+    """Return trustworthiness (1: every neighbor on the map is a neighbor in the embedding, by cosine), continuity (1:
+    every neighbor in the embedding is one on the map), their k, and the numbers of judged and of all rows.
+    Args: landmarks: rows that UMAP laid out; their trustworthiness is returned too."""
     n = len(xy)
     k = max(1, min(k, (n - 2) // 2))
     trust, continued = _of_anchors(features, xy, k, device)
@@ -65,7 +64,7 @@ def judge(
 
 
 def agreement(maps: list[np.ndarray], k: int = JUDGED_K) -> float:
-    """Mean share of the k nearest rows that two maps have in common, over all pairs of maps."""
+    """Return the mean share of the k nearest rows that two maps have in common, over all pairs of maps."""
     from scipy.spatial import KDTree  # in the plane no search by products is as fast
 
     indices = []
@@ -79,11 +78,10 @@ def agreement(maps: list[np.ndarray], k: int = JUDGED_K) -> float:
 
 
 def _of_anchors(features: np.ndarray, xy: np.ndarray, k: int, name: str) -> tuple[np.ndarray, np.ndarray]:
-    """Trustworthiness and continuity of each anchor (a), computed on the device called `name`.
+    """Return the trustworthiness and continuity of each anchor (a), computed on the device called `name`.
 
-    1 − 2/(k(2n−3k−1)) Σ_j (rank of j in one space − k), j a k-neighbor in the other only. Rows at one distance share a
-    rank.
-    """
+    1 − 2/(k(2n−3k−1)) Σ_j (rank of j in one space − k), over neighbors j in the other space only. Rows at equal
+    distances share a rank."""
     n, device = len(xy), pick_device(name)
 
     def sphere(at: slice | Tensor) -> Tensor:
@@ -103,7 +101,7 @@ def _of_anchors(features: np.ndarray, xy: np.ndarray, k: int, name: str) -> tupl
 
 
 def _excess(ranked: Tensor, other: Tensor, k: int) -> Tensor:
-    """By how much the k nearest of `other` (r, n) lie beyond rank k in `ranked`, summed: (r)."""
+    """Sum the excess of the ranks in `ranked` over k, for the k nearest rows in `other` (r, n); returns (r)."""
     near = other.topk(k, largest=False).indices  # (r, k)
     total = torch.zeros(len(ranked), dtype=torch.float64, device=ranked.device)
     for column in ranked.gather(1, near).T:  # (r)
@@ -112,13 +110,12 @@ def _excess(ranked: Tensor, other: Tensor, k: int) -> Tensor:
 
 
 def _anchors(n: int) -> np.ndarray:
-    """Numbers (a) of the rows that are judged, of n: evenly spaced."""
+    """Return the indices (a) of the judged rows out of n, evenly spaced."""
     return np.linspace(0, n - 1, min(n, JUDGED if n <= LARGE_MAP else JUDGED_OF_LARGE)).astype(np.int64)
 
 
 def _distances(points: Points, rows: Tensor, n: int, step: int) -> Tensor:
-    """Squared distances (r, n), float64, of some rows to all, `step` of these at a time; a row to itself is infinitely
-    far."""
+    """Return squared distances (r, n), float64, from some rows to all, `step` at a time; infinite to itself."""
     x = points(rows)
     away = torch.empty(len(rows), n, dtype=torch.float64, device=x.device)
     for i in range(0, n, step):
@@ -142,7 +139,7 @@ EPOCHS = 200  # umap-learn's own number above 10,000 rows, taken at any size: fr
 
 @dataclass(frozen=True, eq=False)
 class Map:
-    """Coordinates (n, 2), how they were made, and how far they can be believed."""
+    """Coordinates (n, 2), their settings and their quality."""
 
     xy: Float32[np.ndarray, "n 2"]
     settings: JsonObject
@@ -158,14 +155,13 @@ def umap(
     graph: Neighbors | None = None,
     progress: OnFraction | None = None,
 ) -> np.ndarray:
-    """A UMAP layout (n, 2), float32; the same seed gives the same map on the same machine.
+    """Return a UMAP layout (n, 2), float32; the same seed gives the same map on the same machine.
 
     Args:
-        neighbors: size of the neighborhood, the row itself counted, as in umap-learn.
-        graph: nearest rows in the same set, at least neighbors − 1 of them; computed if missing.
-        progress: called with the share of the layout that is done.
-    Raises: UnusableEmbedding for rows that are all alike.
-    """
+        neighbors: size of the neighborhood including the row itself, as in umap-learn.
+        graph: at least neighbors − 1 nearest rows of each row in the same set; computed if missing.
+        progress: called with the completed share of the layout.
+    Raises: UnusableEmbedding if all rows are equal."""
     neighbors = max(2, min(neighbors, len(features) - 1))
     graph = (graph or nearest(features, None, neighbors - 1, metric)).first(neighbors - 1)
     start = pca(features)
@@ -195,7 +191,7 @@ def umap(
 
 
 class _ProgressOf(io.TextIOBase):
-    """A file to which a progress bar is written, and which passes on the share that it shows."""
+    """A file for a progress bar that reports the share shown in the bar."""
 
     def __init__(self, on_share: OnFraction | None) -> None:
         self.on_share = on_share
@@ -207,17 +203,16 @@ class _ProgressOf(io.TextIOBase):
 
 
 def project_new(new: np.ndarray, base: np.ndarray, xy: np.ndarray, k: int = 15, device: str = "auto") -> np.ndarray:
-    """Place new rows (m, d) on a map `xy` (n, 2) of `base` (n, d): amid their neighbors.
+    """Place new rows (m, d) on a map `xy` (n, 2) of `base` (n, d), among their neighbors.
 
-    That is the weighted geometric median of the k nearest rows' places (Weiszfeld's steps), which stays with most of
-    them where a mean would fall into the gap between two groups. Weights fall with distance, the k-th neighbor's being
-    the scale; a row of the base keeps its place.
-    """
+    The place is the weighted geometric median of the positions of the k nearest rows (Weiszfeld's algorithm). It stays
+    with the majority, while a mean may fall into the gap between two groups. Weights decrease with the distance
+    relative to the k-th neighbor; a row of the base keeps its place."""
     return _amid(nearest(new, base, min(k, len(base)), device=device), xy)
 
 
 def _amid(neighbors: Neighbors, xy: np.ndarray) -> np.ndarray:
-    """The places (m, 2) of `project_new`, amid known neighbors by cosine."""
+    """Return the places (m, 2) of `project_new` for known neighbors by cosine."""
     least = 1e-3 * float(np.ptp(xy, axis=0).max()) + 1e-12  # so near is at the place itself
     places = np.empty((len(neighbors.index), 2), np.float32)
     for start in range(0, len(places), PLACED):
@@ -241,8 +236,8 @@ def map_of(
     progress: OnFraction | None = None,
     **settings: Any,
 ) -> Map:
-    """The map `kind` ("pca", "umap") of an embedding, judged on the device of the graphs. Its quality says `recall`
-    where its neighbors are approximate, its settings `landmarks` where not all rows were laid out.
+    """Return the map `kind` ("pca", "umap") of an embedding, scored on the device of `graphs`. Its quality includes
+    `recall` if the neighbors are approximate, its settings `landmarks` if UMAP laid out a sample.
     Raises: UnusableEmbedding."""
     graphs = graphs or Graphs()
     if len(rows) < 4 and kind == "umap":
@@ -270,8 +265,8 @@ def map_of(
 def _umap_of(
     rows: EmbeddingSet, landmarks: np.ndarray | None, graphs: Graphs, progress: OnFraction | None, used: JsonObject
 ) -> tuple[np.ndarray, dict[str, float]]:
-    """A UMAP layout (n, 2) by the graphs' neighbors, and what is told of these. Where there are `landmarks`, the
-    numbers of some rows, only these are laid out: the others come amid them."""
+    """Return a UMAP layout (n, 2) from the neighbors in `graphs`, and facts about them. With `landmarks` (row indices),
+    only these rows are laid out and the others are placed among them."""
     laid = rows if landmarks is None else rows.take(landmarks)
     n_neighbors = max(2, min(int(used["neighbors"]), len(laid) - 1)) - 1
     graph = graphs.get(laid, None, n_neighbors, used["metric"])

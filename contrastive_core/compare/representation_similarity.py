@@ -1,11 +1,10 @@
 """Similarity of embeddings of the same samples: CKA, shared neighbors, Procrustes.
 
 CKA is the debiased linear one (Kornblith et al. 2019, arXiv 1905.00414; Nguyen et al. 2020, arXiv 2010.15327).
-Deviation: products are taken in float32, sums in float64; the debiasing needs only row norms, so no n×n matrix is made
-unless rows are fewer than columns. Rows are centered and multiplied block by block, so that no embedding is copied.
+Deviation: products are float32, sums float64; the debiasing needs only row norms, so no n×n matrix is computed
+unless there are fewer rows than columns. Rows are centered and multiplied in blocks, so no embedding is copied.
 
-Each measure beside what rows in another order give: few rows and wide vectors look alike by themselves.
-"""
+Each measure is reported with its value for randomly ordered rows, because few wide vectors are similar by chance."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -25,17 +24,16 @@ BLOCK = 1 << 26  # numbers that are centered at a time, 256 MB in float32
 
 
 def ckas(parts: Sequence[np.ndarray]) -> np.ndarray:
-    """Debiased linear CKA between embeddings (n, d_i) of the same samples: (runs, runs) float64.
+    """Return the debiased linear CKA (runs, runs) float64 between embeddings (n, d_i) of the same samples.
 
-    NaN where an embedding is constant or n is below 4.
-    """
+    NaN if an embedding is constant or n is below 4."""
     n = len(parts[0])
     if n < 4:
         return np.full((len(parts), len(parts)), np.nan)
     means = [x.mean(0, dtype=np.float64) for x in parts]
 
     def product(i: int, j: int) -> float:
-        """‖XᵢᵀXⱼ‖², by whichever side is shorter."""
+        """Return ‖XᵢᵀXⱼ‖², by the cheaper of two formulas."""
         (x, y), widths = (parts[i], parts[j]), parts[i].shape[1] + parts[j].shape[1]
         if n * 2 < widths:  # Σ of (XXᵀ ∘ YYᵀ) is the same number
             a, b = _centered(x, means[i]), _centered(y, means[j])
@@ -58,13 +56,13 @@ def ckas(parts: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def _bias(a: np.ndarray, b: np.ndarray) -> Any:
-    """What ‖XᵀY‖² has of independent X and Y on average, by the squared lengths (…, n) of their centered rows."""
+    """Return the expected ‖XᵀY‖² of independent X and Y, from the squared lengths (…, n) of their centered rows."""
     n = a.shape[-1]
     return n / (n - 2) * a @ b.T - np.multiply.outer(a.sum(-1), b.sum(-1)) / ((n - 1) * (n - 2))
 
 
 def _blocks(n: int, width: int) -> Iterator[slice]:
-    """Rows of a block after the other, of BLOCK numbers or less."""
+    """Yield slices of rows with at most BLOCK numbers each."""
     step = max(1, BLOCK // width)
     yield from (slice(i, i + step) for i in range(0, n, step))
 
@@ -74,10 +72,9 @@ def _centered(x: np.ndarray, mean: np.ndarray) -> np.ndarray:
 
 
 def procrustes(x: np.ndarray, y: np.ndarray) -> float:
-    """Procrustes distance, 0 (alike up to turn, mirror and scale) to 1.
+    """Return the Procrustes distance, from 0 (equal up to rotation, reflection and scale) to 1.
 
-    The widths may differ, which scipy's refuses.
-    """
+    Unlike scipy's, it accepts different widths."""
     means = [v.mean(0, dtype=np.float64) for v in (x, y)]
     product, squares = np.zeros((x.shape[1], y.shape[1])), np.zeros(2)
     for block in _blocks(len(x), 2 * (x.shape[1] + y.shape[1])):  # twice as large in float64
@@ -90,11 +87,9 @@ def procrustes(x: np.ndarray, y: np.ndarray) -> float:
 
 
 def procrustes_align(moving: np.ndarray, fixed: np.ndarray) -> np.ndarray:
-    """A map (n, 2) turned and mirrored onto another (Procrustes), shifted to it and of its size.
+    """Align a map (n, 2) with another by rotation, reflection and shift (Procrustes), and scale it to the same size.
 
-    Of its size, not of the size that fits best (scipy's): that would shrink a map to a dot where the two have little in
-    common.
-    """
+    The best-fitting scale (scipy's) would shrink a map to a dot if the two have little in common."""
     x, y = moving - moving.mean(0), fixed - fixed.mean(0)
     u, _, v = np.linalg.svd(x.T @ y)
     scale = np.sqrt((y * y).sum() / max(1e-12, (x * x).sum()))
@@ -102,7 +97,7 @@ def procrustes_align(moving: np.ndarray, fixed: np.ndarray) -> np.ndarray:
 
 
 def procrustes_chain(maps: Iterable[np.ndarray]) -> list[np.ndarray]:
-    """Maps (n, 2) of the same rows, each aligned to the one before it. One of other rows starts anew."""
+    """Align each map (n, 2) with the one before it. A map with another number of rows starts anew."""
     aligned: list[np.ndarray] = []
     for xy in maps:
         is_same = bool(aligned) and len(aligned[-1]) == len(xy)
@@ -111,19 +106,19 @@ def procrustes_chain(maps: Iterable[np.ndarray]) -> list[np.ndarray]:
 
 
 def overlaps(graphs: Sequence[np.ndarray]) -> np.ndarray:
-    """Mean share of common neighbors between all pairs of graphs (n, k)."""
+    """Return the mean share of common neighbors (runs, runs) between all pairs of graphs (n, k)."""
     return matrix(graphs, lambda a, b: float(overlap(a, b).mean()))
 
 
 def graphs_of(sets: Sequence[EmbeddingSet], k: int, graphs: Any) -> tuple[list[np.ndarray], float | None]:
-    """The k nearest rows (n, k) of every set in itself by the cache `graphs`, and the lowest recall of those that are
-    approximate; None where all are exact."""
+    """Return the k nearest rows (n, k) of each row in its own set, from the cache `graphs`, and the lowest recall of
+    the approximate ones; None if all are exact."""
     found = [graphs.get(s, None, k) for s in sets]
     return [graph.index for graph in found], lowest_recall(graph.recall for graph in found)
 
 
 def matrix(parts: Sequence[Any], of: Callable[[Any, Any], float]) -> np.ndarray:
-    """A symmetric matrix of `of` between all pairs, the pair with itself included."""
+    """Return a symmetric matrix of `of` between all pairs, including each part with itself."""
     values = np.eye(len(parts))
     for i in range(len(parts)):
         for j in range(i + 1):
@@ -137,9 +132,9 @@ ORDERS, LEVEL, MOST = 200, 0.05, 1000  # random orders; above chance beyond this
 
 @dataclass(frozen=True, eq=False)
 class Calibration:
-    """Similarities (runs, runs) beside chance, by measure: `chance`, the largest that 95 % of random orders of the rows
-    stay below, for Procrustes the smallest distance; `calibrated`, 0 at chance or less and 1 for equal spaces; `p`, the
-    share of orders that give as much or more. NaN on the diagonal and where a measure is NaN."""
+    """Similarities (runs, runs) relative to chance, by measure. `chance`: the value that 95 % of random row orders stay
+    below (for Procrustes, a distance, above); `calibrated`: 0 at chance or below, 1 for equal spaces; `p`: the share of
+    orders with at least the observed similarity. NaN on the diagonal and for undefined measures."""
 
     chance: dict[str, Float64[np.ndarray, "runs runs"]]
     calibrated: dict[str, Float64[np.ndarray, "runs runs"]]
@@ -152,11 +147,11 @@ def calibrate(
     orders: int = ORDERS,
     on_fraction: OnFraction | None = None,
 ) -> Calibration:
-    """Calibrate CKA, shared neighbors and Procrustes between embeddings (n, d_i) by permutation of the rows of one.
+    """Calibrate CKA, shared neighbors and Procrustes between embeddings (n, d_i) by permuting the rows of one.
 
-    With more than MOST rows, chance is taken of so many: it falls with their number, so the p value is too large rather
-    than too small. Source: arXiv 2602.14486, algorithm 1. Args: graphs: nearest rows (n, k) of each.
-    """
+    With more than MOST rows, chance is computed on a sample. Chance decreases with the number of rows, so the p value
+    is too large rather than too small. Source: arXiv 2602.14486, algorithm 1.
+    Args: graphs: nearest rows (n, k) of each embedding."""
     n, rng = len(parts[0]), np.random.default_rng(0)
     chosen = np.sort(rng.choice(n, min(n, MOST), replace=False))
     drawn = [rng.permutation(n) for _ in range(orders)]
@@ -189,8 +184,8 @@ def _by_chance(
     chosen: Int64[np.ndarray, " r"],
     orders: list[np.ndarray],
 ) -> Float64[np.ndarray, "orders 3"]:
-    """CKA, shared neighbors and the likeness of Procrustes (1 less its distance) of x and y in each order of y's rows.
-    CKA and Procrustes of the chosen rows alone, neighbors of theirs among all."""
+    """Return CKA, shared neighbors and 1 − Procrustes distance of x and y for each order of y's rows.
+    CKA and Procrustes use the chosen rows only; shared neighbors are those of the chosen rows among all rows."""
     x, y = (_centered(v[chosen], v[chosen].mean(0, dtype=np.float64)) for v in (x, y))
     if max(x.shape[1], y.shape[1]) > len(x):  # turned into (r, r), with the same products
         x, y = (u * s for u, s, _ in (np.linalg.svd(v, full_matrices=False) for v in (x, y)))

@@ -1,15 +1,11 @@
-"""Scores of two towers: recall in both directions, zero-shot accuracy, and the gap between the towers.
+"""Scores of two towers: recall in both directions, zero-shot accuracy and the modality gap.
 
-All are of cosines. Similarities are taken BLOCK numbers at a time, so memory stays bounded for 100,000 pairs.
+All scores use cosines. Similarities are computed BLOCK numbers at a time, so memory stays bounded for 100,000 pairs.
+Notes on the scores report duplicate rows and recall at chance.
 
-What is said of the scores of two towers: rows that equal one another, recall at chance; and their record.
-
-Two checkpoints of one run with two towers: recall@k in both directions and the modality gap of each, and the paired
-difference of each figure.
-
-Both are of the same images and captions. Captions of one image depend on each other, so the bootstrap draws images,
-each with its captions (cluster bootstrap: Davison and Hinkley 1997, Bootstrap Methods, section 3.8).
-"""
+Two checkpoints of one run are compared by recall@k in both directions and the modality gap, with the paired difference
+of each score. Both must have the same images and captions. Captions of one image depend on each other, so the bootstrap
+draws images with all their captions (cluster bootstrap: Davison and Hinkley 1997, Bootstrap Methods, section 3.8)."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -55,7 +51,7 @@ UNLABELED = N_("zero-shot accuracy needs a labeled image and a prompt for its cl
 
 @dataclass(frozen=True)
 class Share:
-    """A share of n queries that are right, its Wilson 95 % interval, and what chance gives."""
+    """The share of n queries that are answered correctly, its Wilson 95 % interval, and the chance level."""
 
     value: float
     interval: tuple[float, float]
@@ -65,8 +61,8 @@ class Share:
 
 @dataclass(frozen=True, eq=False)
 class Retrieval:
-    """One direction: `rows` (q), the set's row numbers of the queries; `ranks`, those of the best right answer of each;
-    `recall` by k."""
+    """Retrieval in one direction: `rows` (q) are the row numbers of the queries in the set; `ranks` those of each
+    query's best right answer; `recall` by k."""
 
     rows: Int64[np.ndarray, " q"]
     ranks: Ranks
@@ -74,8 +70,8 @@ class Retrieval:
 
 
 def row_contents(towers: Towers) -> list[Int64[np.ndarray, " k"]]:
-    """Return the number of the content of each usable row of a, and of b: by their texts where any row has one, else
-    by their vectors."""
+    """Number the contents of the usable rows of towers a and b: equal texts, or equal vectors if no row has a text,
+    share a number."""
     texts = towers.rows.columns.get(TEXT)
     texts = texts if texts is not None and (texts != "").any() else None
     sides = towers.usable_sides()
@@ -83,26 +79,24 @@ def row_contents(towers: Towers) -> list[Int64[np.ndarray, " k"]]:
 
 
 def right_answers(towers: Towers) -> RightAnswers:
-    """Return which usable rows of b are right for each usable row of a: its partners, and rows equal to them."""
+    """Return the right answers in b for each usable row of a: its partners and their duplicates."""
     (_, group), (_, other_group) = towers.usable_sides()
     return RightAnswers.of(group, other_group, *row_contents(towers))
 
 
 def repeated(towers: Towers) -> dict[str, tuple[int, int]]:
-    """Return, by the name of a tower with equal rows, how many rows equal another, and how many usable ones there
-    are."""
+    """Count the usable rows that are duplicates, and all usable rows, by the name of the tower; towers without
+    duplicates are left out."""
     counts = zip(towers.names, row_contents(towers), strict=True)
     return {name: (count, len(content)) for name, content in counts if (count := count_repeated(content))}
 
 
 def retrieval(towers: Towers, reverse: bool = False, ks: tuple[int, ...] = KS, most: int | None = None) -> Retrieval:
-    """Return the ranks of partners and recall@k from tower a to tower b, or from b to a; of at most `most` queries,
-    spread evenly, each among all candidates.
-
-    A query is right at k where one of its right answers (`right_answers`) is among the k most similar rows; of equally
-    similar rows, with the probability of a random order. Rows without a partner are no queries, but stay among the
-    candidates. Rows that are zero or not finite are left out. Source: CLIP, arXiv 2103.00020.
-    Raises: CannotScore where no row has a partner."""
+    """Return the ranks of partners and recall@k from tower a to tower b, or from b to a. At most `most` evenly spaced
+    queries are ranked, each among all candidates. A query is right at k if one of its right answers (`right_answers`)
+    is among the k most similar rows; ties count with the probability of a random order. Rows without a partner are not
+    queries, but remain candidates. Rows that are zero or not finite are left out.
+    Source: CLIP, arXiv 2103.00020. Raises: CannotScore if no row has a partner."""
     sides, answers = towers.usable_sides(), right_answers(towers)
     (rows, group), (others, other_group) = sides[::-1] if reverse else sides
     chosen = np.flatnonzero((group >= 0) & np.isin(group, other_group))
@@ -121,7 +115,8 @@ def retrieval(towers: Towers, reverse: bool = False, ks: tuple[int, ...] = KS, m
 
 @dataclass(frozen=True)
 class Partner:
-    """A row's partner in the other tower, their cosine, and the rank (from 1) of each among the other's rows."""
+    """A row's partner in the other tower, their cosine, and the rank (from 1) of the partner for the row and of the row
+    for the partner."""
 
     row: int
     similarity: float
@@ -130,8 +125,8 @@ class Partner:
 
 
 def tower_scores(towers: Towers) -> tuple[Scores, Scores, Float64[np.ndarray, " n"]]:
-    """Return recall@k in both directions and the modality gap; what chance gives; and the expected rank of each row's
-    best right answer, -1 for a row without one."""
+    """Return recall@k in both directions and the modality gap; the chance levels; and the expected rank of each row's
+    best right answer, -1 without one."""
     own: Scores = {}
     chance: Scores = {}
     ranks = np.full(len(towers.rows), -1.0)
@@ -160,10 +155,10 @@ def tower_scores(towers: Towers) -> tuple[Scores, Scores, Float64[np.ndarray, " 
 
 
 def recall_of_rows(spaces: Sequence[Towers]) -> dict[str, tuple[Message, Float64[np.ndarray, "s n"]]]:
-    """Return recall@1 and MRR@10 of several spaces of the same n rows, of each direction whose queries all have
-    partners of their own: its title, and the probability that the most similar row is right or the expected reciprocal
-    rank, NaN of a row that is no query. Queries that share partners, as the captions of an image do, are no independent
-    samples of a test."""
+    """Return recall@1 and MRR@10 of several spaces of the same n rows, for each direction whose queries do not share
+    partners. The values per row are the probability that the most similar row is right, or the expected reciprocal
+    rank; NaN for rows that are not queries. Queries that share partners, such as the captions of an image, are not
+    independent samples for a test."""
     names, found, graded = spaces[0].names, {}, {}
     if any(one.names != names for one in spaces):
         names = SIDES
@@ -185,7 +180,7 @@ def recall_of_rows(spaces: Sequence[Towers]) -> dict[str, tuple[Message, Float64
 
 
 def most_similar(towers: Towers, rows: Int64[np.ndarray, " q"]) -> Int64[np.ndarray, " q"]:
-    """Return, for each of some rows, the most similar usable row of the other tower; -1 where there is none."""
+    """Return the most similar usable row of the other tower for each of `rows`; -1 if there is none."""
     x, lengths, found = towers.rows.features, towers.rows.lengths, np.full(len(rows), -1)
     (a, _), (b, _) = towers.usable_sides()
     for own, others in ((a, b), (b, a)):
@@ -196,7 +191,7 @@ def most_similar(towers: Towers, rows: Int64[np.ndarray, " q"]) -> Int64[np.ndar
 
 
 def answers_of(rows: EmbeddingSet, ids: Sequence[str]) -> list[str]:
-    """Return the text, or else the id, of the most similar row of the other tower; "" of rows of one tower."""
+    """Return the text, or else the id, of the other tower's most similar row for each id; "" for rows of one tower."""
     if (towers := towers_of(rows)) is None:
         return [""] * len(ids)
     place, texts = {name: q for q, name in enumerate(rows.ids)}, rows.columns.get(TEXT, rows.ids)
@@ -205,8 +200,8 @@ def answers_of(rows: EmbeddingSet, ids: Sequence[str]) -> list[str]:
 
 
 def partners_of(towers: Towers, row: int, most: int = 20) -> list[Partner]:
-    """Return the partners of a row, the most similar first; ranks as of `retrieval`, with its other right answers not
-    counted. [] for a row without one."""
+    """Return the partners of a row, the most similar first, with ranks as in `retrieval` in which its other right
+    answers are not counted; [] without a partner."""
     (own, group), (others, other_group) = towers.usable_sides()
     answers = right_answers(towers)
     if row not in own:
@@ -230,8 +225,8 @@ def zero_shot(
     classes: Int64[np.ndarray, " p"],
     labels: Int64[np.ndarray, " n"],
 ) -> Share:
-    """Return the share of images whose most similar class is their own. The vector of a class is the mean of its unit
-    prompts (p, d), at length 1. Args: classes: of each prompt; labels: of each image, -1 for none.
+    """Return the share of images whose most similar class is their own. A class vector is the mean of its unit prompts
+    (p, d), scaled to length 1. Args: classes: of each prompt; labels: of each image, -1 for none.
     Source: CLIP, arXiv 2103.00020. Raises: CannotScore without a labeled image of a class that has a prompt."""
     named = np.unique(classes)
     judged = np.isin(labels, named) & np.isfinite(images).all(1) & images.any(1)
@@ -245,8 +240,8 @@ def zero_shot(
 
 
 def modality_gap(towers: Towers) -> float:
-    """Return the distance (0 to 2) between the means of the unit rows of both towers, as of `gap_of_means`.
-    Raises: CannotScore where a tower has no usable row."""
+    """Return the distance (0 to 2) between the means of the unit rows of both towers (see `gap_of_means`).
+    Raises: CannotScore if a tower has no usable row."""
     parts = [at for at, _ in towers.usable_sides()]
     if not all(len(part) for part in parts):
         raise CannotScore(UNPAIRED)
@@ -254,8 +249,7 @@ def modality_gap(towers: Towers) -> float:
 
 
 def centered(towers: Towers) -> Towers:
-    """Return the towers with unit rows less the mean of their tower, which brings the means together: what all rows of
-    a tower share counts no longer. Source: arXiv 2507.19054."""
+    """Subtract the mean of its tower from each unit row, which removes the modality gap. Source: arXiv 2507.19054."""
     features = np.zeros_like(towers.rows.features)
     for at, _ in towers.usable_sides():
         unit = unit_rows(towers.rows.features[at])
@@ -272,14 +266,14 @@ AT_CHANCE = N_(
 
 @dataclass(frozen=True)
 class TowerNotes:
-    """Sentences on two towers: `warnings` that recall is at chance, `notes` on how many rows of each equal another."""
+    """Sentences about two towers: `warnings` about recall at chance, `notes` about duplicate rows."""
 
     warnings: list[Message]
     notes: list[Message]
 
 
 def tower_notes(towers: Towers, scores: tuple[Scores, Scores] | None = None) -> TowerNotes:
-    """Return the sentences. Args: scores: own and chance, as of `tower_scores`, where they are known."""
+    """Write the sentences about two towers. Args: scores: own and chance, from `tower_scores`, if known."""
     own, chance = scores or tower_scores(towers)[:2]
     counts = repeated(towers).items()
     equal = [message(REPEATED, name=name, n=f"{n:,}", all=f"{all_:,}") for name, (n, all_) in counts]
@@ -287,7 +281,7 @@ def tower_notes(towers: Towers, scores: tuple[Scores, Scores] | None = None) -> 
 
 
 def tower_record(towers: Towers, name: str) -> JsonObject:
-    """Return the scores of a file of two towers, as `evaluate_vectors` does of one."""
+    """Return the scores of a file with two towers, in the form of `evaluate_vectors`."""
     own, chance, _ = tower_scores(towers)
     said, usable = tower_notes(towers, (own, chance)), towers_of(towers.rows.take(towers.rows.usable))
     return {
@@ -304,7 +298,7 @@ def tower_record(towers: Towers, name: str) -> JsonObject:
 
 
 def _at_chance(own: Scores, chance: Scores) -> list[Message]:
-    """Say that no recall exceeds chance; of the largest k at which chance leaves room."""
+    """Warn if no recall exceeds chance, with the largest k whose chance level is at most 0.5."""
     names = [(k, f"recall_{k}_{way}") for k in KS for way in ("forth", "back")]
     known = [(k, own[name], chance[name]) for k, name in names if name in chance and (chance[name].value or 1) <= 0.5]
     if not known or any((score.interval or (0,))[0] > (random.value or 0) for _, score, random in known):
@@ -324,7 +318,7 @@ OTHER_ROWS = N_("the checkpoints are of different images or captions")
 
 @dataclass(frozen=True, eq=False)
 class CheckpointChange:
-    """A figure of both checkpoints, and the second less the first with its 95 % interval."""
+    """A score of two checkpoints, and the change from the first to the second with its 95 % interval."""
 
     name: str
     before: Score
@@ -334,9 +328,9 @@ class CheckpointChange:
 
 
 def compare_checkpoints(before: Towers, after: Towers) -> list[CheckpointChange]:
-    """Return recall@k in both directions and the modality gap of two checkpoints, with their differences.
+    """Compare recall@k in both directions and the modality gap of two checkpoints.
 
-    Raises: ValueError where they are not of the same rows; CannotScore where no row has a partner."""
+    Raises: ValueError for different rows; CannotScore if no row has a partner."""
     if before.rows.ids != after.rows.ids or not np.array_equal(before.rows.columns[PAIR], after.rows.columns[PAIR]):
         raise ValueError(OTHER_ROWS)
     (first, _, _), (second, _, _) = map(tower_scores, (before, after))
@@ -358,14 +352,14 @@ def compare_checkpoints(before: Towers, after: Towers) -> list[CheckpointChange]
 
 
 def _clusters(towers: Towers) -> np.ndarray:
-    """The number (n) of each row's image."""
+    """Return the index (n) of each row's image."""
     return np.unique(towers.rows.columns[PAIR], return_inverse=True)[1]
 
 
 @dataclass(frozen=True, eq=False)
 class _Sums:
-    """Sums over the rows of each image (g): the hits at each k, and how many there are; unit rows
-    and their number, of each tower."""
+    """Sums over the rows of each image (g): hits and queries at each k, and for each tower the sum and number
+    of unit rows."""
 
     right: Float64[np.ndarray, "g 6"]
     queries: Float64[np.ndarray, "g 6"]
@@ -386,7 +380,7 @@ class _Sums:
         return cls(np.stack(right, 1), np.stack(queries, 1), tuple(means))
 
     def figures(self, weight: Float64[np.ndarray, "s g"]) -> Float64[np.ndarray, "s 7"]:
-        """Recall and gap where each image counts so often, for each of s draws."""
+        """Return recall and gap for s bootstrap draws, given the weight of each image in each draw."""
         mean_a, mean_b = ((weight @ total) / np.maximum(weight @ n, 1)[:, None] for total, n in self.means)
         recall = (weight @ self.right) / np.maximum(weight @ self.queries, 1)
         return np.column_stack([recall, np.linalg.norm(mean_a - mean_b, axis=1)])

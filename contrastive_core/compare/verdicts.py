@@ -1,20 +1,19 @@
-"""The verdict whether A is better than B: the only place that decides it and puts it into words.
+"""The verdict whether A is better than B: the only module that decides it and words it.
 
-The adviser, sweeps, Compare and its curves all ask here. Two kinds of statement:
+The adviser, sweeps, Compare and its curves use it. There are two kinds of statement:
 
 - **Settings and methods** (`contrast`, `contrasts_of_best`, `compare_methods`) need three seeds of each. The interval
-  contains both variations: over images, and between seeds. The variance between seeds is pooled over all settings
-  that were trained more than once, because three seeds alone say little about it. Student's t with the pooled degrees
+  covers two sources of variation: images and seeds. The variance between seeds is pooled over all settings
+  that were trained more than once, because three seeds alone estimate it poorly. Student's t with the pooled degrees
   of freedom and Bonferroni's correction give the half-width. A difference counts if its interval excludes zero.
-- **Single runs** (`compare_runs`, `paired_tests`), which says nothing about other seeds. Right or wrong: McNemar's
-  exact test (1947, Psychometrika 12, 153) and a paired bootstrap over images. Figures of queries: a permutation test
-  that flips the signs of paired differences, and the same bootstrap. Other scores: a t test on the paired differences
-  of what each sample moves the score by (`Score.influence`), because values of samples depend on each other where
-  these are neighbors or pairs. All p values of a table are corrected together by Holm's step-down (1979, Scand. J.
-  Stat. 6, 65).
+- **Single runs** (`compare_runs`, `paired_tests`), without a statement about other seeds. Correctness: McNemar's
+  exact test (1947, Psychometrika 12, 153) and a paired bootstrap over images. Metrics of queries: a permutation test
+  that flips the signs of paired differences, and the same bootstrap. Other scores: a t-test on the paired differences
+  of each sample's influence on the score (`Score.influence`), because values per sample depend on each other if
+  they are computed from neighbors or pairs. All p values of a table are corrected together by Holm's step-down method
+  (1979, Scand. J. Stat. 6, 65).
 
-`python -m benchmarks.coverage` measures how often a difference is claimed where there is none.
-"""
+`python -m benchmarks.coverage` measures how often a difference is claimed where there is none."""
 
 import itertools
 import math
@@ -38,7 +37,7 @@ TESTED = (*RIGHT, "purity", "silhouette", "alignment", "tolerance", "uniformity"
 
 @dataclass(frozen=True)
 class Contrast:
-    """The score of `first` less that of `second`, as a share."""
+    """The score of `first` minus that of `second`, with its interval."""
 
     first: str
     second: str
@@ -50,19 +49,19 @@ class Contrast:
 
     @property
     def sign(self) -> int:
-        """1 or −1 where a difference is shown, else 0."""
+        """1 or −1 for a significant difference, else 0."""
         low, high = self.interval or (0.0, 0.0)
         return 0 if self.p is not None and self.p >= ALPHA else int(low > 0) - int(high < 0)
 
     @property
     def shown(self) -> str:
-        """State what the test shows of `first`."""
+        """The result of the test for `first`, in words."""
         if self.interval is None:
             return N_("not repeated")
         return {1: N_("better"), -1: N_("worse"), 0: N_("no difference shown")}[self.sign]
 
     def of(self, first: str) -> "Contrast":
-        """Return this difference with that name as the first."""
+        """Return this contrast with the given name as `first`."""
         if first == self.first:
             return self
         interval = self.interval and (-self.interval[1], -self.interval[0])
@@ -70,7 +69,7 @@ class Contrast:
 
     @property
     def sentence(self) -> Message:
-        """The difference with its interval and basis, the higher score first."""
+        """A sentence on the difference, its interval and basis, with the higher score first."""
         if self.difference < 0:
             return self.of(self.second).sentence
         values = {"first": self.first, "second": self.second, "unit": self.unit}
@@ -98,7 +97,7 @@ class Contrast:
         return message(template, **values)
 
     def against(self, margin: float) -> Message:
-        """State whether the difference matters. Args: margin: the smallest difference that does, as a share above 0."""
+        """Describe whether the difference matters. Args: margin: the smallest one that matters, as a share above 0."""
         low, high = self.interval or (-1.0, 1.0)
         names = self.first, self.second
         if low + high < 0:  # the one that tends to be higher stands first
@@ -116,7 +115,7 @@ class Contrast:
 
 
 def say_best(found: Sequence[Contrast]) -> Message:
-    """State what tests show of the highest score. Args: found: it against each other one, the next highest first."""
+    """Describe the lead of the highest score. Args: found: its contrasts with all others, the next highest first."""
     level, beaten = ([one for one in found if (one.sign > 0) is is_beaten] for is_beaten in (False, True))
     said = [(level or beaten)[0].sentence]
     if rest := level[1:]:
@@ -136,8 +135,8 @@ def _listed(found: Sequence[Contrast]) -> str:
 
 @dataclass(frozen=True, eq=False)
 class SettingScores:
-    """A setting's scores by seed: its score, and whether each image was right (n), NaN where that is unknown; no
-    entry where it was not recorded."""
+    """The scores of a setting by seed, and the correctness (n) on each image by seed, NaN if unknown; `right` has no
+    entry for seeds without a record."""
 
     label: str
     scores: dict[int, float] = field(default_factory=dict)
@@ -154,7 +153,7 @@ class SettingScores:
 
     @property
     def mean_right(self) -> np.ndarray | None:
-        """(n) the share of seeds that have each image right; None where some are unknown."""
+        """Share (n) of seeds that classify each image correctly; None if some are unknown."""
         if self.right.keys() != self.scores.keys() or len({v.shape for v in self.right.values()}) != 1:
             return None
         return np.mean(list(self.right.values()), 0)
@@ -163,8 +162,8 @@ class SettingScores:
 def contrast(a: SettingScores, b: SettingScores, pool: Iterable[SettingScores] = (), tests: int = 1) -> Contrast:
     """Compare setting a with b.
 
-    Args: pool: further settings whose seeds say how much seeds vary; tests: comparisons that are made together.
-    """
+    Args: pool: further settings that contribute to the variance between seeds; tests: number of simultaneous
+    comparisons."""
     value = a.mean - b.mean
     if not (a.is_repeated and b.is_repeated):
         return Contrast(first=a.label, second=b.label, difference=value, interval=None)
@@ -181,17 +180,16 @@ def contrast(a: SettingScores, b: SettingScores, pool: Iterable[SettingScores] =
 
 
 def contrasts_of_best(settings: Sequence[SettingScores]) -> list[Contrast]:
-    """The setting that scores highest against each other one, the next first; corrected for every pair of settings,
-    because the scores chose it."""
+    """Compare the highest-scoring setting with each other one, the next highest first. The intervals are corrected for
+    all pairs of settings, because the scores selected the best."""
     best, *others = sorted(settings, key=lambda one: -one.mean)
     return [contrast(best, other, settings, len(settings) * len(others) // 2) for other in others]
 
 
 def best_setting(name: str, settings: Sequence[SettingScores]) -> tuple[str, str]:
-    """Return the verdict on several settings, and what is missing for one; both "" for fewer than two.
+    """Return the verdict on several settings, and what is missing for a verdict; both "" for fewer than two.
 
-    Args: name: what varies, such as "τ"; "" where that is more than one thing.
-    """
+    Args: name: the varied setting, such as "τ"; "" if several vary."""
     settings = sorted((s for s in settings if s.scores), key=lambda one: -one.mean)
     if len(settings) < 2:
         return "", ""
@@ -208,7 +206,7 @@ def best_setting(name: str, settings: Sequence[SettingScores]) -> tuple[str, str
 
 
 def _image_half(a: SettingScores, b: SettingScores, tests: int) -> float:
-    """Half of the interval over images of the difference between the seeds' means; 0 where it is unknown."""
+    """Return the half-width of the interval over images for the difference of means; 0 if unknown."""
     one, two = a.mean_right, b.mean_right
     if one is None or two is None or one.shape != two.shape:
         return 0.0
@@ -217,7 +215,7 @@ def _image_half(a: SettingScores, b: SettingScores, tests: int) -> float:
 
 
 def _seed_half(a: SettingScores, b: SettingScores, pool: Iterable[SettingScores], tests: int) -> float:
-    """Half of the interval over seeds, from the variance that all settings share; 0 between two fixed ones."""
+    """Return the half-width of the interval over seeds, from the pooled variance; 0 between two fixed settings."""
     if a.is_fixed and b.is_fixed:
         return 0.0
     repeated = {s.label: list(s.scores.values()) for s in (*pool, a, b) if len(s.scores) > 1}.values()  # each once
@@ -228,7 +226,7 @@ def _seed_half(a: SettingScores, b: SettingScores, pool: Iterable[SettingScores]
 
 
 def interval_of(setting: SettingScores) -> tuple[float, float] | None:
-    """The 95 % interval of a setting's mean over images and seeds; None with fewer than three seeds."""
+    """Return the 95 % interval of a setting's mean over images and seeds; None with fewer than three seeds."""
     between, right = over_seeds([*setting.scores.values()]), setting.mean_right
     if between is None or right is None:
         return between
@@ -238,8 +236,8 @@ def interval_of(setting: SettingScores) -> tuple[float, float] | None:
 
 
 def interval_and_basis(setting: SettingScores) -> tuple[tuple[float, float] | None, str]:
-    """The 95 % interval of a setting's mean and what it contains, "" without one: images and seeds as of `interval_of`;
-    with fewer than three seeds the images alone (Wilson's), which says nothing about other seeds."""
+    """Return the 95 % interval of a setting's mean and its basis, "" without one: images and seeds (see `interval_of`);
+    with fewer than three seeds, images alone (Wilson's), without a statement about other seeds."""
     seeds, right = len(setting.scores), setting.mean_right
     if (found := interval_of(setting)) is not None:
         template = N_("{seeds} seeds") if right is None else N_("images and {seeds} seeds")
@@ -253,15 +251,14 @@ def interval_and_basis(setting: SettingScores) -> tuple[tuple[float, float] | No
 
 
 def _over_images(right: np.ndarray) -> tuple[float, float]:
-    """Wilson's interval of the share of images that are right; right (n): NaN where that is unknown."""
+    """Return Wilson's interval of the share of correct images. Args: right: (n), NaN if unknown."""
     return wilson(round(float(np.nansum(right))), int(np.isfinite(right).sum()))
 
 
 def compare_methods(groups: Sequence[tuple[str, int]], right: np.ndarray) -> str:
-    """Compare two methods over three seeds or more, in words; "" where there are fewer seeds.
+    """Compare two methods over at least three seeds, in words; "" with fewer seeds.
 
-    Args: groups: method and seed of each run; right: (runs, n), who is right.
-    """
+    Args: groups: method and seed of each run; right: (runs, n), correctness."""
     methods: dict[str, SettingScores] = {}
     for (name, seed), row in zip(groups, right, strict=True):
         method = methods.setdefault(name, SettingScores(name))
@@ -277,7 +274,7 @@ def compare_methods(groups: Sequence[tuple[str, int]], right: np.ndarray) -> str
 
 @dataclass(frozen=True)
 class Difference:
-    """Accuracy of `a` less that of `b` on the same samples, with interval and p values."""
+    """Accuracy of `a` minus that of `b` on the same samples, with interval and p values."""
 
     metric: str
     title: str  # of the metric
@@ -292,7 +289,7 @@ class Difference:
 
     @property
     def contrast(self) -> Contrast:
-        """The difference as a sentence says it."""
+        """The difference as a `Contrast`, for sentences."""
         return Contrast(
             first=self.a,
             second=self.b,
@@ -305,13 +302,13 @@ class Difference:
 
     @property
     def claimed(self) -> bool:
-        """Return whether the data show a difference."""
+        """Whether the difference is significant."""
         return bool(self.contrast.sign)
 
 
 @dataclass(frozen=True)
 class PairedTest:
-    """The difference of a score between two runs with its 95 % interval, and p as it is and corrected."""
+    """The difference of a score between two runs with its 95 % interval, p and corrected p."""
 
     score: str
     a: str
@@ -325,10 +322,9 @@ class PairedTest:
 
 
 def paired_tests(names: Sequence[str], scores: Sequence[Mapping[str, tuple[float, np.ndarray]]]) -> list[PairedTest]:
-    """A test for each score and pair of runs.
+    """Test each score for each pair of runs.
 
-    Args: scores: for each run, score → (value, influence (n)); NaN where a sample has none.
-    """
+    Args: scores: for each run, score → (value, influence (n)); NaN for samples without a value."""
     tests = [
         _test(name, (names[i], scores[i][name]), (names[j], scores[j][name]))
         for name in TESTED
@@ -354,7 +350,7 @@ def _test(name: str, a: tuple[str, tuple[float, np.ndarray]], b: tuple[str, tupl
 def compare_runs(
     names: Sequence[str], correct: Mapping[str, np.ndarray], seed: int = 0, titles: Mapping[str, str] = ACCURACIES
 ) -> list[Difference]:
-    """All pairs of runs by all accuracies and figures (runs, n), their p values corrected together."""
+    """Compare all pairs of runs by all metrics (runs, n), with p values that are corrected together."""
     differences = []
     for metric, right in correct.items():
         for i, j in itertools.combinations(range(len(names)), 2):

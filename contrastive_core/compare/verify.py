@@ -1,4 +1,4 @@
-"""Check every file of a run: JSON by its schema, weights and states by their SHA-256. Torch-free, but for weights."""
+"""Integrity checks of a run's files: JSON by schema, weights and states by SHA-256. Torch-free except for weights."""
 
 from collections.abc import Callable
 from functools import partial
@@ -32,7 +32,7 @@ READERS: dict[str, Callable[[Path], object]] = {  # of a run's small files
 
 
 def damage(run: Run) -> list[str]:
-    """List damaged files of the run, a sentence each, without changing anything."""
+    """List the damaged files of a run, one sentence each, without changing anything."""
     from contrastive_core.runs import checkpoints
 
     snapshots = [(run.path / "snapshots" / f"{run.unit}-{epoch:04d}.npz", epoch) for epoch in run.snapshots()]
@@ -47,13 +47,13 @@ def damage(run: Run) -> list[str]:
 
 
 def damaged_records(run: Run) -> list[str]:
-    """List damaged records among the small files, quickly enough for a page."""
+    """List the damaged small files of a run, fast enough for a page."""
     files = [(run.path / name, partial(read, run.path / name)) for name, read in READERS.items()]
     return [text for path, read in files if (text := _problem(run, path, read))]
 
 
 def _problem(run: Run, path: Path, read: Callable[[], object]) -> str:
-    """Return the fault of a file; "" for an intact or a missing one."""
+    """Describe the damage of a file; "" for an intact or a missing one."""
     try:
         read()
     except FileNotFoundError:

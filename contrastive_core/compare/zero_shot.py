@@ -1,7 +1,7 @@
 """Zero-shot accuracy of a run with a text tower, and images for a sentence (CLIP, arXiv 2103.00020, section 3.1).
 
-A class is the mean of its unit prompts, one for each template. Nothing is chosen on the test set: the templates are
-fixed before, and are kept in the score's settings."""
+A class vector is the mean of the unit prompts, one prompt per template. Nothing is selected on the test set: the
+templates are fixed in advance and stored in the score's settings."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -33,7 +33,7 @@ MOST, LONGEST = 50, 200  # templates, and characters of one
 
 
 def check_templates(templates: Sequence[str]) -> tuple[str, ...]:
-    """Return the templates without blank ones. Raises BadSetting for none, too many, or one without a place."""
+    """Remove blank templates. Raises BadSetting for none, too many, or a template without `{}`."""
     kept = tuple(t.strip() for t in templates if t.strip())
     if not 1 <= len(kept) <= MOST:
         raise BadSetting("one to {most} templates are needed; got {n}", most=MOST, n=len(kept))
@@ -44,7 +44,7 @@ def check_templates(templates: Sequence[str]) -> tuple[str, ...]:
 
 
 def prompts_of(classes: Sequence[str], templates: Sequence[str]) -> list[str]:
-    """Every class in every template, class by class."""
+    """Return every class name in every template, class by class."""
     words = [name.replace("_", " ") for name in classes]
     return [template.replace("{}", name) for name in words for template in templates]
 
@@ -52,8 +52,8 @@ def prompts_of(classes: Sequence[str], templates: Sequence[str]) -> list[str]:
 def zero_shot_scores(
     towers: Towers, opened: Callable[[], Any], templates: Sequence[str] = DEFAULT_TEMPLATES
 ) -> tuple[Scores, Scores]:
-    """Return the zero-shot accuracy of the images of a run's two towers, and what chance gives; {} for that where there
-    is no accuracy. `opened`: gives the run's method. Raises BadSetting for templates that cannot be used."""
+    """Return the zero-shot accuracy of the images in a run's two towers, and its chance level, {} without an accuracy.
+    Args: opened: returns the run's method. Raises BadSetting for invalid templates."""
     templates, rows = check_templates(templates), towers.rows
     try:
         share = _share(towers, templates, opened)
@@ -89,8 +89,8 @@ def _share(towers: Towers, templates: Sequence[str], opened: Callable[[], Any]) 
 
 
 def scores_of_towers(run: Run, split: str, device: str = "auto", images: EmbeddingSet | None = None) -> Scores:
-    """Recall in both directions, modality gap and zero-shot accuracy of a run's split; where its captions cannot be
-    read, the reason in their place. `images`: z of the split, with which nothing is read that was kept."""
+    """Return recall in both directions, modality gap and zero-shot accuracy of a run's split, or the reason if its
+    captions cannot be read. Args: images: z of the split, to bypass the cache."""
     try:
         dataset = data_of(run, split)
         method = load_model(run, dataset, device)
@@ -106,8 +106,8 @@ def scores_of_towers(run: Run, split: str, device: str = "auto", images: Embeddi
 
 
 def nearest_images(method: Any, towers: Towers, text: str, most: int) -> tuple[np.ndarray, np.ndarray, list[str]]:
-    """Return row numbers (k) of the images most similar to a sentence, their cosines (k), and its unknown words; no
-    rows where every word is unknown."""
+    """Return the row numbers (k) of the images most similar to a sentence, their cosines (k), and its unknown words; no
+    rows if every word is unknown."""
     unknown = method.text_tower.unknown_words(text)
     if not method.text_tower.known_words(text):
         return np.array([], np.int64), np.array([]), unknown
