@@ -9,7 +9,8 @@ import streamlit as st
 from contrastive_core.base.score import Score, Scores
 from contrastive_core.compare.evaluation import BESIDE, SOURCES, name_of
 from contrastive_core.runs.references import PREFIX
-from contrastive_lab import format, locale
+from contrastive_core.runs.run import Run
+from contrastive_lab import cache, format, locale
 from contrastive_lab.locale import N_, _
 from contrastive_lab.recordings import LAYER_TITLES
 
@@ -69,6 +70,14 @@ def _marks(scores: dict[str, Scores]) -> dict[str, str]:
 def show(scores: dict[str, Scores], names: list[str], other: str = "") -> None:
     """The strip of these scores; "chance" is a source as others are."""
     st.html(f"<style>{STYLE.read_text('utf-8')}</style>{markup(scores, other, names)}")
+
+
+def show_accuracies(run: Run) -> None:
+    """The accuracies of a run's test images, where they were scored."""
+    if (record := cache.accuracies(run)) is not None and (own := record.scores.get("h")) is not None:
+        show({**record.scores, "own": own}, [name for name in FIRST[:2] if name in own])
+        if how := format.judged_images(record):
+            st.caption(how)
 
 
 def markup(scores: dict[str, Scores], other: str = "", names: list[str] | None = None) -> str:

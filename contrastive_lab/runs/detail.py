@@ -26,7 +26,6 @@ from contrastive_lab.setting_names import flat, shown_name
 from contrastive_lab.train.live import branch_form
 from contrastive_lab.train.watch import watch_next
 
-SCORES = ("knn", "linear_probe")  # of the scorecard
 EXPLORE: dict[str, Any] = {"icon": ":material/scatter_plot:", "type": "primary", "width": "stretch"}
 CIRCUMSTANCES = ("versions", "device", "processes", "git_commit", "data_fingerprint")
 
@@ -42,8 +41,8 @@ def details(run: Run) -> None:
         recordings.loop_check(run)
         st.caption(locale.text(recordings.LACKS))
         recordings.figures(run)
-    elif (record := cache.accuracies(run)) is not None and "h" in record.scores:
-        strip.show({**record.scores, "own": record.scores["h"]}, [n for n in SCORES if n in record.scores["h"]])
+    else:
+        strip.show_accuracies(run)
     if has_rows(run):
         under_the_loss(run)
     if not run.is_recording:

@@ -16,8 +16,21 @@ from contrastive_core.base.score import wilson
 from contrastive_core.engine import process, queue, training
 from contrastive_core.runs.run import Run
 from contrastive_core.runs.run_metrics import MetricsReader, labeled_images
-from contrastive_lab import cache, changes, format, forming_map, guard, locale, plots, query_params, stage, state
+from contrastive_lab import (
+    cache,
+    changes,
+    format,
+    forming_map,
+    guard,
+    locale,
+    plots,
+    query_params,
+    recordings,
+    stage,
+    state,
+)
 from contrastive_lab.components.scatter.categories import PALETTE
+from contrastive_lab.explore import heading, strip
 from contrastive_lab.locale import N_, _
 from contrastive_lab.progress import bar
 from contrastive_lab.train import curves as figures
@@ -180,8 +193,7 @@ def progress(run: Run, metrics: MetricsReader, branches: Sequence[str]) -> None:
     status = training.status_of(run)
     now, epochs = status["status"], status.get("epochs") or run.config.get("epochs", 1)
     st.subheader(format.plain(run.name))
-    method, data = cache.method_title(str(run.config.get("method"))), format.data_of(run.config.get("dataset"))
-    st.caption(format.plain(_("{method} on {data}").format(method=method, data=data)))
+    heading.about_run(run)
     if now == "running" and (told := queue.progress_of(run.name)):
         bar(told, now)
     else:
@@ -199,6 +211,8 @@ def progress(run: Run, metrics: MetricsReader, branches: Sequence[str]) -> None:
     if note := status.get("note"):
         (st.warning if status.get("is_warned") else st.info)(format.plain(format.in_form(note)))
     figures_of_now(run, metrics, epochs)
+    if now == "done":
+        strip.show_accuracies(run)
     is_waiting = in_line(run.name)
     if now in ("stopped", "failed") and not is_waiting and not run.shipped:
         (st.error if now == "failed" else st.info)(format.plain(format.in_form(status.get("reason") or now)))
@@ -220,6 +234,9 @@ def _ways_on(run: Run, is_done: bool) -> None:
     """To the pages that show what a finished training has learned; labels can be wrong where there are any."""
     look: dict[str, Any] = {"width": "stretch", "disabled": not is_done}
     page = ""
+    if is_done and recordings.has_rows(run):
+        label, icon = _("Open its loss in the Loss Lab"), ":material/tune:"
+        page = "loss_lab" if st.button(label, icon=icon, key="open-loss", width="stretch") else page
     if is_done and run.manifest.get("classes"):
         label, icon = _("Find wrong labels"), ":material/image_search:"
         page = "samples" if st.button(label, icon=icon, key="find-wrong-labels", width="stretch") else page
@@ -232,8 +249,9 @@ def _ways_on(run: Run, is_done: bool) -> None:
 
 
 def thinned(metrics: MetricsReader) -> list[JsonObject]:
-    """Lines of steps, as many as a curve shows."""
-    return metrics.steps[:: max(1, -(-len(metrics.steps) // FEW_STEPS))]
+    """Lines of steps, as many as a curve shows; of a run that ships without them, those of its epochs."""
+    lines = metrics.steps or metrics.epochs
+    return lines[:: max(1, -(-len(lines) // FEW_STEPS))]
 
 
 def scores_of(metrics: MetricsReader, name: str) -> list[tuple[int, float]]:
@@ -243,15 +261,15 @@ def scores_of(metrics: MetricsReader, name: str) -> list[tuple[int, float]]:
 
 def figures_of_now(run: Run, metrics: MetricsReader, epochs: int) -> None:
     """Loss and score with how they came about: kNN where there are classes, recall between two towers."""
-    if not metrics.steps:
+    if not (lines := thinned(metrics)):
         if training.status_of(run)["status"] != "done":
             st.caption(_("The first step is running…"))
         return
-    lines = thinned(metrics)
-    done = max(0.02, min(1.0, (metrics.latest[-1].get("epoch") or 1) / max(1, epochs)))
+    newest = (metrics.latest or metrics.epochs)[-1]
+    done = max(0.02, min(1.0, (newest.get("epoch") or 1) / max(1, epochs)))
     loss = (metrics.epochs or metrics.latest)[-1]["loss"]
-    steps = _("step {step}").format(step=f"{metrics.latest[-1]['step']:,}")
-    last = max(1, metrics.latest[-1]["step"])
+    steps = _("step {step}").format(step=f"{newest['step']:,}")
+    last = max(1, newest["step"])
     marks = [min(1.0, change["step"] / last) for change in run.changes()]
     drawn = [sparkline(_("Loss"), f"{loss:.3g}", [x["loss"] for x in lines], share=done, note=steps, marks=marks)]
     scored, forth = scores_of(metrics, KNN), scores_of(metrics, figures.FORTH)
@@ -270,8 +288,9 @@ def figures_of_now(run: Run, metrics: MetricsReader, epochs: int) -> None:
         deviation = f"{last['z_std']:.2g}"
         text = _("No sign of collapse: the deviation of z is {value}.")
         st.markdown(f":green[●] {text.format(value=deviation)}")
-    speed = float(np.median([x["images_per_s"] for x in metrics.latest]))
-    st.caption(_("{speed} images/s").format(speed=f"{speed:,.0f}"))
+    if metrics.latest:
+        speed = float(np.median([x["images_per_s"] for x in metrics.latest]))
+        st.caption(_("{speed} images/s").format(speed=f"{speed:,.0f}"))
 
 
 def baselines(run: Run) -> dict[str, float]:
@@ -288,9 +307,8 @@ def baselines(run: Run) -> dict[str, float]:
 
 def curves(run: Run, metrics: MetricsReader, marks: changes.Marks) -> None:
     """Every curve of the training: kNN where there are classes, recall between two towers."""
-    if not metrics.steps:
+    if not (thin := thinned(metrics)):
         return
-    thin = thinned(metrics)
     loss = {"loss": ([x["step"] for x in thin], [x["loss"] for x in thin])}
     towers = figures.figures(metrics.epochs, thin, marks)
     drawn = {"loss": plots.curves(loss, "step", _("Loss")), **towers}

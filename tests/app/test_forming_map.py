@@ -102,3 +102,24 @@ def test_the_strip_has_every_epoch_and_the_newest_map_is_shown(monkeypatch: pyte
     assert data.frames is not None
     np.testing.assert_array_equal(data.frames[-1], data.xy)
     np.testing.assert_array_equal(data.frames[0], found.maps[0])
+
+
+def test_beside_a_shipped_run_stand_its_settings_curves_scores_and_one_next_step(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    app = opened("train", monkeypatch, watch="simclr-digits")
+    assert not app.exception
+    assert "SimCLR · NT\\-Xent · digits · 40 epochs · seed 0" in [one.value for one in app.caption]
+    drawn = [one.proto.body for one in app.get("html")]
+    (curves,) = (one for one in drawn if 'class="sparkline"' in one)
+    assert [name in curves for name in ("Loss", "kNN on the training sample", "clip-path")] == [True] * 3
+    (scores,) = (one for one in drawn if 'class="scores"' in one)
+    assert [name in scores for name in ("kNN accuracy", "Linear probe", "raw pixels")] == [True] * 3
+    assert [b.label for b in app.button if b.proto.type == "primary"] == ["Explore it"]
+    app.segmented_control(key="train-view").set_value("curves").run()
+    charts = [one.proto.id for one in app.get("plotly_chart")]
+    assert [any(f"{key}-simclr-digits" in one for one in charts) for key in ("loss", "knn")] == [True, True]
+    switched: list[str] = []
+    monkeypatch.setattr(st, "switch_page", switched.append)
+    app.button(key="open-loss").click().run()
+    assert (switched, app.session_state["run"]) == (["pages/loss_lab.py"], "simclr-digits")
