@@ -8,7 +8,18 @@ import streamlit as st
 
 from contrastive_core.runs.run import Run
 from contrastive_core.spaces.recorded_rows import kinds_of
-from contrastive_lab import cache, embedding_map, format, forming_map, guard, load_vectors, recordings, stage, state
+from contrastive_lab import (
+    cache,
+    embedding_map,
+    format,
+    forming_map,
+    guard,
+    load_vectors,
+    recordings,
+    score_strip,
+    stage,
+    state,
+)
 from contrastive_lab.explore import heading, inspector, scores, selection, space_map
 from contrastive_lab.explore.inspector import Subject
 from contrastive_lab.explore.toolbar import Bar, View, split_and_layer
@@ -43,7 +54,7 @@ def of_run(run: Run) -> None:
         return
     if not run.weights.exists():
         with heading.alone():
-            heading.about_run(run)
+            score_strip.about_run(run)
             heading.left_out(run, "train")
             heading.without_weights(run)
             forming_map.show_last(run)
@@ -55,7 +66,7 @@ def of_run(run: Run) -> None:
         return
 
     def about() -> None:
-        heading.about_run(run)
+        score_strip.about_run(run)
         heading.left_out(run, space.split)
 
     with (wait := heading.alone()):

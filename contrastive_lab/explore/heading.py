@@ -7,13 +7,13 @@ from streamlit.delta_generator import DeltaGenerator
 
 from contrastive_core.base.score import scores_from_json
 from contrastive_core.data import datasets
-from contrastive_core.data.image_form import described, form_of
-from contrastive_core.engine import catalog, jobs
+from contrastive_core.data.image_form import form_of
+from contrastive_core.engine import jobs
 from contrastive_core.runs.run import Run
 from contrastive_core.spaces import loaded_vectors
 from contrastive_core.spaces.space import TOWERS, Space
-from contrastive_lab import cache, format, load_vectors, locale, recordings, references
-from contrastive_lab.explore import strip, tower_panels
+from contrastive_lab import cache, format, load_vectors, locale, recordings, references, score_strip
+from contrastive_lab.explore import tower_panels
 from contrastive_lab.locale import _, message, ngettext
 from contrastive_lab.progress import answer_or_wait, follow
 
@@ -53,18 +53,6 @@ def _labels(space: Space) -> str:
     return text.format(missing=f"{missing:,}", n=f"{len(rows):,}")
 
 
-def about_run(run: Run) -> None:
-    """Describe a run in a line."""
-    config, data = run.config, format.data_of(run.config.get("dataset"))
-    names = [catalog.title(kind, str(config.get(key))) for kind, key in (("methods", "method"), ("losses", "loss"))]
-    about = [*names, data, format.epochs(config.get("epochs")), _("seed {seed}").format(seed=config.get("seed"))]
-    if imported := run.manifest.get("imported"):
-        about = [_("{kind}, not trained here").format(kind=imported.get("kind")), data]
-        about += [_("random weights: it has learned nothing")] if imported.get("random") else []
-    about += [form] if (form := described(config)) else []
-    st.caption(" · ".join(map(format.plain, about)))  # a sentence each, translated by itself
-
-
 def left_out(run: Run, split: str) -> None:
     """Files of a folder that a split leaves out, by its decoded images or else by the run's manifest."""
     name, lacking = str(run.config.get("dataset")), run.manifest.get("left_out") or ""
@@ -95,7 +83,7 @@ def scores_of_vectors(space: Space) -> None:
     result = answer_or_wait("scores", {"space": space.values}, message("Scores"))
     if result is not None:
         by_source = {k: scores_from_json(v) for k, v in result.meta["scores"].items()}
-        strip.draw(by_source, result.meta["how"])
+        score_strip.draw(by_source, result.meta["how"])
 
 
 def _scores_of_towers(space: Space) -> bool:
@@ -119,7 +107,7 @@ def scores_of_run(run: Run, space: Space) -> None:
     other = "z" if layer == "h" else "h"
     sources = {"own": layer, "other": other, "raw": "raw", "random": "random"}
     own = {name: record.scores.get(source, {}) for name, source in sources.items()}
-    strip.draw(own | references.known(run), format.judged_images(record), other)
+    score_strip.draw(own | references.known(run), format.judged_images(record), other)
     references.follow_missing(run)
 
 

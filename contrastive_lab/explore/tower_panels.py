@@ -7,10 +7,9 @@ from contrastive_core.compare.towers import Partner, partners_of
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.space import Space
 from contrastive_core.spaces.towers import TEXT, TOWER, Towers, plain_rank
-from contrastive_lab import cache, format, query_params, state
+from contrastive_lab import cache, format, query_params, score_strip, state
 from contrastive_lab.compare import tower_recall
 from contrastive_lab.compare.checkpoints import changes
-from contrastive_lab.explore import strip
 from contrastive_lab.explore.text_prompts import search, with_zero_shot
 from contrastive_lab.figures import draw_table
 from contrastive_lab.locale import N_, _, message
@@ -25,7 +24,7 @@ def first_scores(space: Space, towers: Towers) -> None:
         by_source = {k: scores_from_json(v) for k, v in result.meta["scores"].items()}
         if space.run is not None:
             by_source = with_zero_shot(space, by_source)
-        strip.show(by_source, list(by_source["own"]))
+        score_strip.show(by_source, list(by_source["own"]))
         for text in result.meta.get("warnings", ()):
             st.warning(format.plain(text))
         for note in [*result.meta["notes"], *tower_recall.why_missing(by_source["own"])]:

@@ -17,8 +17,7 @@ from contrastive_core.lab import lab_view
 from contrastive_core.runs.changes import schedule_of
 from contrastive_core.runs.run import Run, Status
 from contrastive_core.runs.train_config import from_dict, settings_of, with_settings
-from contrastive_lab import cache, changes, format, guard, locale, query_params, recordings, state
-from contrastive_lab.explore import strip
+from contrastive_lab import cache, changes, format, guard, locale, query_params, recordings, score_strip, state
 from contrastive_lab.locale import _, ngettext
 from contrastive_lab.recordings import has_rows
 from contrastive_lab.runs import pictures, table
@@ -42,7 +41,7 @@ def details(run: Run) -> None:
         st.caption(locale.text(recordings.LACKS))
         recordings.figures(run)
     else:
-        strip.show_accuracies(run)
+        score_strip.show_accuracies(run)
     if has_rows(run):
         under_the_loss(run)
     if not run.is_recording:

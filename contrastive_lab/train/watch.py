@@ -26,11 +26,11 @@ from contrastive_lab import (
     plots,
     query_params,
     recordings,
+    score_strip,
     stage,
     state,
 )
 from contrastive_lab.components.scatter.categories import PALETTE
-from contrastive_lab.explore import heading, strip
 from contrastive_lab.locale import N_, _
 from contrastive_lab.progress import bar
 from contrastive_lab.train import curves as figures
@@ -193,7 +193,7 @@ def progress(run: Run, metrics: MetricsReader, branches: Sequence[str]) -> None:
     status = training.status_of(run)
     now, epochs = status["status"], status.get("epochs") or run.config.get("epochs", 1)
     st.subheader(format.plain(run.name))
-    heading.about_run(run)
+    score_strip.about_run(run)
     if now == "running" and (told := queue.progress_of(run.name)):
         bar(told, now)
     else:
@@ -212,7 +212,7 @@ def progress(run: Run, metrics: MetricsReader, branches: Sequence[str]) -> None:
         (st.warning if status.get("is_warned") else st.info)(format.plain(format.in_form(note)))
     figures_of_now(run, metrics, epochs)
     if now == "done":
-        strip.show_accuracies(run)
+        score_strip.show_accuracies(run)
     is_waiting = in_line(run.name)
     if now in ("stopped", "failed") and not is_waiting and not run.shipped:
         (st.error if now == "failed" else st.info)(format.plain(format.in_form(status.get("reason") or now)))

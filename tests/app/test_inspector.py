@@ -17,7 +17,7 @@ from contrastive_core.spaces.space import Space
 from contrastive_lab import cache, embedding_map
 from contrastive_lab.explore import space_map
 from contrastive_lab.explore.inspector import vote
-from contrastive_lab.explore.strip import _answer
+from contrastive_lab.score_strip import _answer
 
 
 def knn(value: float, interval: tuple[float, float] | None = None) -> dict[str, Score]:

@@ -15,14 +15,16 @@ from contrastive_core.base.score import Score
 from contrastive_core.runs import references
 from contrastive_core.samples.run_samples import samples_of_run
 from contrastive_core.samples.sample_table import keep_table, path_of
-from contrastive_lab.explore import strip
+from contrastive_lab import score_strip
 
 REFERENCE = "sup_con-digits"
 
 
 def test_it_is_a_mark_of_the_strip() -> None:
     own = Score("kNN accuracy", "", 0.9, unit="share")
-    html = strip.markup({"own": {"knn": own}, "reference:<x>": {"knn": Score("kNN accuracy", "", 0.5, unit="share")}})
+    html = score_strip.markup(
+        {"own": {"knn": own}, "reference:<x>": {"knn": Score("kNN accuracy", "", 0.5, unit="share")}}
+    )
     assert '<i class="reference" style="left:50.00%">' in html
     assert "&lt;x&gt;, reference: 50.0" in html
     assert "<x>" not in html

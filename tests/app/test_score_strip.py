@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from contrastive_core.base.score import Score
-from contrastive_lab.explore.strip import markup
+from contrastive_lab.score_strip import markup
 
 
 def knn(value: float | None, **more: object) -> dict[str, Score]:

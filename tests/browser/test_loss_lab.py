@@ -179,3 +179,20 @@ def test_a_newcomer_finds_answers_on_the_page(page: Any, address: str) -> None:
     assert "not the same gradient" in page.locator(".inspector .panel .hint").inner_text()
     visit(page, f"{address}{LAB}&loss=sup_con&pairing=views&second=in")
     assert "the same weight and the same gradient" in page.locator(".inspector .panel .hint").inner_text()
+
+
+LOOK = "e => [getComputedStyle(e).backgroundColor, getComputedStyle(e.parentElement).backgroundColor]"
+
+
+def test_a_margin_that_is_off_is_under_more_and_segments_look_alike(page: Any, address: str) -> None:
+    page.goto(f"{address}/loss_lab?on=circle&loss=nt_xent")
+    margin, more = page.get_by_role("checkbox", name="m, margin for false negatives"), page.locator(".further-all")
+    more.wait_for()
+    assert margin.count() == 0  # a hidden control has no role
+    more.click()
+    margin.check()
+    more.click()
+    assert margin.is_checked()  # what is on stays in sight
+    visit(page, f"{address}{LAB}&on=matrix")
+    above = page.get_by_role("radio", name="Matrix").or_(page.get_by_role("button", name="Matrix", exact=True)).first
+    assert page.locator(".below [data-key=weight]").evaluate(LOOK) == above.evaluate(LOOK)

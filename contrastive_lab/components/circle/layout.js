@@ -70,7 +70,7 @@ function knobsOf(ring) {
     },
     told: () => report(ring),
   });
-  return [ring.knobBar, ring.further.root];
+  return [ring.knobBar, ring.further.root, ring.further.all];
 }
 
 /** Step, loss, alignment and uniformity with their curves, and what is seen in words. */

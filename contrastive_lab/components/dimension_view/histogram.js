@@ -125,7 +125,7 @@ function paint({ dimensions: { canvas, hover }, ink }, { x, counts }) {
   g.moveTo(0, foot);
   g.lineTo(size, foot);
   g.stroke();
-  g.font = `${12 * dpr}px sans-serif`;
+  g.font = `${12 * dpr}px 'Source Sans', 'Source Sans Pro', sans-serif`;
   g.textAlign = "center";
   for (let at = 1 - RANGE; at < RANGE; at++)
     g.fillText(String(at), ((at + RANGE) / (2 * RANGE)) * size, foot + 15 * dpr);

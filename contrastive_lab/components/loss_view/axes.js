@@ -4,7 +4,7 @@ import { thumb } from "./thumbnails.js";
 
 const PICTURE = 22, // CSS pixels: width of a strip of pictures
   TEXT = 64, // of one of texts, at most
-  LINE = 12; // from one text to the next
+  LINE = 14; // from one text to the next
 
 /**
  * Width of both strips in device pixels; 0 where rows have no pictures and there are no words to write.
@@ -97,7 +97,7 @@ function textsOf(lab, strip, side) {
     g = canvas.getContext("2d"),
     line = LINE * (devicePixelRatio || 1);
   g.fillStyle = lab.ink;
-  g.font = `${line * 0.85}px sans-serif`;
+  g.font = `${(12 * line) / LINE}px 'Source Sans', 'Source Sans Pro', sans-serif`;
   g.textBaseline = "middle";
   const write = (order, said) => {
     g.beginPath();

@@ -102,13 +102,7 @@ function buildKnobs(lab) {
     turn: (stamp, knob) => turnFurther(lab, stamp, knob),
     told: () => report(lab),
   });
-  const all = button("⋯", _("More settings of this loss"), () => {
-    const isOpen = lab.further.root.classList.toggle("all");
-    all.setAttribute("aria-expanded", String(isOpen));
-  });
-  all.classList.add("further-all");
-  all.setAttribute("aria-expanded", "false");
-  return el("div", { class: "held" }, lab.knobBar, lab.further.root, all);
+  return el("div", { class: "held" }, lab.knobBar, lab.further.root, lab.further.all);
 }
 
 function turnable(lab, field, text, title) {

@@ -9,7 +9,7 @@ import numpy as np
 from contrastive_lab.locale import N_, _
 
 # Also in .streamlit/config.toml and ../shared/canvas.js.
-PALETTE = ("#3B7DD8", "#E8833A", "#14A778", "#D993BD", "#EFC933", "#593DAB", "#80CFF5", "#933A2B")
+PALETTE = ("#3B7DD8", "#E8833A", "#14A778", "#D993BD", "#EFC933", "#593DAB", "#0A6565", "#933A2B")
 SEQUENCE = ("#1B3A5C", "#2B5F8C", "#4A86B4", "#7FA9C4", "#B9C7C9", "#E3C9A2", "#E8A45C", "#CF6D2B")
 NO_LABEL = "#B8BFC6"  # of points without one
 NO_VALUE = N_("no value")

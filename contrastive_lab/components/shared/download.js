@@ -33,8 +33,8 @@ export function offerPicture(canvases, paper, name, words = "", ink = "#000") {
   g.fillStyle = paper;
   g.fillRect(0, 0, c.width, c.height);
   g.fillStyle = ink;
-  g.font = `${13 * dpr}px 'Source Sans', 'Source Sans Pro', sans-serif`;
-  g.fillText(words, gap, gap + 13 * dpr, c.width - 2 * gap);
+  g.font = `${14 * dpr}px 'Source Sans', 'Source Sans Pro', sans-serif`;
+  g.fillText(words, gap, gap + 14 * dpr, c.width - 2 * gap);
   let y = gap + head;
   for (const all of lines) {
     let x = gap;

@@ -5,7 +5,8 @@ import { knobPair, knobText, nameKnob, toSlider } from "./knob.js";
 import { _ } from "./locale.js";
 
 /**
- * An empty bar. `turn(stamp, knob)`: a value moves in the browser alone; `told()`: it was let go.
+ * An empty bar, and the button that shows what is off. `turn(stamp, knob)`: a value moves in the browser alone;
+ * `told()`: it was let go.
  *
  * @param {{ turn: (stamp: number, knob: Knob) => void, told: () => void }} heard
  */
@@ -13,6 +14,9 @@ export function buildFurther(heard) {
   /** @type {any} */
   const further = { ...heard, rows: [], values: {}, names: "" };
   further.root = el("div", { class: "bar further", hidden: "" });
+  further.all = el("button", { type: "button", class: "further-all", "aria-expanded": "false" }, "⋯");
+  further.all.title = _("More settings of this loss");
+  further.all.onclick = () => further.all.setAttribute("aria-expanded", String(further.root.classList.toggle("all")));
   return further;
 }
 

@@ -131,10 +131,11 @@ def test_whole_sentences_in_both_languages(
 def _head_of(manifest: dict, config: dict) -> None:
     from types import SimpleNamespace
 
+    from contrastive_lab import score_strip
     from contrastive_lab.explore import heading
 
     run = SimpleNamespace(name="r", manifest=manifest, config=config, meta=dict)
-    heading.about_run(run)
+    score_strip.about_run(run)
     heading.left_out(run, "train")
 
 

@@ -1,5 +1,5 @@
-"""The first scores of a space as one strip of scales with intervals and what stands beside it: raw pixels, an untrained
-encoder, the user's references."""
+"""How a run was made, and the first scores of a space as one strip of scales with intervals and what stands beside it:
+raw pixels, an untrained encoder, the user's references."""
 
 import html
 from pathlib import Path
@@ -8,6 +8,8 @@ import streamlit as st
 
 from contrastive_core.base.score import Score, Scores
 from contrastive_core.compare.evaluation import BESIDE, SOURCES, name_of
+from contrastive_core.data.image_form import described
+from contrastive_core.engine import catalog
 from contrastive_core.runs.references import PREFIX
 from contrastive_core.runs.run import Run
 from contrastive_lab import cache, format, locale
@@ -26,7 +28,7 @@ RANGES |= {
 }  # of rows that fill a sphere of many dimensions to one point
 RANGES["modality_gap"] = (0.0, 2.0)
 MARKS = {source: SOURCES[source] for source in BESIDE} | {"chance": N_("chance")}
-STYLE = Path(__file__).with_name("strip.css")
+STYLE = Path(__file__).with_name("score_strip.css")
 
 
 def draw(scores: dict[str, Scores], how: str = "", other: str = "") -> None:
@@ -70,6 +72,18 @@ def _marks(scores: dict[str, Scores]) -> dict[str, str]:
 def show(scores: dict[str, Scores], names: list[str], other: str = "") -> None:
     """The strip of these scores; "chance" is a source as others are."""
     st.html(f"<style>{STYLE.read_text('utf-8')}</style>{markup(scores, other, names)}")
+
+
+def about_run(run: Run) -> None:
+    """Describe a run in a line."""
+    config, data = run.config, format.data_of(run.config.get("dataset"))
+    names = [catalog.title(kind, str(config.get(key))) for kind, key in (("methods", "method"), ("losses", "loss"))]
+    about = [*names, data, format.epochs(config.get("epochs")), _("seed {seed}").format(seed=config.get("seed"))]
+    if imported := run.manifest.get("imported"):
+        about = [_("{kind}, not trained here").format(kind=imported.get("kind")), data]
+        about += [_("random weights: it has learned nothing")] if imported.get("random") else []
+    about += [form] if (form := described(config)) else []
+    st.caption(" · ".join(map(format.plain, about)))  # a sentence each, translated by itself
 
 
 def show_accuracies(run: Run) -> None:
