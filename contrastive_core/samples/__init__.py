@@ -1,1 +1,1 @@
-"""Per-sample losses, what is odd about a sample, what a person decided. Torch-free to read."""
+"""Per-sample losses, issues of samples, and the user's decisions about them. Reading needs no torch."""

@@ -1,15 +1,14 @@
-"""Decisions about samples: keep, relabel, drop. Kept for the data set, with undo.
+"""Decisions about samples: keep, relabel, drop. Stored per data set, with undo.
 
-Decisions belong to the data set and the split, whichever run they were made on: each pair has one file,
-`data_home()/decisions/DATA/SPLIT.jsonl`, and every run of the data set shows what it holds. (In a folder of images a
+Decisions belong to the data set and the split, not to a run: each pair has one file,
+`data_home()/decisions/DATA/SPLIT.jsonl`, and every run of the data set shows its decisions. (In a folder of images a
 sample of each split may have the same id.)
 
-The file only grows, under a lock: a line says what was decided on a sample, by which window, when, and what the label
-and the suggestion were then; the last line of a sample counts. Undo is a line too, which names the event that it takes
-back. An event that is there already is not written again, so that a window may report what it is not sure of having
-reported. `export` writes the two files that `train --exclude` and `--relabel` read, when a training is asked for; they
-are named by their content, so that a run's own files never change. Torch-free.
-"""
+The file is append-only, under a lock. A line stores a decision on a sample, its window and time, and the label and the
+suggestion at that time; the last line of a sample counts. An undo is also a line, which names the undone event. An
+existing event is not written again, so a window can safely repeat a report. `export` writes the two files that `train
+--exclude` and `--relabel` read when a training starts. Their names come from their content, so a run's own files never
+change. Torch-free."""
 
 import contextlib
 import csv
@@ -50,7 +49,7 @@ PATIENCE = 30.0  # seconds for another window that writes: it needs thousandths
 
 
 class Mark(TypedDict, total=False):
-    """A decision on a sample, with what was known of it then."""
+    """A decision on a sample, with the label, suggestion and probability at that time."""
 
     what: str  # one of CHOICES
     label: str | None  # that a relabel gives
@@ -71,23 +70,24 @@ Marks = dict[str, Mark]
 
 
 def marks(file: Path) -> Marks:
-    """The decision on each sample."""
+    """Return the current decision on each sample."""
     return marks_of(decisions(file))
 
 
 def decisions(file: Path) -> list[JsonObject]:
-    """Every decision that was not taken back, the oldest first."""
+    """Return every decision that was not undone, oldest first."""
     return [line for line in _valid(json_files.read_lines(file)) if line.get("what") in CHOICES]
 
 
 def marks_of(lines: Sequence[JsonObject]) -> Marks:
-    """The last of these decisions on each sample."""
+    """Return the last of these decisions on each sample."""
     times = Counter(line["event"] for line in lines if "event" in line)
     return {str(line["id"]): cast(Mark, {**line, "many": times[line.get("event")] > 1}) for line in lines}
 
 
 def disagreements(lines: Sequence[JsonObject]) -> dict[str, dict[str, str]]:
-    """The samples on which reviewers disagree: the last word of each one, a relabel by its class."""
+    """Return the samples on which reviewers disagree, with each reviewer's last decision; a relabel is given as its
+    class."""
     found: dict[str, dict[str, str]] = {}
     for line in lines:
         if name := line.get("reviewer"):
@@ -96,12 +96,12 @@ def disagreements(lines: Sequence[JsonObject]) -> dict[str, dict[str, str]]:
 
 
 def by_split(config: JsonObject) -> dict[str, Marks]:
-    """The decisions on labels of both splits of the data set that a run's settings name."""
+    """Return the label decisions of both splits of a run's data set. `config`: the run's settings."""
     return {split: marks(decisions_path(config, split)) for split in datasets.SPLITS}
 
 
 def every_label(config: JsonObject) -> dict[str, dict[str, str]]:
-    """The label of each sample by split and id, "" where it has none."""
+    """Return the label of each sample by split and id; "" for a sample without one."""
     found = {}
     for split in datasets.SPLITS:
         with contextlib.suppress(ValueError, FileNotFoundError):  # no such split
@@ -112,20 +112,21 @@ def every_label(config: JsonObject) -> dict[str, dict[str, str]]:
 
 
 def _valid(lines: Sequence[JsonObject]) -> list[JsonObject]:
-    """The decisions that were not taken back."""
+    """Return the decisions that were not undone."""
     undone = {line["undo"] for line in lines if line.get("undo")}
     return [line for line in lines if "id" in line and line.get("event") not in undone]
 
 
 def add(file: Path, sample: str, what: str, label: str | None = None, **about: Any) -> None:
-    """Decide on a sample. `about`: what was `given`, `suggested` with which `confidence`, and how likely it is `wrong`;
-    `by` whom; as which `event`. Raises ValueError for another word."""
+    """Record a decision on a sample. `about`: the `given` label, the `suggested` one with its `confidence`, the
+    probability that it is `wrong`, the window (`by`) and the `event`. Raises ValueError for an unknown decision."""
     add_many(file, [{"id": sample, "what": what, "label": label}], **about)
 
 
 def add_many(file: Path, lines: Sequence[JsonObject], event: str | None = None, **about: Any) -> None:
-    """Decide on samples all at once: one undo takes all of it back. An event that is there already is not written
-    again. Args: lines: of each its `id`, `what`, `label`, and more as `add` has it; about: of all, such as `by`."""
+    """Record decisions on several samples as one event, so one undo reverts them all. An existing event is not written
+    again. Args: lines: `id`, `what`, `label` and further values of `add` for each; about: values shared by all, such as
+    `by`."""
     for line in lines:
         if (what := line["what"]) not in CHOICES:
             values = {"choices": ", ".join(CHOICES), "what": f"{what!r}"}
@@ -136,7 +137,7 @@ def add_many(file: Path, lines: Sequence[JsonObject], event: str | None = None, 
 
 
 def _write(file: Path, lines: Sequence[JsonObject], event: str | None = None) -> None:
-    """Add lines as one event, unless it is there already."""
+    """Append lines as one event, unless it already exists."""
     stamp = {"event": event or secrets.token_hex(8), "time": time.time()}
     with lock(file.with_suffix(".lock"), wait=PATIENCE):
         text = json_files.read_bytes(file, json_files.MAX_LINES) if event and file.exists() else b""
@@ -148,9 +149,9 @@ def _write(file: Path, lines: Sequence[JsonObject], event: str | None = None) ->
 def undo(
     files: Sequence[Path], by: str = "", since: float = float("inf"), event: str | None = None
 ) -> list[tuple[Path, Mark]]:
-    """Take the last decision back that is `by` this window, or older than `since`, so that no other window at work
-    loses one. Returns the decisions that it was, each with its file. `event`: of the undo itself: one that is there
-    already is not done again."""
+    """Undo the last decision made `by` this window or before the time `since`, so that no decision of another open
+    window is lost. Returns the undone decisions with their files. `event`: that of the undo; an existing one is not
+    repeated."""
     found = []
     for file in files:
         lines = json_files.read_lines(file)
@@ -168,9 +169,9 @@ def undo(
 
 
 def labels_csv(by_split: Mapping[str, Marks], every: Mapping[str, Mapping[str, str]] | None = None) -> str:
-    """Every decision with the label that was given, suggested and decided; `label` is empty where the sample is
-    dropped. probability_wrong is the score of the list of likely wrong labels, probability_suggested what the voters
-    together give the suggested class. `every`: the label of each sample by split and id, for a file of all samples."""
+    """Return a CSV of all decisions with the given, suggested and decided label; the last is empty for a dropped
+    sample. probability_wrong is the score of the list of likely wrong labels, probability_suggested the voters'
+    probability of the suggested class. `every`: the label of each sample by split and id, for a file of all samples."""
     rows = []
     for split, decisions in by_split.items():
         undecided: Marks = {i: {"given": label} for i, label in (every or {}).get(split, {}).items()}
@@ -195,8 +196,8 @@ class Changes:
 
 
 def changes(file: Path, run: Run | None = None, column: str = overrides.LABEL) -> Changes:
-    """Combine the samples that the run left out and relabeled itself with the marks; write nothing. `column` is the
-    head of the column that replaces the class (for pairs: the key of the true partner)."""
+    """Combine a run's own exclusions and relabels with the decisions, without writing a file. `column` is the header of
+    the column that replaces the class (for pairs: the key of the true partner)."""
     decisions, before = marks(file), run.config if run is not None else {}
     drop = [i for i, m in decisions.items() if m["what"] == "drop"]
     labels = {i: str(m["label"]) for i, m in decisions.items() if m["what"] == "relabel"}
@@ -212,7 +213,7 @@ def changes(file: Path, run: Run | None = None, column: str = overrides.LABEL) -
 
 
 def export(file: Path, run: Run | None = None, column: str = overrides.LABEL) -> list[str]:
-    """Write the files of `changes`, beside the run; the arguments of `train` that name them."""
+    """Write the files of `changes` beside the run; return the arguments of `train` that name them."""
     folder, arguments = file.parent if run is None else _folder(run), []
     for option, content in changes(file, run, column).files.items():
         path = folder / f"{option}-{hashlib.sha256(content).hexdigest()[:12]}.csv"

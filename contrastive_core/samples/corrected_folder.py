@@ -1,4 +1,4 @@
-"""A folder of images with its decisions applied: a new folder, or a script that moves the files. Torch-free."""
+"""Apply decisions to a folder of images: create a new folder, or a script that moves the files. Torch-free."""
 
 import os
 import shlex
@@ -15,7 +15,7 @@ from contrastive_core.samples.annotations import Marks
 
 @dataclass(frozen=True)
 class Placed:
-    """An image file and where it belongs; `place` is below the folder of its split, None where it is dropped."""
+    """An image file and its destination: `place`, relative to the folder of its split; None if the image is dropped."""
 
     file: Path
     split: str
@@ -24,8 +24,8 @@ class Placed:
 
 
 def placed(dataset: str, by_split: Mapping[str, Marks]) -> Iterator[Placed]:
-    """Every image of `folder:PATH` by the decisions of each split. A name that the other class has already gets its old
-    class in front. Raises BadSetting for other data sets, and for a class that the folder does not have."""
+    """Yield every image of `folder:PATH` with its destination. If the new class already has the file name, the old
+    class is prepended to it. Raises BadSetting for other data sets, and for a class that the folder does not have."""
     if not dataset.startswith("folder:"):
         raise BadSetting(
             "a corrected folder needs a folder of images, and {dataset} is not one", dataset=printable(dataset)
@@ -52,9 +52,9 @@ def placed(dataset: str, by_split: Mapping[str, Marks]) -> Iterator[Placed]:
 
 
 def write_folder(dataset: str, by_split: Mapping[str, Marks], out: Path, should_move: bool = False) -> int:
-    """Make the new folder `out` with train/ and test/, so that the test images stay the same; return its number of
-    images. Files are hard links, on another file system copies; or they are moved, and what is dropped stays. Raises
-    BadSetting, and where `out` exists."""
+    """Create the folder `out` with train/ and test/, so that the test images stay the same; return its number of
+    images. Files are hard links, or copies on another file system. With `should_move` they are moved, and dropped ones
+    stay. Raises BadSetting, also if `out` exists."""
     every = [one for one in placed(dataset, by_split) if one.place is not None]
     if out.exists():
         raise BadSetting("{out} already exists", out=printable(out))
@@ -72,7 +72,7 @@ def write_folder(dataset: str, by_split: Mapping[str, Marks], out: Path, should_
 
 
 def script(dataset: str, by_split: Mapping[str, Marks]) -> str:
-    """A shell script that moves relabeled files to their class, and dropped ones to a folder beside the data."""
+    """Return a shell script that moves relabeled files to their class, and dropped ones to a folder beside the data."""
     root = Path(dataset.partition(":")[2]).expanduser()
     lines = ["#!/bin/sh", "set -e"]
     for one in placed(dataset, by_split):

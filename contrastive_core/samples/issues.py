@@ -1,25 +1,21 @@
 """Issues of samples: mislabeled, false negative, duplicate, outlier; and the table of an embedding, with the losses.
 
-Every score is higher where the suspicion is stronger:
-
-- mislabeled: the probability that the label is wrong, by five voters that have not seen it
+A higher score is a stronger suspicion: - mislabeled: the probability that the label is wrong, by five voters that have
+not seen it
   (label_errors.py).
-- false_negative: cosine similarity to the nearest row that the loss would push away: any other
-  one, or with pairs by class the nearest of another class.
-- duplicate: how much nearer the nearest row of this or the other split is than the k-th of this
-  one, 1 − d₁/d_k, d Euclidean on unit rows: in the embedding and in centered pixels.
-- outlier: log of the mean distance to the k nearest rows (Ramaswamy et al. 2000, SIGMOD), cosine,
-  in the embedding and in centered pixels. An encoder maps what it cannot read to one tight spot,
-  so noise is no outlier in its own space: the pixels tell.
+- false_negative: cosine similarity to the nearest row that the loss would push away: any other one, or, for pairs by
+  class, the nearest of another class.
+- duplicate: how much nearer the nearest row of either split is than the k-th of this split, 1 − d₁/d_k, d Euclidean on
+  unit rows: in the embedding and in centered pixels.
+- outlier: log of the mean distance to the k nearest rows (Ramaswamy et al. 2000, SIGMOD), cosine, in the embedding and
+  in centered pixels. An encoder maps unfamiliar images close together, so noise is not an outlier in the embedding,
+  only in the pixels.
 
-Of the two spaces of duplicate and outlier the larger (x − median)/interquartile range counts, so that a space in which
-these numbers vary much anyway does not hide a clear sign of the other.
+For duplicate and outlier the larger (x − median)/interquartile range of the two spaces counts, so a space with a wide
+spread does not hide a clear signal in the other.
 
-In a large set faiss looks for the nearest rows (ops/neighbors.py), and the share that is found is told; a score is of
-what was found.
-
-Measured by `benchmarks/planted_errors.py` and `benchmarks/label_errors.py`.
-"""
+In a large set faiss searches the nearest rows (ops/neighbors.py) and the recall is recorded; a score then refers to the
+rows that were found. Measured by `benchmarks/planted_errors.py` and `benchmarks/label_errors.py`."""
 
 import dataclasses
 import math
@@ -53,7 +49,7 @@ WIDE = 3  # times the neighbors that vote: some of them may not
 
 @dataclass(frozen=True, eq=False)
 class Issues:
-    """A score per sample (n) for each list, and what explains it. NaN: no such score here."""
+    """A score per sample (n) for each list, with supporting values. NaN: the score does not apply."""
 
     scores: dict[str, np.ndarray]
     neighbors: Neighbors
@@ -65,12 +61,12 @@ class Issues:
 
     @property
     def nearest_positive(self) -> np.ndarray:
-        """The nearest row (n) of the same label, −1: none."""
+        """The nearest row (n) of the same label; −1: none."""
         return np.full(len(self.leaked), -1) if self.by_class is None else self.by_class.same
 
     @property
     def nearest_negative(self) -> np.ndarray:
-        """The nearest row (n) of another label, −1: none; without labels all others are negatives."""
+        """The nearest row (n) of another label; −1: none. Without labels all other rows are negatives."""
         return self.neighbors.index[:, 0] if self.by_class is None else self.by_class.other
 
 
@@ -85,15 +81,14 @@ def find_issues(
     device: str = "auto",
     on_fraction: OnFraction = ignore_fraction,
 ) -> Issues:
-    """Scores of all rows.
+    """Compute the issue scores of all rows.
 
     Args:
-        other: the other split, in the same space: where leaks are looked for.
-        pixels: for copies and outliers that the encoder does not see.
+        other: the other split in the same space, to find leaks.
+        pixels: to find copies and outliers that the encoder misses.
         supervised: only rows of another class are negatives.
-        on_fraction: called with the fraction done; what it raises stops the work.
-    Raises: UnusableEmbedding for fewer than two rows, or values that are not finite.
-    """
+        on_fraction: called with the completed fraction; an exception from it stops the work.
+    Raises: UnusableEmbedding for fewer than two rows, or values that are not finite."""
     most = min(WIDE * (k := max(1, min(K, len(rows) - 1))), len(rows) - 1)
     wide = nearest(rows.features, None, most, "cosine", device, lambda f: on_fraction(0.3 * f), LIKELY)
     graph = wide.first(k)
@@ -138,8 +133,9 @@ def find_issues(
 def _duplicates(
     spaces: list[tuple[np.ndarray, np.ndarray | None, Neighbors]], device: str
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """The nearest row of both splits, whether it is of the other, 1 − d₁/d_k, and the score; (n) each, of the space in
-    which the score is larger. `spaces`: rows of this split and of the other, and the k nearest of this split."""
+    """Return the nearest row of either split, whether it is in the other split, 1 − d₁/d_k, and the score; (n) each,
+    from the space with the larger score. `spaces`: rows of this split and of the other, and the k nearest of this
+    split."""
     found = []
     for x, other, graph in spaces:
         copy = graph.index[:, 0].copy()
@@ -158,8 +154,8 @@ def _duplicates(
 
 
 def _distances(x: np.ndarray, y: np.ndarray, index: np.ndarray) -> np.ndarray:
-    """Distance (n) of each row of x to its row of y, on the sphere; in float64, since a float32 cosine says nothing of
-    copies nearer than 3e-4."""
+    """Return the distance (n) on the sphere from each row of x to its row of y. It is computed in float64, because
+    float32 cosines cannot resolve distances below 3e-4."""
     distance = np.empty(len(x))
     for start in range(0, len(x), BLOCK):
         part = slice(start, start + BLOCK)
@@ -174,14 +170,12 @@ def _distances(x: np.ndarray, y: np.ndarray, index: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class SampleInputs:
-    """An embedding with its loss, and what goes along.
+    """An embedding with its loss and the data for a table.
 
-    rows: what the loss is taken on. features: what is searched for issues (default: rows); other: the other split in
-    the space of `features`; pixels: both splits' images as rows (n, p). views: draws of (n, v, d) augmented views, for
-    self-supervised pairs. augmented: draws of (n, d), an augmented view of each row, where rows are paired by class:
-    what augmentation alone does to each loss. batch_size: images in a training batch; 0: no estimate of what training
-    saw.
-    """
+    rows: for the loss. features: for the issues (default: rows); other: the other split in the space of `features`;
+    pixels: both splits' images as rows (n, p). views: draws of (n, v, d) augmented views, for self-supervised pairs.
+    augmented: draws of (n, d), an augmented view of each row paired by class, for the effect of augmentation on each
+    loss. batch_size: images in a training batch; 0: no estimate of the loss in training batches."""
 
     rows: EmbeddingSet
     loss: str
@@ -196,20 +190,21 @@ class SampleInputs:
 
     @property
     def draws(self) -> list[LossInputs]:
-        """The draws that the loss averages over: views, or the rows themselves; none where no row has a positive."""
+        """The draws that the loss averages over: views, or the rows themselves; empty if no row has a positive."""
         views: list[np.ndarray | None] = [*self.views] if self.views else [None] * (self.rows.labels is not None)
         return [LossInputs(self.rows, self.loss, self.knobs, one, self.device) for one in views]
 
     @property
     def augmented_draws(self) -> list[LossInputs]:
-        """Return the draws that show only the effect of augmentation."""
+        """The draws that show only the effect of augmentation."""
         rows = [dataclasses.replace(self.rows, features=one) for one in self.augmented or () if not self.views]
         return [LossInputs(one, self.loss, self.knobs, None, self.device) for one in rows]
 
 
 def build_table(inputs: SampleInputs, on_progress: OnProgress = ignore_progress) -> SampleTable:
-    """The table of an embedding. Without labels and views no row has a positive: the loss is NaN, and the lists stand
-    alone. Raises: ValueError when the loss cannot use these pairs; what `on_progress` raises stops it."""
+    """Build the table of an embedding. Without labels and views no row has a positive, so the loss is NaN and only the
+    lists have values. Raises ValueError when the loss cannot use these pairs; an exception from `on_progress` stops the
+    work."""
     rows = inputs.rows if inputs.features is None else inputs.features
     draws, none = inputs.draws, np.full(len(rows), np.nan)
     value, weight, by_draw, facts = none, np.zeros(len(none)), none[:, None], dict[str, float]()
@@ -262,12 +257,12 @@ def build_table(inputs: SampleInputs, on_progress: OnProgress = ignore_progress)
 
 
 def _part_of(on_fraction: OnFraction, number: int, parts: int) -> OnFraction:
-    """The fraction of one of several equal parts, as that of the whole."""
+    """Map the fraction of one of several equal parts to the fraction of the whole."""
     return lambda fraction: on_fraction((number + fraction) / parts)
 
 
 def _grid(inputs: SampleInputs) -> tuple[str, np.ndarray]:
-    """The knob that can be dragged, and values of it, the loss's own among them."""
+    """Return the loss's adjustable knob, and values of it that include the current one."""
     knobs = losses.knobs(inputs.loss)
     knob = next((k for k in RANGES if k in knobs), None)
     is_softmax = losses.get(inputs.loss).card.family == "softmax"
@@ -280,14 +275,14 @@ def _grid(inputs: SampleInputs) -> tuple[str, np.ndarray]:
 
 
 def _ids_of(rows: EmbeddingSet, at: np.ndarray) -> np.ndarray:
-    """The ids of rows by number; "" for −1."""
+    """Return the ids of the rows `at`; "" for −1."""
     return np.where(at >= 0, np.array(rows.ids)[at], "")
 
 
 def _explained(
     rows: EmbeddingSet, issues: Issues, other: EmbeddingSet | None, supervised: bool
 ) -> tuple[dict[str, np.ndarray], dict[str, float]]:
-    """Columns and figures beyond COLUMNS."""
+    """Return the columns and facts beyond COLUMNS."""
     near = issues.neighbors.index[:, 0]
     both = np.array([*rows.ids, *(other.ids if other else ())])
     extra = {
@@ -306,7 +301,8 @@ def _explained(
 
 
 def _label_columns(rows: EmbeddingSet, wrong: LabelErrors) -> dict[str, np.ndarray]:
-    """Return the suspicion of each label, by voter and combined."""
+    """Return the columns about label errors: predictions of the voters, and each voter's probability of a wrong
+    label."""
     firsts = {
         "suggested": wrong.suggested,
         "probe_prediction": wrong.predicted["probe"],
@@ -325,8 +321,8 @@ def _label_columns(rows: EmbeddingSet, wrong: LabelErrors) -> dict[str, np.ndarr
 
 
 def _highest(p: np.ndarray, most: int) -> np.ndarray:
-    """Return the columns of the `most` highest values of each row of p (n, classes), highest first (n, most); the
-    first of equals."""
+    """Return the columns of the `most` highest values in each row of p (n, classes), highest first (n, most). Equal
+    values keep their column order."""
     most = min(most, p.shape[1])
     parts = (np.nan_to_num(p[start : start + BLOCK]) for start in range(0, len(p), BLOCK))
     return np.concatenate([np.argsort(-part, 1, kind="stable")[:, :most] for part in parts])

@@ -1,21 +1,20 @@
-"""Estimate how many labels are wrong from a person's decisions, with an interval and a stop rule. Torch-free.
+"""Estimate the number of wrong labels from a person's decisions, with an interval and a stop rule. Torch-free.
 
-No estimate from a model alone can promise coverage, because wrong labels and ambiguous classes look alike. A few
+No estimate from a model alone can guarantee coverage, because wrong labels and ambiguous classes look alike. A few
 decisions on random rows can. Let p be the model's probability that a label is wrong.
 
-- **Draws.** Rows are drawn uniformly, in an order that follows from their ids: the same for every run of a data set.
-- **Evidence.** Only decisions that a person made one by one on drawn rows move the estimate. Those on suspects count
-  for themselves; those on many samples at once are none.
+- **Draws.** Rows are drawn uniformly, in an order that depends only on their ids: the same for every run of a data set.
+- **Evidence.** Only individual decisions by a person on random rows change the estimate. Decisions on suspects count
+  only for those rows; decisions on many samples at once do not count as evidence.
 - **Estimate.** Each stratum of p has a Beta posterior. Its prior is worth `PRIOR` checks at the mean of the
-  recalibrated p. Rows that nobody checked are drawn from the posterior. Each end of the interval has a prior of its
-  own, nearer to the exact (Clopper-Pearson) one, because p may miss wrong labels.
-- **Stop rule.** `bound` is the share of labels that is still wrong at most, once all decisions are applied. It inverts
-  the prior-posterior ratio of the draws, a martingale under sampling without replacement (Waudby-Smith & Ramdas 2020,
-  arXiv 2006.04347). It holds with 95 % however often somebody looks.
+  recalibrated p. Unchecked rows are drawn from the posterior. Each end of the interval has its own prior, nearer to the
+  exact (Clopper-Pearson) one, because p may miss wrong labels.
+- **Stop rule.** `bound` is an upper bound of the share of labels still wrong after all decisions. It inverts the
+  prior-posterior ratio of the draws, a martingale under sampling without replacement (Waudby-Smith & Ramdas 2020, arXiv
+  2006.04347). It holds with 95 % at any number of checks.
 - **Recalibration.** The share of wrong labels among the checked rows of similar p, shrunk towards p.
 
-`python -m benchmarks.coverage` measures all three. NumPy alone, because the app imports it: SciPy takes a second.
-"""
+`python -m benchmarks.coverage` measures all three. NumPy alone, because the app imports it: SciPy takes a second."""
 
 import hashlib
 from dataclasses import dataclass
@@ -63,7 +62,7 @@ class Audit:
 
 @dataclass(frozen=True)
 class _Evidence:
-    """The inputs of the bound: the rows below the reviewed top, and a random sample of them."""
+    """The inputs of the bound: the rows below the reviewed top of the list, and a random sample of them."""
 
     labels: int
     open_top: int  # undecided rows of the top, which count as wrong
@@ -74,12 +73,14 @@ class _Evidence:
     k: int  # of these, wrong
 
     def bound(self, more: int = 0) -> float:
-        """The share of labels that is still wrong at most, `more` right rows from now."""
+        """Return the upper bound of the share still wrong, after `more` additional random checks without a wrong
+        label."""
         most = _most(self.size, self.n + more, self.k, self.wrong, self.known + more)
         return (most + self.open_top) / max(1, self.labels)
 
     def remaining(self) -> int | None:
-        """Random checks, all right, until the bound is below CLEAN."""
+        """Return the number of random checks without a wrong label until the bound is below CLEAN; None if it is out of
+        reach."""
         low, high = -1, self.size - self.known
         if self.bound(high) >= CLEAN:
             return None
@@ -91,7 +92,7 @@ class _Evidence:
 
 @dataclass(frozen=True, eq=False)
 class LabelAudit:
-    """The decisions on the labels of one split, and what they say."""
+    """The label decisions of one split and the estimate from them."""
 
     p: np.ndarray  # (n) as the encoder has it; NaN without a label, and where it was settled before the training
     wrong: np.ndarray  # (n) 1, 0, NaN where nobody decided by itself
@@ -105,13 +106,13 @@ class LabelAudit:
 
     @property
     def left(self) -> int:
-        """Labels that are undecided."""
+        """The number of undecided labels."""
         return int((np.isfinite(self.p) & np.isnan(self.wrong)).sum())
 
 
 def audit_table(table: SampleTable, marks: Marks, run: Run | None = None) -> LabelAudit | None:
-    """The audit of a table by the decisions of its split; None without labels. What was decided before the run was
-    trained without the wrong ones says nothing of the labels that are left."""
+    """Audit a table by the decisions of its split; None without labels. If the run was trained on corrected labels,
+    earlier decisions are ignored: they say nothing about the remaining labels."""
     p, wrong = np.array(table.columns["mislabeled"], np.float64), np.full(len(table), np.nan)
     if not np.isfinite(p).any():
         return None
@@ -130,7 +131,7 @@ def audit_table(table: SampleTable, marks: Marks, run: Run | None = None) -> Lab
 
 
 def estimate(audit: LabelAudit) -> str:
-    """The estimate in a sentence of the commands and the report; "" before the first random check."""
+    """Describe the estimate in a sentence, for commands and the report; "" before the first random check."""
     found, (low, high) = audit.found, audit.found.interval
     checks = f"{found.checked} random check" + "s" * (found.checked != 1)
     text = f"About {found.number:,.0f} of {audit.labels:,} labels are wrong (95 % CI: {low:,.0f} to {high:,.0f})"
@@ -138,8 +139,8 @@ def estimate(audit: LabelAudit) -> str:
 
 
 def is_wrong(mark: Mark) -> float:
-    """Return whether a decision says that the label is wrong: 1, 0, or NaN where it says nothing of the label, or was
-    one on many samples at once."""
+    """Return 1 if a decision marks the label as wrong, 0 if right. NaN if it does not judge the label or was made on
+    many samples at once."""
     what, judges = mark.get("what"), str(mark.get("list") or "") in LABEL_LISTS
     if mark.get("many"):
         return np.nan
@@ -160,18 +161,17 @@ def strata_of(p: np.ndarray, count: int = STRATA) -> np.ndarray:
 
 
 def draw(ids: np.ndarray, labeled: np.ndarray) -> np.ndarray:
-    """Return the labeled rows in a random order that follows from their ids (n) alone."""
+    """Return the labeled rows in a random order that depends only on their ids (n)."""
     rows = np.flatnonzero(labeled)
     keys = [hashlib.blake2b(str(name).encode(), digest_size=8).digest() for name in ids[rows]]
     return rows[np.argsort(np.array(keys, "S8"), kind="stable")]
 
 
 def audit(p: np.ndarray, wrong: np.ndarray, drawn: np.ndarray) -> Audit:
-    """Estimate the number of wrong labels, and bound the share that is left.
+    """Estimate the number of wrong labels, and bound the share that remains.
 
-    Args: p: (n) the model's probability that a label is wrong, NaN without a label; wrong: (n) 1 where a person found
-        the label wrong, 0 right, NaN undecided; drawn: random rows, decided or not, the first of a draw.
-    """
+    Args: p: (n) the model's probability that a label is wrong, NaN without a label; wrong: (n) 1 if a person found
+        the label wrong, 0 right, NaN undecided; drawn: the first random rows of a draw, decided or not."""
     rng, decided = np.random.default_rng(0), np.isfinite(wrong)
     hits, is_drawn = np.nan_to_num(wrong) > 0.5, np.isin(np.arange(len(p)), drawn)
     top = _worked_through(p, decided, is_drawn)
@@ -220,13 +220,13 @@ def bounds(p: np.ndarray, wrong: np.ndarray, drawn: np.ndarray, sizes: list[int]
 
 
 def plain_bound(labels: int, checks: int, share: float) -> float:
-    """Return the bound after so many uniform checks alone, if they find their share of wrong labels."""
+    """Return the bound after `checks` uniform checks alone, if they find the given share of wrong labels."""
     return _most(labels, checks, round(share * checks), round(share * checks), checks) / max(1, labels)
 
 
 def calibrate(p: np.ndarray, wrong: np.ndarray) -> np.ndarray:
-    """Return p (n) corrected by the decisions (n) on random rows of similar p; rows keep their order. The model counts
-    as `BELIEVED` decisions everywhere, so that one decision does not overturn a list."""
+    """Return p (n) corrected by the decisions (n) on random rows of similar p, without a change of order. The model
+    counts as `BELIEVED` decisions everywhere, so a single decision does not reorder a list."""
     decided = np.isfinite(wrong) & np.isfinite(p)
     if not decided.any():
         return p
@@ -248,8 +248,8 @@ def _expit(z: np.ndarray) -> np.ndarray:
 
 
 def _worked_through(p: np.ndarray, decided: np.ndarray, is_drawn: np.ndarray) -> np.ndarray:
-    """The top of the list (n) bool, as far as nearly all of it is decided; random draws do not count, since suspects
-    are none."""
+    """Return which rows (n) are in the top of the list, down to where nearly all are decided. Random draws do not
+    count, because they are not suspects."""
     order = np.argsort(-np.where(np.isfinite(p), p, -1.0), kind="stable")
     own = ~is_drawn[order]
     share = np.cumsum(decided[order] & own) / np.maximum(1, np.cumsum(own))
@@ -260,7 +260,7 @@ def _worked_through(p: np.ndarray, decided: np.ndarray, is_drawn: np.ndarray) ->
 
 
 def _evidence(p: np.ndarray, wrong: np.ndarray, is_drawn: np.ndarray, top: np.ndarray) -> _Evidence:
-    """Return the evidence of the draws about the rows below the top, of which they are a simple random sample."""
+    """Return the evidence of the draws, a simple random sample of the rows below the top."""
     labeled, decided = np.isfinite(p), np.isfinite(wrong)
     rest = labeled & ~top
     sample, known = wrong[rest & decided & is_drawn], wrong[rest & decided]
@@ -276,8 +276,8 @@ def _evidence(p: np.ndarray, wrong: np.ndarray, is_drawn: np.ndarray, top: np.nd
 
 
 def _most(size: int, n: int, k: int, wrong: int, known: int) -> int:
-    """Return the largest plausible number of wrong labels still among `size`: n random ones had k wrong, and of all
-    `known` ones `wrong` are."""
+    """Return the largest plausible number of wrong labels left among `size`: of n random rows k were wrong, and of all
+    `known` rows `wrong` were."""
     last = size - known + wrong
     counts = np.unique(np.linspace(wrong, last, min(GRID, last - wrong + 1)).astype(int))
     table, falling = _log_factorials(size), []

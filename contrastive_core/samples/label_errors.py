@@ -1,25 +1,24 @@
-"""Detection of labels that are likely wrong, with a suggestion for each.
+"""Detect labels that are probably wrong, with a suggestion for each.
 
-1. Five voters that have not seen a row's label give each class a probability (label_voters.py); p is their mixture.
-2. Rows for which p gives another class more than half are left out of what the voters learn from, and they vote again:
-   the classes they learn are cleaner, and where an embedding cannot tell classes apart hardly a row is left out. (To
-   leave out more, as confident learning does, costs much there.)
-3. In each round the mixture's weights are those under which the labels that were learned from are likeliest (a linear
-   opinion pool, by expectation–maximization), and likewise the temperature that sharpens p (Guo et al. 2017, arXiv
-   1706.04599). The two rounds' p are multiplied: where wrong labels are spread evenly the first knows more, where two
-   classes are taken for each other the second.
-4. A label y is wrong with odds e/(1 − e) · Σ_{c≠y} p_c S_cy / p_y. S_cy says how often a row of class c that is labeled
-   otherwise is labeled y, counted from the likeliest other classes of rows as far as these are wrong, and mixed with
-   all alike as is likeliest. Where wrong labels are spread evenly the list is that of self-confidence, 1 − p_y; where
-   two classes are taken for each other it compares these. (The noise model of Natarajan et al. 2013, NIPS 26.) e, the
-   share of wrong labels, is the one under which the given labels are likeliest.
+1. Five voters that have not seen a row's label assign each class a probability (label_voters.py); p is their mixture.
+2. Rows to whose other classes p gives more than half are removed from the voters' training rows, and they vote again:
+   the training classes are cleaner, and if an embedding cannot separate classes hardly a row is removed. (Removing
+   more, as confident learning does, is much worse in that case.)
+3. In each round, the mixture's weights maximize the likelihood of the training labels (a linear opinion pool, by
+   expectation–maximization), and so does the temperature that sharpens p (Guo et al. 2017, arXiv 1706.04599). The p of
+   both rounds are multiplied: the first is better for evenly spread wrong labels, the second for pairs of confused
+   classes.
+4. A label y is wrong with odds e/(1 − e) · Σ_{c≠y} p_c S_cy / p_y. S_cy is the probability that a mislabeled row of
+   class c has the label y. It is counted from the most likely other class of each row, weighted by the probability of
+   an error, and mixed with a uniform matrix by maximum likelihood. For evenly spread wrong labels the list is that of
+   self-confidence, 1 − p_y; for confused classes it compares the two. (The noise model of Natarajan et al. 2013, NIPS
+   26.) The share of wrong labels, e, maximizes the likelihood of the given labels.
 
-The probabilities put samples in order; they do not say how many labels are wrong, since wrong labels and ambiguous
+The probabilities rank samples. They do not estimate the number of wrong labels, because wrong labels and ambiguous
 classes look alike to a model. Only a person's random checks do (label_audit.py). The voters' weights and the
-temperature, a few numbers, are fitted to `FITTED` rows at most, the latter to fewer where there are more than 335
-classes. What grows with rows × classes, five votes and their mixtures, lies in files where it is large
-(base/large_arrays.py). Measured beside cleanlab by `benchmarks/label_errors.py`.
-"""
+temperature, a few numbers, are fitted on at most `FITTED` rows, the latter on fewer for more than 335 classes. Large
+arrays of rows × classes, five votes and their mixtures, are stored in files (base/large_arrays.py). Compared with
+cleanlab by `benchmarks/label_errors.py`."""
 
 from dataclasses import dataclass
 
@@ -45,7 +44,7 @@ MOST_WRONG = 0.9  # of all labels
 
 @dataclass(frozen=True, eq=False)
 class LabelErrors:
-    """Suspicions about n rows with labels; rows without a label have NaN and −1."""
+    """Probable label errors of n rows; rows without a label have NaN and −1."""
 
     probability: np.ndarray  # (n) that the label is wrong
     suggested: np.ndarray  # (n) the likeliest other class
@@ -60,8 +59,8 @@ class LabelErrors:
 def find_label_errors(
     rows: EmbeddingSet, graph: Neighbors, device: str = "auto", on_fraction: OnFraction = ignore_fraction
 ) -> LabelErrors:
-    """Suspicions of all labeled rows. `graph`: the nearest other rows of each, a few times as many as vote. What
-    `on_fraction` raises stops it."""
+    """Find probable label errors among all labeled rows. `graph`: the nearest other rows of each, several times as many
+    as vote. An exception from `on_fraction` stops the work."""
     assert rows.labels is not None
     labeled = rows.labels >= 0
     at, y = np.flatnonzero(labeled), rows.labels[labeled]
@@ -96,13 +95,14 @@ def find_label_errors(
 def _mixture(
     votes: Votes, labels: np.ndarray, learned: np.ndarray, at: np.ndarray
 ) -> tuple[np.ndarray, dict[str, float]]:
-    """The mixture of the voters (m, classes) on some rows, sharpened; and their weights."""
+    """Return the sharpened mixture of the voters (m, classes) on the rows `at`, and the weights."""
     weight = weights_of(votes.by_voter, labels, learned)
     return _sharpened(_rows(votes.mixed(weight), at), labels[at], learned[at]), weight
 
 
 def _others(p: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The likeliest other class (m), by p_c S_cy; and their sum over p_y (m): odds but for the share of wrong ones."""
+    """Return the most likely other class (m) by p_c S_cy, and the sum of p_c S_cy over p_y (m): the odds without the
+    factor e/(1 − e)."""
     p_y = np.maximum(p[np.arange(len(y)), y].astype(np.float64), FLOOR)
     even = np.asarray((1 - p_y) / (p.shape[1] - 1) / p_y)  # S all alike
     odds = even
@@ -117,13 +117,13 @@ def _others(p: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _blocks(p: np.ndarray) -> list[slice]:
-    """Stretches of rows of p (m, classes)."""
+    """Return blocks of rows of p (m, classes) as slices."""
     rows = max(256, min(BLOCK, CELLS // p.shape[1]))
     return [slice(start, start + rows) for start in range(0, len(p), rows)]
 
 
 def _rows(values: np.ndarray, at: np.ndarray, missing: float = np.nan) -> np.ndarray:
-    """Rows of values (m, …), `missing` for −1; the values themselves where these are all, in order."""
+    """Return the rows `at` of values (m, …), `missing` for −1; the values themselves if `at` covers all in order."""
     if len(at) == len(values):
         return values
     if values.ndim == 1:
@@ -137,7 +137,7 @@ def _rows(values: np.ndarray, at: np.ndarray, missing: float = np.nan) -> np.nda
 
 
 def doubtful(p: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """Rows (n) bool that are not learned from; of each class some are, however doubtful."""
+    """Return a mask (n) of rows to exclude from training. Some rows of each class always stay."""
     label_probability = p[np.arange(len(p)), np.maximum(labels, 0)]
     highest, likeliest = p.max(1), p.argmax(1)
     doubtful = (highest > DOUBT) & (likeliest != np.maximum(labels, 0))
@@ -149,14 +149,14 @@ def doubtful(p: np.ndarray, labels: np.ndarray) -> np.ndarray:
 
 
 def weights_of(votes: dict[str, np.ndarray], labels: np.ndarray, learned: np.ndarray) -> dict[str, float]:
-    """The weights of the voters under which the labels learned from are likeliest."""
+    """Return the voters' weights that maximize the likelihood of the training labels."""
     at = np.flatnonzero(learned)
     weight = _likeliest(np.stack([v[at, labels[at]] for v in votes.values()], 1))
     return dict(zip(votes, weight.tolist(), strict=True))
 
 
 def _likeliest(likelihood: np.ndarray, rounds: int = 200) -> np.ndarray:
-    """Parts (k), sum 1, of a mixture by what each gives to m rows (m, k), by EM."""
+    """Return the weights (k), sum 1, of a mixture from the likelihoods (m, k) of its parts, by EM."""
     likelihood = likelihood[rows_of_sample(len(likelihood), FITTED)].astype(np.float64) + FLOOR
     part = np.full(likelihood.shape[1], 1 / likelihood.shape[1])
     for _ in range(rounds):
@@ -166,7 +166,7 @@ def _likeliest(likelihood: np.ndarray, rounds: int = 200) -> np.ndarray:
 
 
 def _sharpened(p: np.ndarray, y: np.ndarray, learned: np.ndarray) -> np.ndarray:
-    """p^(1/t) in the place of p, made to sum to 1, with the t of the highest likelihood on what was learned from."""
+    """Replace p by p^(1/t) in place, normalized to sum 1. t maximizes the likelihood on the training rows."""
     at = np.flatnonzero(learned)
     at = at[rows_of_sample(len(at), max(FEWEST, min(FITTED, CELLS // p.shape[1])))]
     log_p, truth, row = np.log(np.maximum(p[at], FLOOR)), y[at], np.arange(len(at))
@@ -181,8 +181,8 @@ def _sharpened(p: np.ndarray, y: np.ndarray, learned: np.ndarray) -> np.ndarray:
 
 
 def confusions(p: np.ndarray, y: np.ndarray, wrong: np.ndarray) -> np.ndarray:
-    """S (classes, classes): how often a row of class c that is labeled otherwise has each label; rows sum to 1, the
-    diagonal is 0. wrong: (m) the probability of each label to be so."""
+    """Return S (classes, classes): the probability of each label for a mislabeled row of class c. Rows sum to 1, the
+    diagonal is 0. wrong: (m) the probability that each label is wrong."""
     classes = p.shape[1]
     counts = np.zeros((classes, classes))
     for b in _blocks(p):
@@ -195,14 +195,15 @@ def confusions(p: np.ndarray, y: np.ndarray, wrong: np.ndarray) -> np.ndarray:
 
 
 def share_of(odds: np.ndarray) -> float:
-    """The share e of wrong labels under which the given labels are likeliest: each has likelihood (1 − e) p_y + e Σ p_c
-    S_cy, which is concave in e once its logarithm is taken."""
+    """Return the share e of wrong labels that maximizes the likelihood of the given labels, Π (1 − e) p_y + e Σ p_c
+    S_cy; its logarithm is concave in e."""
     best = minimize_scalar(lambda e: -np.log1p(e * (odds - 1)).sum(), bounds=(0, MOST_WRONG), method="bounded")
     return float(best.x)
 
 
 def _posterior(odds: np.ndarray, e: float) -> np.ndarray:
-    """Probability (m) that a label is wrong; as if one were at least, so that the order stays."""
+    """Return the probability (m) that a label is wrong. e is at least that of one wrong label, so the order stays
+    defined."""
     e = max(e, 1 / (len(odds) + 1))
     scaled = odds * e / (1 - e)
     return np.asarray(scaled / (1 + scaled))

@@ -1,27 +1,23 @@
-"""The class of each row by five voters that have not seen its label.
+"""Class probabilities of each row from five voters that have not seen its label.
 
-- loss: the supervised contrastive loss of the row under each class in turn, e^{−L} (below).
-- neighbors: the K nearest other rows, weighted e^{s/0.07} as in kNN.
-- probe: a logistic regression on unit rows, strength C = 10, fitted without the row's fold.
-- scaled_probe: likewise on standardized columns, C = 0.1: which of the two reads an encoder better
-  differs from one to another.
-- discriminant: Gaussian classes of one covariance (linear discriminant analysis), which is shrunk
-  (Ledoit & Wolf 2004, J. Multivariate Analysis 88), likewise.
+- loss: the supervised contrastive loss of the row under each class in turn, e^{−L} (below). - neighbors: the K nearest
+other rows, weighted e^{s/0.07} as in kNN. - probe: a logistic regression on unit rows, strength C = 10, fitted without
+the row's fold. - scaled_probe: the same on standardized columns, C = 0.1; which of the two is better
+  depends on the encoder.
+- discriminant: linear discriminant analysis with a shrunk covariance (Ledoit & Wolf 2004, J. Multivariate Analysis 88),
+  fitted without the row's fold.
 
-Each gives every row a probability per class, (n, classes), rows that sum to 1. They can be asked to learn from some
-rows only; all rows are voted on.
-
-The classifiers learn from `LEARNED` rows at most, drawn from the other folds; of sets twice as large two folds are
-enough for that.
+Each gives every row a probability per class, (n, classes), rows that sum to 1. Their training labels can be limited to
+some rows; all rows get votes. The classifiers are trained on at most `LEARNED` random rows of the other folds; two
+folds are enough for sets twice as large.
 
 The loss under class c is L_i(c) = −log 1/|P_c| Σ_{p ∈ P_c} e^{s_ip/τ} / Σ_{a ≠ i} e^{s_ia/τ}, P_c the other rows of
 class c: the second form of Khosla et al. (2020, arXiv 2004.11362, eq. 3; `sup_con` with form "in"), with c in the place
-of the row's own label, on unit rows. It is a mean of softmax probabilities, so that e^{−L_i(c)}, made to sum to 1, says
-which class the loss would give the row; the row's own label has no part in it. Of a large set the sums are estimated:
-the nearest rows count for themselves, and of every class some drawn rows stand for its other ones (Cochran 1977,
-Sampling Techniques, ch. 5); and the nearest row of a class is that of these candidates. The same rows are drawn for
-all, `DRAWN` together, or `LEAST` of each class.
-"""
+of the row's own label, on unit rows. It is the log of a mean of softmax probabilities, so e^{−L_i(c)}, normalized to
+sum 1, is a vote for the class; the row's own label is not used. In a large set the sums are estimated: the nearest rows
+count themselves, and random rows of every class represent its other rows (Cochran 1977, Sampling Techniques, ch. 5).
+The nearest row of a class is then that of these candidates. The random rows are the same for all, `DRAWN` together, or
+`LEAST` of each class."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -69,17 +65,17 @@ class ByClass:
 
 @dataclass(frozen=True, eq=False)
 class Votes:
-    """By voter, probabilities (n, classes) float32; and the loss of each row under each class."""
+    """Probabilities (n, classes) float32 by voter, and the loss of each row under each class."""
 
     by_voter: dict[str, np.ndarray]
     by_class: ByClass
 
     def mean(self) -> np.ndarray:
-        """The voters' mean probability (n, classes)."""
+        """Return the voters' mean probability (n, classes)."""
         return self.mixed(dict.fromkeys(self.by_voter, 1 / len(self.by_voter)))
 
     def mixed(self, weights: Mapping[str, float]) -> np.ndarray:
-        """The voters' probability (n, classes) with these weights."""
+        """Return the weighted mean of the voters' probabilities (n, classes)."""
         total = mapped_zeros(next(iter(self.by_voter.values())).shape)
         for start in range(0, len(total), BLOCK):
             part = slice(start, start + BLOCK)
@@ -89,8 +85,8 @@ class Votes:
 
 
 def vote(rows: EmbeddingSet, graph: Neighbors, learned: np.ndarray, device: str = "auto") -> Votes:
-    """All voters on all rows. `graph`: the nearest other rows of each, more than K: some may not be learned from.
-    `learned`: (n) bool, the rows whose labels the voters may use; −1 labels are never used."""
+    """Run all voters on all rows. `graph`: the nearest other rows of each, more than K, because some have no usable
+    label. `learned`: (n) bool, the rows whose labels the voters may use; −1 labels are never used."""
     assert rows.labels is not None
     labels, classes = np.where(learned, rows.labels, -1), int(rows.labels.max()) + 1
     near = None if graph.recall is None else graph
@@ -106,7 +102,7 @@ def vote(rows: EmbeddingSet, graph: Neighbors, learned: np.ndarray, device: str 
 
 
 def _votes_of_neighbors(graph: Neighbors, labels: np.ndarray, classes: int) -> np.ndarray:
-    """Votes (n, classes) of the K nearest rows with a label; all alike where there is none."""
+    """Return votes (n, classes) of the K nearest labeled rows; uniform for a row without any."""
     votes = mapped_zeros((len(labels), classes))
     for start in range(0, len(labels), BLOCK):
         block = slice(start, start + BLOCK)
@@ -119,8 +115,8 @@ def _votes_of_neighbors(graph: Neighbors, labels: np.ndarray, classes: int) -> n
 
 
 def out_of_fold(x: np.ndarray, labels: np.ndarray, classes: int, fit: Fit) -> np.ndarray:
-    """Class probabilities (n, classes) float32 of each row by a classifier that has not seen it. `x`: (n, d). `labels`:
-    (n), −1: not learned from. `fit`: learns from (m, d) rows and their labels 0 … classes' − 1."""
+    """Return class probabilities (n, classes) float32 of each row by a classifier trained without it. `x`: (n, d).
+    `labels`: (n), −1: not for training. `fit`: trains on (m, d) rows and their labels 0 … classes − 1."""
     labeled = np.flatnonzero(labels >= 0)
     number = folds_of(len(labeled))
     fold = np.arange(len(x)) % number  # of rows that nobody learns from
@@ -139,12 +135,12 @@ def out_of_fold(x: np.ndarray, labels: np.ndarray, classes: int, fit: Fit) -> np
 
 
 def folds_of(n: int) -> int:
-    """Return the number of folds of n rows: two are enough where half of the rows are more than is learned from."""
+    """Return the number of folds for n rows: 2 if half of the rows are at least LEARNED, otherwise FOLDS."""
     return 2 if n >= 2 * LEARNED else FOLDS
 
 
 def folds(y: np.ndarray, number: int = FOLDS) -> np.ndarray:
-    """A fold for each row (n), every class spread evenly over all, however few it has."""
+    """Assign a fold to each row (n), with every class, even a small one, spread evenly over the folds."""
     rng, fold = np.random.default_rng(0), np.empty(len(y), np.int64)
     start = 0
     for label in np.unique(y):
@@ -155,7 +151,7 @@ def folds(y: np.ndarray, number: int = FOLDS) -> np.ndarray:
 
 
 def _changed(change_for: Callable[[np.ndarray], Change], fit: Fit) -> Fit:
-    """Return the classifier on rows transformed by `change_for` of the training rows."""
+    """Apply `fit` to rows transformed by `change_for`, which is given the training rows."""
 
     def fit_changed(x: np.ndarray, y: np.ndarray) -> Vote:
         change = change_for(x)
@@ -166,12 +162,12 @@ def _changed(change_for: Callable[[np.ndarray], Change], fit: Fit) -> Fit:
 
 
 def _unit(_: np.ndarray) -> Change:
-    """To length 1."""
+    """Return a function that scales rows to length 1."""
     return lambda x: x / np.maximum(np.linalg.norm(x, axis=1, keepdims=True), 1e-12)
 
 
 def _standardized(x: np.ndarray) -> Change:
-    """To columns of mean 0 and deviation 1 among the rows learned from (constant: 0)."""
+    """Return a function that standardizes columns with the training rows' mean and deviation (constant column: 0)."""
     x = x.astype(np.float64)
     mean, deviation = x.mean(0), x.std(0)
     scale = np.where(deviation > 1e-12 * (1 + np.abs(mean)), deviation, np.inf)
@@ -179,7 +175,7 @@ def _standardized(x: np.ndarray) -> Change:
 
 
 def _probe(device: str, c: float) -> Fit:
-    """Logistic regression, by the engine of the linear probe."""
+    """Return a logistic regression that uses the solver of the linear probe."""
     where = pick_device(device)
 
     def fit(x: np.ndarray, y: np.ndarray) -> Vote:
@@ -196,7 +192,8 @@ def _probe(device: str, c: float) -> Fit:
 
 
 def discriminant(x: np.ndarray, y: np.ndarray) -> Vote:
-    """Linear discriminant analysis, its covariance shrunk (of all classes together: small classes cost nothing)."""
+    """Fit a linear discriminant analysis with one shrunk covariance for all classes, so small classes are no
+    problem."""
     x, counts = x.astype(np.float64), np.bincount(y)
     means = np.stack([x[y == c].mean(0) for c in range(len(counts))])
     covariance = ledoit_wolf(x - means[y], assume_centered=True)[0]
@@ -210,9 +207,9 @@ def discriminant(x: np.ndarray, y: np.ndarray) -> Vote:
 
 
 def by_class(rows: EmbeddingSet, device: str = "auto", near: Neighbors | None = None, seed: int = 0) -> ByClass:
-    """Every row against all others, block by block, exactly; or, where `near` is given, against those nearest (n, k),
-    by cosine, and some drawn ones. Rows without a label (−1) are compared, and are of no class. Raises: ValueError
-    without labels."""
+    """Compute the losses by class: every row against all others, block by block; with `near`, against its nearest rows
+    (n, k) by cosine and a random sample. Rows without a label (−1) are compared but belong to no class. Raises
+    ValueError without labels."""
     if rows.labels is None:
         raise ValueError(N_("a loss by class needs labels"))
     n, where = len(rows), pick_device(device)
@@ -231,8 +228,8 @@ def by_class(rows: EmbeddingSet, device: str = "auto", near: Neighbors | None = 
 
 
 class _Candidates:
-    """Candidates for neighbors: the labels of all n rows, and about `most` rows drawn at random (m), each class in
-    proportion and side by side (all rows if n are wanted). Counts of rows without a class (first) and of each class."""
+    """Candidates for neighbors: the labels of all n rows, and about `most` random rows (m), sorted by class with each
+    class in proportion (all rows if n are wanted). `counts` starts with the rows without a class."""
 
     def __init__(self, labels: np.ndarray, most: int, seed: int) -> None:
         order, counts = np.argsort(labels, kind="stable"), np.bincount(labels + 1, minlength=2)
@@ -250,8 +247,8 @@ class _Candidates:
 def _of_block(
     s: Tensor, block: slice, candidates: _Candidates, near: np.ndarray, nearness: np.ndarray
 ) -> tuple[np.ndarray, ...]:
-    """Return the values of ByClass for the rows of a block. `s`: (r, m) similarities to the drawn rows; `near`,
-    `nearness`: indices and similarities (r, k) of the nearest rows, which count for themselves."""
+    """Return the values of ByClass for the rows of a block. `s`: (r, m) similarities to the random rows; `near`,
+    `nearness`: indices and similarities (r, k) of the nearest rows, which count themselves."""
     labels, counts, classes = candidates.labels, candidates.counts, len(candidates.counts)
     apart = np.concatenate([np.arange(*block.indices(len(labels)))[:, None], near], 1)  # (r, 1 + k)
     column = candidates.column[apart]
@@ -271,7 +268,7 @@ def _of_block(
 
 
 def sums_by_class(labels: np.ndarray, weight: np.ndarray, classes: int) -> np.ndarray:
-    """The sum (r, classes) of the weights (r, k) of each class, by labels (r, k)."""
+    """Sum the weights (r, k) by their labels (r, k) to (r, classes)."""
     cell = np.arange(len(labels))[:, None] * classes + labels
     return np.bincount(cell.ravel(), weight.ravel(), len(labels) * classes).reshape(len(labels), classes)
 
@@ -279,7 +276,7 @@ def sums_by_class(labels: np.ndarray, weight: np.ndarray, classes: int) -> np.nd
 def _nearest_rows(
     s: Tensor, labels: np.ndarray, candidates: _Candidates, near: np.ndarray, nearness: np.ndarray
 ) -> list[np.ndarray]:
-    """The nearest row of the own and of another class (r) each, and its similarity: −1 where there is none."""
+    """Return the nearest row of the own and of another class (r) each, and its similarity; −1 if there is none."""
     ends = candidates.drawn_counts.cumsum()
     present = np.flatnonzero(candidates.drawn_counts[1:])
     best = [s[:, ends[c] : ends[c + 1]].max(1) for c in present]
@@ -299,7 +296,7 @@ def _nearest_rows(
 
 
 def class_votes(losses: np.ndarray, classes: int) -> np.ndarray:
-    """e^{−L} of losses (n, c), made to sum to 1: (n, classes), the last of which, where no row is known, have none."""
+    """Return e^{−L} of losses (n, c), normalized to sum 1: (n, classes). Classes beyond c get 0."""
     votes = mapped_zeros((len(losses), classes))
     for start in range(0, len(losses), BLOCK):
         part = losses[start : start + BLOCK]

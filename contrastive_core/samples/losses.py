@@ -1,13 +1,13 @@
-"""The loss of each sample: against the whole set, as training saw it, and over augmentations.
+"""The loss of each sample: against the whole set, in batches as in training, and over augmentations.
 
-The exact loss compares every row with all others through the loss's own (tiled) engine, so nothing n×n is kept. Above
-`EXACT_UP_TO` products on a CPU every sample is compared with a random sample of `CANDIDATES` rows instead: the set is
-cut into random parts, and a part's rows meet each other. Such a loss is a loss among so many samples, as that of a
-batch is. Several rows of a class stay together, so each has positives.
-`losses_in_batches` is what random batches of the run's size would have said: a softmax loss grows with the log of the
-number of negatives, so the two differ. `split_variance` tells the spread that augmentation causes from that between
-samples (one-way random effects).
-"""
+The exact loss compares every row with all others in the loss's own (tiled) implementation, so nothing n×n is stored.
+Above `EXACT_UP_TO` products on a CPU every sample is compared with a random sample of `CANDIDATES` rows instead: the
+set is split into random parts, and rows are compared within a part. The loss then refers to that number of samples, as
+in a batch. Several rows of a class stay together, so each has positives.
+
+`losses_in_batches` estimates the loss in random batches of the run's size. A softmax loss grows with the log of the
+number of negatives, so it differs from the loss against all. `split_variance` separates the variance from augmentation
+from that between samples (one-way random effects)."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ TOGETHER = 16  # rows of a class in a part, where it has so many
 
 @dataclass(frozen=True, eq=False)
 class LossInputs:
-    """Rows and the loss that is taken of them. `views` (n, v, d): augmented views of each row, for self-supervised
-    pairs; without them rows are paired by label."""
+    """Rows and the loss to compute on them. `views` (n, v, d): augmented views of each row, for self-supervised pairs;
+    without them rows are paired by label."""
 
     rows: EmbeddingSet
     loss: str
@@ -49,7 +49,7 @@ class LossInputs:
         return losses.create(self.loss, **(self.knobs or {}))
 
     def pairs(self) -> Pairs:
-        """Build the pairs. Raises ValueError where no row has a positive."""
+        """Build the pairs. Raises ValueError if no row has a positive."""
         device = pick_device(self.device)
         if self.views is not None:
             return pairs.from_views(torch.from_numpy(self.views).to(device))
@@ -60,27 +60,28 @@ class LossInputs:
 
     @property
     def candidates(self) -> int | None:
-        """Among how many samples each has its loss, where that is not all of them."""
+        """The number of random samples that each sample is compared with; None if it is compared with all."""
         views, width = (1, self.rows.width) if self.views is None else self.views.shape[1:]
         return candidates_of(len(self.rows), views, width, self.device)
 
     def take(self, part: np.ndarray) -> LossInputs:
-        """Some of the rows."""
+        """Return the inputs of some rows."""
         labels = None if self.rows.labels is None else self.rows.labels[part]
         views = None if self.views is None else self.views[part]
         return dataclasses.replace(self, rows=EmbeddingSet(self.rows.features[part], labels), views=views)
 
 
 def candidates_of(samples: int, views: int, width: int, device: str = "auto") -> int | None:
-    """Among how many samples each has its loss, where that is not all of them. Args: views: of each sample."""
+    """Return the number of random samples that each sample is compared with; None if it is compared with all. Args:
+    views: per sample."""
     is_exact = float(samples * views) ** 2 * width <= EXACT_UP_TO or pick_device(device).type != "cpu"
     return None if is_exact else CANDIDATES // views
 
 
 def per_sample(inputs: LossInputs, on_fraction: OnFraction = ignore_fraction) -> tuple[np.ndarray, np.ndarray]:
-    """Loss (NaN: undefined) and weight (n) of each sample against all others, or in a large set against a random sample
-    of them. `on_fraction`: called with the fraction done; what it raises stops the work. Raises: ValueError when no row
-    has a positive, or the loss cannot use such pairs."""
+    """Return the loss (NaN: undefined) and weight (n) of each sample against all others, or in a large set against a
+    random sample. `on_fraction`: called with the completed fraction; an exception from it stops the work. Raises
+    ValueError when no row has a positive, or the loss cannot use such pairs."""
     if (most := inputs.candidates) is not None:
         return _among(inputs, _random_parts(inputs, most), on_fraction)
     value, weight = _of_anchors(inputs.criterion, inputs.pairs(), on_fraction)
@@ -89,7 +90,8 @@ def per_sample(inputs: LossInputs, on_fraction: OnFraction = ignore_fraction) ->
 
 
 def _random_parts(inputs: LossInputs, size: int) -> list[np.ndarray]:
-    """The samples cut at random into parts of about this size, `TOGETHER` of a class at least side by side."""
+    """Split the samples at random into parts of about `size`, with at least `TOGETHER` rows of a class in a part if
+    possible."""
     draw, n = np.random.default_rng(0), len(inputs.rows)
     number = max(1, round(n / size))
     order, labels = draw.permutation(n), inputs.rows.labels
@@ -106,7 +108,7 @@ def _random_parts(inputs: LossInputs, size: int) -> list[np.ndarray]:
 def _among(
     inputs: LossInputs, parts: Sequence[np.ndarray], on_fraction: OnFraction = ignore_fraction
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Loss and weight (n) of each sample among those of its part."""
+    """Return the loss and weight (n) of each sample within its part."""
     value, weight = np.full(len(inputs.rows), np.nan), np.zeros(len(inputs.rows))
     for number, part in enumerate(parts, 1):
         value[part], weight[part] = _of_samples(*_of_anchors(inputs.criterion, inputs.take(part).pairs()), len(part))
@@ -115,7 +117,8 @@ def _among(
 
 
 def _of_samples(value: np.ndarray, weight: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """The weighted mean over each sample's anchors, NaN where none counts, and their weights' sum: (…, n) each."""
+    """Return the weighted mean over each sample's anchors (NaN if none counts) and the sum of their weights: (…, n)
+    each."""
     value, weight = (x.astype(np.float64).reshape(*x.shape[:-1], n, -1) for x in (value, weight))
     total = weight.sum(-1)
     return np.where(total > 0, (value * weight).sum(-1) / np.maximum(total, 1e-30), np.nan), total
@@ -124,7 +127,7 @@ def _of_samples(value: np.ndarray, weight: np.ndarray, n: int) -> tuple[np.ndarr
 def _of_anchors(
     criterion: Loss, pairs: Pairs, on_fraction: OnFraction = ignore_fraction
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Loss and weight of every anchor."""
+    """Return the loss and weight of every anchor."""
     with torch.no_grad():
         out = criterion(pairs, on_fraction=on_fraction)
     return out.per_anchor.cpu().numpy(), out.weight.cpu().numpy()
@@ -133,8 +136,8 @@ def _of_anchors(
 def losses_over_knob(
     inputs: LossInputs, knob: str, values: Sequence[float], on_fraction: OnFraction = ignore_fraction
 ) -> np.ndarray:
-    """Loss (n, values) float32 of every sample as a knob takes each value; NaN: undefined. In a large set among fewer
-    samples than that of `per_sample`, the same ones for all values."""
+    """Return the loss (n, values) float32 of every sample for each value of a knob; NaN: undefined. A large set uses
+    fewer samples for comparison than `per_sample`, the same ones for all values."""
     columns = []
     parts = None if inputs.candidates is None else _random_parts(inputs, CANDIDATES_OF_CURVES)
     for finished, value in enumerate(values, 1):
@@ -145,7 +148,7 @@ def losses_over_knob(
 
 
 def losses_in_batches(inputs: LossInputs, batch: int, repeats: int = 8) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and spread (n) of each sample's loss over random batches of the run's size."""
+    """Return the mean and standard deviation (n) of each sample's loss over random batches of size `batch`."""
     rng, n, by_batch = np.random.default_rng(0), len(inputs.rows), []
     for _ in range(repeats):
         by_batch.append(_among(inputs, np.array_split(rng.permutation(n), max(1, round(n / max(2, batch)))))[0])
@@ -157,9 +160,10 @@ def losses_in_batches(inputs: LossInputs, batch: int, repeats: int = 8) -> tuple
 
 
 def split_variance(by_draw: np.ndarray) -> dict[str, float]:
-    """The variance of losses (n, draws) of n samples under several draws of augmentation. One-way random effects by
-    moments: `augmentation` is the mean variance within a sample, `sample` the variance of the means less what
-    augmentation adds to it; `share` is the part of their sum that comes from augmentation."""
+    """Split the variance of losses (n, draws) between augmentation and samples. One-way random effects by moments:
+    `augmentation` is the mean variance within a sample, `sample` the variance of the means minus the part that
+    augmentation adds to it, and `share` the share of augmentation in their sum. Raises ValueError for fewer than two
+    draws."""
     draws = by_draw.shape[1]
     if draws < 2:
         raise ValueError(N_("the effect of augmentation needs at least two draws"))
@@ -171,7 +175,7 @@ def split_variance(by_draw: np.ndarray) -> dict[str, float]:
 
 
 def ranks(value: np.ndarray) -> np.ndarray:
-    """Rank (n) by loss, 1 the highest; undefined losses come last."""
+    """Return the rank (n) by loss, 1 for the highest; undefined losses come last."""
     order = np.argsort(-np.where(np.isfinite(value), value, -np.inf), kind="stable")
     rank = np.empty(len(value), np.int64)
     rank[order] = np.arange(1, len(value) + 1)

@@ -1,10 +1,9 @@
-"""Every sample of a run's split with its loss and what is odd about it.
+"""Table of all samples of a run's split, with their losses and issues.
 
-A supervised method's rows are paired by class; a self-supervised one's by two augmented views of each image (evaluation
-mode). Augmentations are drawn twice either way, so that the spread that they cause can be told from that between
-samples. The loss is taken on z, where training takes it; the lists on h, which holds more. `explain_sample` takes the
-loss of one sample apart: the pairs behind it, its margin, its neighbors.
-"""
+A supervised method's rows are paired by class, a self-supervised one's by two augmented views of each image (evaluation
+mode). Augmentations are drawn twice in both cases, to separate their variance from that between samples. The loss uses
+z, as in training; the lists use h, which holds more information. `explain_sample` breaks down the loss of one sample:
+its pairs, its margin, its neighbors."""
 
 import dataclasses
 from dataclasses import dataclass, replace
@@ -51,11 +50,11 @@ def samples_of_run(
     device: str = "auto",
     by: str = "",
 ) -> SampleTable:
-    """The table of a run's split, cached by weights, loss and split; also its views.
-    Labels are those that the run was trained with (`--relabel`); what it left out stays out.
+    """Return the table of a run's split, cached by weights, loss and split, together with its views.
 
-    Args: by: a run on the same images on whose encoder the lists rest; the loss stays the run's. Raises ValueError
-    with one sentence where it cannot be used."""
+    The labels are those of the training (`--relabel`); excluded samples stay excluded.
+    Args: by: a run on the same images whose encoder is used for the lists; the loss stays the run's. Raises ValueError
+    with one sentence if it cannot be used."""
     loss = loss or str(run.config.get("loss"))
     path = path_of(run, "samples", loss, split, by)
     table = sample_table.read_table(path, loss)
@@ -88,7 +87,8 @@ def samples_of_vectors(
     on_progress: OnProgress = ignore_progress,
     device: str = "auto",
 ) -> SampleTable:
-    """The table of loaded vectors, by class where they have labels; cached. `pixels`: (n, c, h, w) uint8 images."""
+    """Return the table of loaded vectors, paired by class if they have labels; cached. `pixels`: (n, c, h, w) uint8
+    images."""
     place = request.space.recorded
     if (table := request.table()) is not None:
         return table
@@ -100,7 +100,7 @@ def samples_of_vectors(
 
 
 def _gather(run: Run, loss: str, split: str, device: str, on_progress: OnProgress) -> SampleInputs:
-    """Everything that the table of a run's split is made from; the views are kept for explanations."""
+    """Collect the inputs of the table of a run's split; the views are stored for explanations."""
     embedding = fraction_of(on_progress, message("embedding the {split} images", split=split))
     embedding(0.0)
     dataset, h, z = rows_of(run, split, device, embedding)
@@ -127,7 +127,8 @@ def _gather(run: Run, loss: str, split: str, device: str, on_progress: OnProgres
 
 
 def kept_views(run: Run, split: str, dataset: datasets.Dataset, device: str = "auto") -> np.ndarray:
-    """The views of z (n, v, d) that a table's losses pair, kept or drawn again from the same seeds (shipped runs)."""
+    """Return the views of z (n, v, d) that a table's losses pair: stored ones, or drawn again from the same seeds
+    (shipped runs)."""
     path = path_of(run, "views", "z", split)
     if (arrays := sample_table.read_arrays(path)) is None:
         arrays = {"views": _views(run, dataset, device, 2, ignore_fraction)[0]}
@@ -138,7 +139,7 @@ def kept_views(run: Run, split: str, dataset: datasets.Dataset, device: str = "a
 def rows_of(
     run: Run, split: str, device: str = "auto", on_fraction: OnFraction = ignore_fraction
 ) -> tuple[datasets.Dataset, EmbeddingSet, EmbeddingSet]:
-    """A split as the run was trained on it, as far as the files that changed it are still there, with its h and z."""
+    """Return a split's data set, h and z as in the run's training, if its exclusion and relabel files still exist."""
     dataset = data_of(run, split)
     if split == "train":
         files = (run.config.get(k) for k in ("exclude", "relabel"))
@@ -148,12 +149,12 @@ def rows_of(
 
 
 def is_paired_by_class(run: Run, rows: EmbeddingSet) -> bool:
-    """Return whether rows are paired by class: the method does so, and there are classes."""
+    """Return whether rows are paired by class: the method is supervised and there are classes."""
     return rows.labels is not None and methods.get(str(run.config["method"])).card.needs_labels
 
 
 def _take(rows: EmbeddingSet, dataset: datasets.Dataset) -> EmbeddingSet:
-    """The rows of the samples of `dataset`, with its labels; no copy where they are all of them."""
+    """Return the rows of the samples of `dataset`, with its labels; no copy if these are all samples."""
     if rows.ids != tuple(dataset.ids):
         at = {name: i for i, name in enumerate(rows.ids)}
         rows = rows.take([at[name] for name in dataset.ids])
@@ -164,7 +165,7 @@ def _take(rows: EmbeddingSet, dataset: datasets.Dataset) -> EmbeddingSet:
 def _other(
     run: Run, split: str, device: str, on_progress: OnProgress
 ) -> tuple[EmbeddingSet, np.ndarray] | tuple[None, None]:
-    """The other split and its images, or None where the data have none."""
+    """Return the other split and its images, or None if the data have no other split."""
     far = "test" if split == "train" else "train"
     try:
         on_fraction = fraction_of(on_progress, message("embedding the {far} images", far=far))
@@ -174,8 +175,8 @@ def _other(
 
 
 def pixel_rows(images: Images, other: Images | None = None) -> Pixels:
-    """Images (n, c, h, w) uint8 of one split or two as rows (n, p) float32: every pixel of each, or as many of them on
-    a grid as WIDEST and MOST allow. Of a memory map only those are copied."""
+    """Return images (n, c, h, w) uint8 of one or two splits as rows (n, p) float32: all pixels, or a grid of them
+    within WIDEST and MOST. Only those are copied from a memory map."""
     step = 1
     n = max(len(images), 0 if other is None else len(other))
     while (p := images[0, :, ::step, ::step].size) > WIDEST or p * n > MOST:
@@ -191,7 +192,7 @@ def pixel_rows(images: Images, other: Images | None = None) -> Pixels:
 
 
 def _views(run: Run, dataset: datasets.Dataset, device: str, each: int, on_fraction: OnFraction) -> list[np.ndarray]:
-    """Draws of z (n, each, d): so many augmented views of each image, in evaluation mode. Raises CannotGoOn where the
+    """Return draws of z (n, each, d): `each` augmented views per image, in evaluation mode. Raises CannotGoOn if the
     device has too little memory."""
     method = load_model(run, dataset, device)
     where = next(method.parameters()).device
@@ -211,7 +212,7 @@ def _views(run: Run, dataset: datasets.Dataset, device: str, each: int, on_fract
 
 
 def _augmented(method: Method, dataset: datasets.Dataset, start: int, views: int) -> torch.Tensor:
-    """Views (b, views, c, h, w) of a chunk of images. Every chunk draws from a seed of its own."""
+    """Return views (b, views, c, h, w) of a chunk of images. Every chunk has its own seed."""
     chunk = forward_batch_size(CHUNK, dataset.images, method.encoder)
     images = torch.from_numpy(np.array(dataset.images[start : start + chunk]))
     generator = torch.Generator().manual_seed(start)
@@ -219,7 +220,7 @@ def _augmented(method: Method, dataset: datasets.Dataset, start: int, views: int
 
 
 def shown_views(run: Run, dataset: datasets.Dataset, sample: int) -> np.ndarray:
-    """The two views (2, c, h, w) uint8 of an image that `kept_views` embeds, drawn again from their seed."""
+    """Return the two views (2, c, h, w) uint8 of an image that `kept_views` embeds, drawn again from their seed."""
     method = load_model(run, dataset, "cpu")
     row = sample % forward_batch_size(CHUNK, dataset.images, method.encoder)
     x = _augmented(method, dataset, sample - row, 2 * DRAWS)[row, :2]
@@ -228,7 +229,7 @@ def shown_views(run: Run, dataset: datasets.Dataset, sample: int) -> np.ndarray:
 
 @dataclass(frozen=True)
 class PairShare:
-    """Another sample: what the loss compares, and its part of all pull or push on the anchor."""
+    """Another sample that the loss compares with the anchor, and its share of the total pull or push."""
 
     id: str
     label: int  # −1: none
@@ -239,7 +240,7 @@ class PairShare:
 
 @dataclass(frozen=True, eq=False)
 class Explanation:
-    """One sample's loss taken apart."""
+    """Breakdown of one sample's loss."""
 
     loss: float  # NaN where it is undefined
     score_kind: str
@@ -255,7 +256,7 @@ class Explanation:
 
 
 def explain_sample(request: SampleRequest, sample: str) -> Explanation:
-    """Explain a sample's loss. Raises ValueError for one that is not there."""
+    """Explain a sample's loss. Raises ValueError for an unknown sample."""
     run, place, dataset, views = request.run, request.space.recorded, None, None
     of = run or (place.run if place else None)
     if run is None:
@@ -278,7 +279,7 @@ def explain_sample(request: SampleRequest, sample: str) -> Explanation:
 
 
 def explain_row(inputs: LossInputs, sample: int, most: int = 8) -> Explanation:
-    """Take the loss of row `sample` (its first view) apart. Raises: ValueError as `per_sample`; IndexError."""
+    """Explain the loss of row `sample` (its first view). Raises ValueError as `per_sample` does; IndexError."""
     rows, views, criterion = inputs.rows, inputs.views, inputs.criterion
     if not 0 <= sample < len(rows):
         raise IndexError(message("no row {sample}; there are {count} rows", sample=sample, count=len(rows)))

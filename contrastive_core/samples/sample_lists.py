@@ -1,4 +1,5 @@
-"""The lists of samples: one record says what a list ranks, what a row says, and what is decided on it. Torch-free."""
+"""The lists of samples: one record per list defines its ranking, the text of a row, and the possible decisions.
+Torch-free."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -62,7 +63,7 @@ Rows = Callable[[SampleTable, int], list[ShownBeside]]
 
 @dataclass(frozen=True)
 class SampleList:
-    """A list of samples in the order of a score, the highest first."""
+    """A list of samples sorted by a score, highest first."""
 
     key: str
     title: str
@@ -87,7 +88,7 @@ class SampleList:
     are_twins: bool = False  # near-duplicates stand together, and only they are counted
 
     def order(self, table: SampleTable, by: str = "") -> np.ndarray:
-        """Rows of the list, the strongest suspicion first, or by one of its `orders`."""
+        """Return the rows of the list, strongest suspicion first, or sorted by one of its `orders`."""
         rows = table.ranked(by or self.column)
         rows = table.paired(rows) if self.are_twins else rows
         return rows if not by or by == self.column else rows[np.isfinite(table.score(self.column)[rows])]
@@ -99,7 +100,7 @@ def reason(table: SampleTable, name: str, row: int) -> str:
 
 
 def why_no_suspects(table: SampleTable) -> str:
-    """Return the reason why there is no list of likely wrong labels; "" where there is one."""
+    """Return the reason for a missing list of likely wrong labels; "" if the list exists."""
     if np.isfinite(table.columns["mislabeled"]).any() or table.towers[0]:
         return ""
     if not table.labels:

@@ -1,5 +1,5 @@
-"""One row per sample: its loss, what is odd about it, and why it is on a list; and which table is asked for. Here they
-are kept and read; issues.py makes them. Torch-free."""
+"""Table with one row per sample: its loss, its issues and their explanation; and the request for a table. This module
+stores and reads tables; issues.py creates them. Torch-free."""
 
 import hashlib
 from collections.abc import Mapping
@@ -35,16 +35,14 @@ K = 20  # neighbors behind every list
 class SampleTable:
     """One row per sample, as columns (see COLUMNS).
 
-    `extra` holds columns that explain them: nearest_duplicate (id of the nearest row), leaked (it is of the
-    other split), nearness (1 − d₁/d₂₀ to it), lookalike (id of what is pushed away), probe_prediction,
+    `extra` holds columns that explain them: nearest_duplicate (id of the nearest row), leaked (it is in the other
+    split), nearness (1 − d₁/d₂₀ to it), lookalike (id of the most similar row that is pushed away), probe_prediction,
     knn_prediction, discriminant_prediction and min_loss_class (classes by each voter), correct, wrong_by_loss,
     _neighbors, _probe, _scaled_probe and _discriminant (1 − that voter's probability of the label), suggested and
-    suggested_probability, likely (n, 4: the likeliest classes), loss_in_batches and its spread, loss_by_draw
-    (n, draws), loss_over_knob (n, g).
-    `facts` holds figures of the whole set, among them loss_candidates, the number of random samples among which each
-    has its loss, where that is not all, and neighbors_recall, the share of the nearest that was found where not all
-    rows were looked at; `grid` (g) the values of `knob` that loss_over_knob is of.
-    """
+    suggested_probability, likely (n, 4: the likeliest classes), loss_in_batches and its spread, loss_by_draw (n,
+    draws), loss_over_knob (n, g). `facts` holds figures of the whole set, among them loss_candidates, the number of
+    random samples in the loss of each if it is not all, and neighbors_recall, the recall of the neighbor search if it
+    was approximate. `grid` (g) holds the values of `knob` for loss_over_knob."""
 
     columns: dict[str, np.ndarray]
     classes: tuple[str, ...]
@@ -60,12 +58,13 @@ class SampleTable:
         return len(self.columns["id"])
 
     def score(self, name: str) -> np.ndarray:
-        """Scores (n) float64 of a list, NaN where there is none."""
+        """Return the scores (n) float64 of a list; NaN where undefined."""
         column = self._two_labels if name == TWO_LABELS else self.columns.get(name, self.extra.get(name))
         return np.full(len(self), np.nan) if column is None else np.asarray(column, np.float64)
 
     def ranked(self, name: str) -> np.ndarray:
-        """Rows by a score (int32), the highest first, or with "-" before its name the lowest; sorted once."""
+        """Return the rows (int32) sorted by a score, highest first, or lowest first for "-" before its name; sorted
+        once."""
         if name not in self._orders:
             score = -self.score(name[1:]) if name.startswith("-") else self.score(name)
             order = np.argsort(-np.where(np.isfinite(score), score, -np.inf), kind="stable")
@@ -73,14 +72,14 @@ class SampleTable:
         return self._orders[name]
 
     def rescored(self, name: str, score: np.ndarray) -> "SampleTable":
-        """Return the table with other scores of a list, whose order stays."""
+        """Return the table with new scores of a list but the old order."""
         self.ranked(name)
         other = replace(self, columns={**self.columns, name: score})
         other.__dict__.update({kept: getattr(self, kept) for kept in ("_orders", "_by_id", "labels", "twin")})
         return other
 
     def row(self, sample: str) -> int | None:
-        """Return the row of a sample, or None."""
+        """Return the row of a sample; None for an unknown id."""
         names = self.columns["id"]
         if names.dtype.kind == "U" and len(sample) > names.dtype.itemsize // 4:
             return None  # NumPy would make all of them as long
@@ -89,18 +88,18 @@ class SampleTable:
         return row if row >= 0 and str(names[row]) == sample else None
 
     def label_of(self, sample: str) -> str | None:
-        """The label of a sample by its id; None for one that is not here."""
+        """Return the label of a sample by its id; None for an unknown id."""
         row = self.row(sample)
         return None if row is None else str(self.columns["label"][row])
 
     @cached_property
     def labels(self) -> tuple[str, ...]:
-        """The labels that samples have, in order."""
+        """The labels that occur, sorted."""
         return tuple(label for label in np.unique(self.columns["label"]).tolist() if label)
 
     @cached_property
     def twin(self) -> np.ndarray:
-        """The near-duplicate (n) of each row by its row number; −1: none, or it is not in this table."""
+        """The row number (n) of each row's near-duplicate; −1: none, or not in this table."""
         twin, nearness, split = np.full(len(self), -1, np.int32), self.extra.get("nearness"), self.extra.get("split")
         for row in np.flatnonzero(nearness > NEAR).tolist() if nearness is not None else ():
             side = "" if split is None else str(split[row])
@@ -112,15 +111,15 @@ class SampleTable:
         return twin
 
     def paired(self, rows: np.ndarray) -> np.ndarray:
-        """The rows (m), each near-duplicate next to its first one."""
+        """Reorder rows (m) so that near-duplicates are adjacent, at the place of the first one."""
         place = np.full(len(self) + 1, len(self))  # the last: of no twin
         place[rows] = np.arange(len(rows))
         return rows[np.argsort(np.minimum(place[rows], place[self.twin[rows]]), kind="stable")]
 
     @cached_property
     def _two_labels(self) -> np.ndarray:
-        """Return for each row (n) with a near-duplicate of another label the larger of both probabilities of a wrong
-        label, with the likelier of the two slightly higher; NaN for other rows."""
+        """For each row (n) with a near-duplicate of another label, the larger probability of a wrong label of the two;
+        the more likely one is slightly higher. NaN for other rows."""
         label, p, twin = self.columns["label"], np.nan_to_num(self.score("mislabeled")), self.twin
         row = np.flatnonzero(twin >= 0)
         row = row[(label[row] != label[twin[row]]) & (label[row] != "") & (label[twin[row]] != "")]
@@ -134,31 +133,31 @@ class SampleTable:
 
     @cached_property
     def _by_id(self) -> np.ndarray:
-        """Rows (int32) in the order of their ids: less in memory than a dictionary of a million."""
+        """The rows (int32) sorted by id; needs less memory than a dictionary of a million."""
         return np.argsort(self.columns["id"], kind="stable").astype(np.int32)
 
 
 def percent(p: float | np.floating[Any]) -> str:
-    """Format a probability as text. Only exactly 1 is shown as certain: values that round up to it are not."""
+    """Format a probability as text. Only exactly 1 is shown as 100 %: values that would round up to it are not."""
     if 0.99 < p < 1:
         return N_("over 99 %")
     return N_("under 1 %") if 0 < p < 0.01 else f"{100 * p:.0f} %"
 
 
 def decimals(p: float) -> float:
-    """A probability to five decimals, for files; 1 only for 1."""
+    """Round a probability to five decimals, for files; 1 only for exactly 1."""
     return min(round(p, 5), 0.99999) if p < 1 else p
 
 
 def standardized(x: np.ndarray) -> np.ndarray:
-    """Numbers (n) less their median, over their interquartile range."""
+    """Subtract the median of numbers (n) and divide by their interquartile range."""
     low, middle, high = np.quantile(x, [0.25, 0.5, 0.75])
     return np.asarray((x - middle) / max(high - low, 1e-12))
 
 
 def merged_table(tables: Mapping[str, SampleTable]) -> SampleTable:
-    """The rows of all splits, one split after the other, with two more columns in `extra`: `split`,
-    and `own_id`, the id in it. Where splits share an id, `id` names the split before it. Raises ValueError for none."""
+    """Concatenate the tables of all splits, with two more columns in `extra`: `split`, and `own_id`, the id within it.
+    If splits share an id, `id` is prefixed by the split. Raises ValueError for no tables."""
     if not tables:
         raise ValueError(N_("no table to join"))
     first, *others = parts = list(tables.values())
@@ -180,8 +179,8 @@ def merged_table(tables: Mapping[str, SampleTable]) -> SampleTable:
 
 
 def pair_table(rows: EmbeddingSet, found: Mapping[str, np.ndarray], about: JsonObject) -> SampleTable:
-    """The table of the pairs, each named by its query. Args: found: the arrays of `tower_pairs.TowerPairs`, by name;
-    about: the towers' `names` and `candidates`, as the analysis of the pairs gives them."""
+    """Return the table of tower pairs, each named by its query. Args: found: the arrays of `tower_pairs.TowerPairs`, by
+    name; about: the towers' `names` and `candidates` from the analysis of the pairs."""
     ids, unit, n = np.array(rows.ids), rows.features / rows.lengths[:, None], len(found["query"])
     query, partner, twin, nothing = found["query"], found["partner"], found["twin"], np.full(n, np.nan)
     twin_cosine = np.einsum("nd,nd->n", unit[query], unit[partner[twin]]).astype(np.float64)
@@ -219,10 +218,10 @@ def pair_table(rows: EmbeddingSet, found: Mapping[str, np.ndarray], about: JsonO
 
 
 def path_of(run: Run, what: str, loss: str, split: str, by: str = "") -> Path:
-    """Return the path of the table `what` (samples, views) for a run's present weights. Tables of shipped runs are
+    """Return the path of the table `what` (samples, views) for a run's current weights. Tables of shipped runs are
     stored beside the run and are read-only.
 
-    Args: by: the run on whose encoder the lists rest instead. Raises ValueError where it is gone."""
+    Args: by: another run whose encoder is used for the lists. Raises ValueError if it does not exist."""
     by = f"-by-{runs.load(by).weights_hash()[:12]}" if by else ""
     name = f"{what}-{split}-{loss}{by}-{run.weights_hash()[:16]}-v{VERSION}.npz"
     if not run.shipped:
@@ -232,13 +231,13 @@ def path_of(run: Run, what: str, loss: str, split: str, by: str = "") -> Path:
 
 
 def knobs_of(run: Run, loss: str) -> JsonObject | None:
-    """The run's settings of a loss, if it was trained with it."""
+    """Return the run's settings of a loss; None if the run was trained with another loss."""
     return run.config.get("loss_knobs") if loss == run.config.get("loss") else None
 
 
 def read_table(path: Path, loss: str) -> SampleTable | None:
-    """The table if it has been made. Of a large one a page reads the columns of a list, and of the
-    others only the rows that it shows: they are mapped."""
+    """Return the table; None if it does not exist. Of a large table, pages load only the columns of a list and the
+    shown rows of the others: these are memory-mapped."""
     arrays = read_arrays(path, MAPPED)
     if arrays is None or not {"classes", "knob", "grid", *COLUMNS} <= set(arrays):
         return None
@@ -265,7 +264,8 @@ def keep_table(table: SampleTable, path: Path) -> None:
 
 
 def read_arrays(path: Path, mapped: int | None = None) -> dict[str, np.ndarray] | None:
-    """Arrays of a file, those of `mapped` bytes not in memory; None for none or damaged ones."""
+    """Return the arrays of a file; None if it is missing or damaged. Arrays of at least `mapped` bytes are
+    memory-mapped."""
     try:
         return json_files.read_npz(path, mapped=mapped)
     except (OSError, ValueError):
@@ -274,8 +274,8 @@ def read_arrays(path: Path, mapped: int | None = None) -> dict[str, np.ndarray] 
 
 @dataclass(frozen=True)
 class SampleRequest:
-    """Every row of an embedding, listed by one loss. `by`: the run on whose encoder the lists of a run's images
-    rest; "" for its own. `pairs`: pairs of two towers in place of rows, which no loss changes."""
+    """A request for the samples of an embedding, listed by one loss. `by`: another run whose encoder is used for the
+    lists; "" for the run itself. `pairs`: list pairs of two towers instead of rows; the loss does not affect them."""
 
     space: Space
     loss: str
@@ -292,11 +292,11 @@ class SampleRequest:
 
     @property
     def run(self) -> Run | None:
-        """The run; None for loaded vectors. Raises ValueError when it does not exist."""
+        """The run; None for loaded vectors. Raises ValueError if it does not exist."""
         return self.space.run
 
     def path(self) -> Path:
-        """Return the path of the table. Raises ValueError for what is gone."""
+        """Return the path of the table. Raises ValueError if the run or vectors no longer exist."""
         what = "pairs" if self.pairs else "samples"
         if run := self.run:
             return path_of(run, what, self.loss, self.split, self.by)
@@ -306,24 +306,25 @@ class SampleRequest:
         return data_home() / "embeddings" / folder / name
 
     def table(self) -> SampleTable | None:
-        """The table, if it has been made."""
+        """Return the table; None if it does not exist."""
         return read_table(self.path(), self.loss)
 
     @property
     def embedding(self) -> Space:
-        """The rows that its neighbors are among, of pairs those of both towers. Raises ValueError as `of_name`."""
+        """The space in which neighbors are searched; for pairs, the rows of both towers. Raises ValueError as `of_name`
+        does."""
         if self.pairs:
             return Space.of_name(self.name, self.split, TOWERS if self.run else "z")
         return Space.of_name(self.name, self.split)
 
     @property
     def marked(self) -> Path:
-        """The file of what was decided on labels."""
+        """The file of the label decisions."""
         return self.decisions()
 
     def decisions(self, name: str = "") -> Path:
-        """The file of what was decided: the data set's; of loaded vectors and recordings their own. `name`: of a list
-        with its own file."""
+        """Return the file of the decisions: that of the data set, or a separate one for loaded vectors and recordings.
+        `name`: a list with its own file."""
         if run := self.run:
             return decisions_path(run.config, "-".join(filter(None, (name, self.split))))
         place = self.space.recorded
@@ -338,8 +339,8 @@ def request_of(name: str, split: str, loss: str = "", by: str = "", pairs: bool 
 
 
 def decisions_path(config: Mapping[str, Any], split: str) -> Path:
-    """The file of a split's decisions, by the data set that a run's settings name. A folder is
-    known by where it lies, whatever size its images are brought to."""
+    """Return the file of a split's decisions, for the data set in a run's settings. A folder is identified by its path,
+    whatever size its images are scaled to."""
     name = str(config.get("dataset"))
     kind, colon, path = name.partition(":")
     if colon:

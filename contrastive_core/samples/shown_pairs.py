@@ -1,4 +1,4 @@
-"""Sentences and pictures of the pairs of two towers. Torch-free."""
+"""Sentences and images for the pairs of two towers. Torch-free."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from contrastive_core.spaces.towers import plain_rank
 
 @dataclass(frozen=True)
 class ShownBeside:
-    """A row that a sample is shown with, and what is said of it."""
+    """A row shown beside a sample, and its description."""
 
     id: str
     text: str
@@ -36,7 +36,7 @@ def of_pair(column: str) -> Callable[[SampleTable, int], str]:
 
 
 def beside_pair(table: SampleTable, row: int) -> list[ShownBeside]:
-    """Its partner, and what fits better."""
+    """Return the partner of a pair's query, and the better match."""
     extra, (_, partner) = table.extra, table.towers
     other = message(
         "best other {tower}, cosine {cosine}, margin {margin}",
@@ -54,7 +54,7 @@ def _partner(table: SampleTable, row: int) -> ShownBeside:
 
 
 def beside_twin(table: SampleTable, row: int) -> list[ShownBeside]:
-    """Its partner, and both rows of the similar pair."""
+    """Return the partner of a pair's query, and both rows of the similar pair."""
     extra, (query, partner) = table.extra, table.towers
     cosine, template = f"{extra['twin_cosine'][row]:.2f}", N_("{tower} of the similar pair, cosine {cosine}")
     return [
@@ -65,7 +65,8 @@ def beside_twin(table: SampleTable, row: int) -> list[ShownBeside]:
 
 
 def pair_values(other: str, cosine: str, margin: str, twin: str = "") -> Callable[[SampleTable, int], JsonObject]:
-    """The columns of a list of pairs, which name the towers. Args: the names of the columns of the other row."""
+    """Return a function that gives the columns of a list of pairs, with the towers' names. Args: names of the columns
+    of the other pair."""
 
     def values(table: SampleTable, row: int) -> JsonObject:
         extra, (query, partner) = table.extra, table.towers

@@ -3,19 +3,18 @@
 A pair is a row of the tower that has more rows with a partner, called the query (usually a caption), with the most
 similar of its partners. Cosines only; `s` is the similarity between towers.
 
-- mismatch: how unlikely a query and its own partner belong together. Three signs, each less its median and over its
-  interquartile range, weighted 1, ½, ½: (1) 2s less the mean similarity of the query, and of its partner, to their
-  K nearest wrong rows of the other tower (CSLS: Conneau et al. 2018, arXiv 1710.04087), so a vague caption that is
-  similar to nothing is no suspect; (2) how similar the partners of the K nearest queries are to its own partner; (3)
-  how similar the queries of the K nearest partners are to it. The neighbors are those of LEMoN (Zhang et al. 2024,
-  arXiv 2407.18941), which adds them to s. Rows are centered by tower for (2) and (3).
-- false_negative: of two pairs (q, p) and (q', p') of different groups that a loss pushes apart, how alike they are: the
-  mean of the cosines of q to q' and of p to p' (centered), less half of how far the smaller of s(q, p') and s(q', p)
-  stays below the larger of s(q, p) and s(q', p'). 1: both queries fit both partners. The last term keeps mismatched
-  pairs out: their partner fits no query as it fits its own. q' is looked for among the K nearest queries.
+- mismatch: how unlikely a query and its own partner belong together. It sums three signs, each minus its median and
+  divided by its interquartile range, weighted 1, ½, ½: (1) 2s minus the mean similarity of the query, and of its
+  partner, to their K nearest wrong rows of the other tower (CSLS: Conneau et al. 2018, arXiv 1710.04087), so a vague
+  caption that is similar to nothing is not a suspect; (2) the similarity of the partners of the K nearest queries to
+  its own partner; (3) the similarity of the queries of the K nearest partners to it. The neighbors are those of LEMoN
+  (Zhang et al. 2024, arXiv 2407.18941), which adds them to s. Rows are centered by tower for (2) and (3).
+- false_negative: how similar two pairs (q, p) and (q', p') of different groups are that a loss pushes apart: the mean
+  of the cosines of q to q' and of p to p' (centered), minus half of the amount by which the smaller of s(q, p') and
+  s(q', p) is below the larger of s(q, p) and s(q', p'). 1: both queries fit both partners. The last term excludes
+  mismatched pairs: their partner matches no query as well as its own. q' is one of the K nearest queries.
 
-Time grows with pairs times rows; memory is bounded.
-"""
+Time grows with pairs times rows; memory is bounded."""
 
 from dataclasses import dataclass
 
@@ -40,8 +39,8 @@ Found = tuple[np.ndarray, np.ndarray]  # similarities (q, k), -inf where there a
 
 @dataclass(frozen=True, eq=False)
 class TowerPairs:
-    """n pairs, each with its evidence. Numbers of rows are those of the set; scores are higher where the suspicion is
-    stronger."""
+    """n pairs with scores and evidence. Row numbers refer to the embedding set; a higher score is a stronger
+    suspicion."""
 
     query: Int64[np.ndarray, " n"]
     partner: Int64[np.ndarray, " n"]
@@ -60,11 +59,11 @@ class TowerPairs:
     left_out: dict[str, int]  # rows by reason: `zero`, `not_finite`, `unpaired`
 
     def mismatched(self) -> Int64[np.ndarray, " n"]:
-        """Return places of pairs, the most suspicious first."""
+        """Return the indices of pairs, most suspicious first."""
         return np.argsort(-self.mismatch, kind="stable")
 
     def false_negatives(self) -> Int64[np.ndarray, "k 2"]:
-        """Return places of two pairs that fit each other, the strongest first, each two once."""
+        """Return the indices of two pairs that match each other, strongest first, each combination once."""
         order = np.argsort(-self.false_negative, kind="stable")
         both = np.sort(np.stack([order, self.twin[order]], 1), 1)
         first = np.unique(both, axis=0, return_index=True)[1]
@@ -72,8 +71,8 @@ class TowerPairs:
 
 
 def find_tower_pairs(towers: Towers) -> TowerPairs:
-    """Return every pair with its scores and evidence. Raises CannotScore with fewer than 4 groups that have usable
-    rows in both towers."""
+    """Return every pair with its scores and evidence. Raises CannotScore with fewer than 4 groups that have usable rows
+    in both towers."""
     sides = towers.usable_sides()
     shared = np.setdiff1d(np.intersect1d(sides[0][1], sides[1][1]), [-1])
     if len(shared) < FEWEST:
@@ -114,21 +113,21 @@ def find_tower_pairs(towers: Towers) -> TowerPairs:
 
 
 def _unit(towers: Towers) -> np.ndarray:
-    """All rows at length 1; those without a direction are not asked for."""
+    """Scale all rows to length 1; rows without a direction are not used."""
     with np.errstate(invalid="ignore"):
         return (towers.rows.features / towers.rows.lengths[:, None]).astype(np.float32)
 
 
 def _centered(unit: np.ndarray, tower: np.ndarray, pairs: np.ndarray) -> np.ndarray:
-    """Unit rows of `pairs` less the mean of their tower, at length 1."""
+    """Subtract the tower's mean from the unit rows `pairs`, and scale them to length 1."""
     rows = unit[pairs] - unit[tower].mean(0)
     return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
 
 
 @dataclass(frozen=True, eq=False)
 class _Across:
-    """Comparison of n rows with the rows of the other tower: `own`, the similarity to the best partner, its place
-    `at` and `rank`; the K nearest wrong rows; and the better fit, as in `TowerPairs.better`."""
+    """Comparison of n rows with the rows of the other tower: `own`, the similarity to the best partner; its index `at`
+    and its `rank`; the K nearest wrong rows; and the better match, as in `TowerPairs.better`."""
 
     own: Float64[np.ndarray, " n"]
     at: Int64[np.ndarray, " n"]
@@ -139,8 +138,8 @@ class _Across:
 
 
 def _across(queries: Pair, others: Pair, answers: RightAnswers, own: np.ndarray | None = None) -> _Across:
-    """Compare queries with the rows of the other tower. Args: queries, others: unit rows, and the group of each;
-    own: similarity to the partner, where it is known."""
+    """Compare queries with the rows of the other tower. Args: queries, others: unit rows and the group of each; own:
+    similarity to the partner, if known."""
     (x, group), (rows, other_group) = queries, others
     parts = []
     for part, s, is_right in similarity_blocks(x, rows, answers, BLOCK):
@@ -160,7 +159,7 @@ def _across(queries: Pair, others: Pair, answers: RightAnswers, own: np.ndarray 
 
 
 def _nearest(x: np.ndarray, group: np.ndarray) -> Found:
-    """The K nearest pairs of other groups."""
+    """Return the K nearest pairs of other groups."""
     n, k = len(x), min(K, len(x) - 1)
     found = np.empty((n, k), np.float32), np.empty((n, k), np.int64)
     for part in _blocks(n, n):
@@ -171,7 +170,7 @@ def _nearest(x: np.ndarray, group: np.ndarray) -> Found:
 
 
 def _top(s: np.ndarray, k: int) -> Found:
-    """The k largest of each row, in order."""
+    """Return the k largest values of each row, sorted."""
     values, at = torch.from_numpy(s).topk(k, dim=1)
     return values.numpy(), at.numpy()
 
@@ -182,19 +181,20 @@ def _blocks(n: int, width: int) -> list[slice]:
 
 
 def _mean(values: np.ndarray) -> np.ndarray:
-    """Mean (n) of what is finite in each row; at least one value is, with two groups."""
+    """Return the mean (n) of the finite values in each row; with two groups at least one value is finite."""
     known = np.isfinite(values)
     return np.where(known, values, 0).sum(1, dtype=np.float64) / np.maximum(known.sum(1), 1)
 
 
 def _agreement(rows: np.ndarray, near: Found) -> np.ndarray:
-    """Mean cosine (n) of each row to those of its near pairs."""
+    """Return the mean cosine (n) of each row to the rows of its near pairs."""
     s = _products(rows, rows, near[1])
     return _mean(np.where(np.isfinite(near[0]), s, -np.inf))
 
 
 def _twins(rows: Pair, centered: Pair, own: np.ndarray, near: Found) -> tuple[np.ndarray, np.ndarray]:
-    """The false-negative score (n) of each pair, and with which other pair. `rows`: unit queries and partners."""
+    """Return the false-negative score (n) of each pair, and the index of the other pair. `rows`: unit queries and
+    partners."""
     (q, p), at = rows, near[1]
     alike = (near[0] + _products(centered[1], centered[1], at)) / 2  # (n, k)
     lower = np.minimum(_products(q, p, at), _products(p, q, at)) - np.maximum(own[:, None], own[at])
@@ -204,6 +204,6 @@ def _twins(rows: Pair, centered: Pair, own: np.ndarray, near: Found) -> tuple[np
 
 
 def _products(x: np.ndarray, others: np.ndarray, at: np.ndarray) -> np.ndarray:
-    """Products (n, k) of each row of x (n, d) with the others at (n, k)."""
+    """Return the products (n, k) of each row of x (n, d) with the rows `at` (n, k) of `others`."""
     blocks = _blocks(len(x), at.shape[1] * x.shape[1])
     return np.concatenate([np.einsum("rd,rkd->rk", x[part], others[at[part]]) for part in blocks])

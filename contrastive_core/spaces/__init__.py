@@ -1,1 +1,1 @@
-"""Spaces: rows of a run, a file or a recording, with one side or two; readers of files."""
+"""Spaces: rows of a run, a file or a recording, with one or two towers; and readers of vector files."""

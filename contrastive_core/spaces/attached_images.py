@@ -1,10 +1,9 @@
-"""Pictures that come along with loaded vectors, as thumbnails (n, 3, side, side).
+"""Images supplied with loaded vectors, as thumbnails (n, 3, side, side).
 
-In an `.npz` an array `images`; in a table a column of file names, or of pictures as bytes. A vector
-file may come from anybody: names are followed only to ordinary files below its own folder, or below
-one that a person names; `..`, absolute names and links that lead elsewhere are refused. They are
-opened as those of image folders are (data/image_decoding.py), and what is not a picture stays gray.
-"""
+In an `.npz`: an array `images`. In a table: a column of file names, or of images as bytes. A vector file may come from
+anyone, so names are opened only if they are regular files below its own folder, or below a folder that the user names.
+`..`, absolute names and links to other places are refused. The files are opened like those of image folders
+(data/image_decoding.py); a file that is not an image stays gray."""
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
@@ -35,16 +34,16 @@ MOST = 200_000  # rows whose pictures are kept: 2.5 GB
 
 @dataclass(frozen=True, eq=False)
 class Attached:
-    """Images that belong to vectors, and a note about skipped ones."""
+    """Images of the rows of a vector file, and a note about skipped ones."""
 
     images: np.ndarray | None  # (n, c, h, w) uint8; None: no pictures
     note: str = ""  # sentences about names that were refused, or are of no file
 
 
 def pictures_of(path: Path, rows: EmbeddingSet, folder: Path | None = None) -> Attached:
-    """Thumbnails of the rows of a file that `file_formats.read` has read. `folder`: where file names start, and what
-    they may not leave, if a person has named one; the file's own folder always counts too. Raises: ValueError when
-    `folder` is not a folder."""
+    """Return thumbnails of the rows of a file read by `file_formats.read`. `folder`: a further folder named by the
+    user, in which file names are looked up beside the file's own folder. Raises ValueError when `folder` is not a
+    folder."""
     towers = towers_of(rows)
     if path.suffix == ".npz":
         return Attached(_array(path, len(rows)) if towers is None else _array_of_towers(path, towers))
@@ -64,7 +63,7 @@ def pictures_of(path: Path, rows: EmbeddingSet, folder: Path | None = None) -> A
 
 
 def _below(name: str, roots: Sequence[Path]) -> Path | str:
-    """The file of that name below the first of `roots` that has it; or why it is not opened."""
+    """Return the file of a name below the first of `roots` that has it, or the reason why it is not opened."""
     why = OUTSIDE
     for root in roots:
         try:
@@ -100,7 +99,7 @@ def _note(names: Sequence[str], files: Sequence[Path | str | None]) -> str:
 
 
 def _stored_images(path: Path, rows: EmbeddingSet, towers: Towers | None) -> np.ndarray | None:
-    """Thumbnails of a column of images. Where a row of the table makes two rows, they are those of one tower."""
+    """Return thumbnails of a column of images. If a table row gives two rows, they belong to one tower."""
     if towers is None or len(towers.a) != len(towers.b) or not _is_of_pairs(path, len(rows)):
         return _stacked(_stored(path), len(rows))
     small = _stacked(_stored(path), len(towers.a))
@@ -115,14 +114,15 @@ def _is_of_pairs(path: Path, n: int) -> bool:
 
 
 def spread(images: np.ndarray, at: np.ndarray, n: int) -> np.ndarray:
-    """Return n images: (k, c, h, w) at the rows `at`, gray images at the others."""
+    """Return n images: `images` (k, c, h, w) at the rows `at`, gray elsewhere."""
     every = np.full((n, *images.shape[1:]), GRAY, np.uint8)
     every[at] = images
     return every
 
 
 def stacked_towers(images: Sequence[np.ndarray | None], counts: tuple[int, int]) -> np.ndarray | None:
-    """Images of two towers, those of a first, in color where one is, gray where a row has none; None without any."""
+    """Stack the images of two towers, tower a first, as (n, 3, side, side) if one has color; gray for rows without one.
+    None if there are no images."""
     known = [each for each in images if each is not None]
     if not known:
         return None
@@ -134,7 +134,7 @@ def stacked_towers(images: Sequence[np.ndarray | None], counts: tuple[int, int])
 
 
 def _as_thumbnails(images: np.ndarray) -> np.ndarray:
-    """Images (n, c, h, w) as thumbnails in color, all of one size."""
+    """Return images (n, c, h, w) as color thumbnails of one size."""
     from PIL import Image, ImageOps
 
     small = np.empty((len(images), 3, SIDE, SIDE), np.uint8)
@@ -145,7 +145,7 @@ def _as_thumbnails(images: np.ndarray) -> np.ndarray:
 
 
 def _stacked(sources: Iterable[Any], n: int) -> np.ndarray | None:
-    """Thumbnails (n, 3, side, side), gray where there is none; None where there is none at all."""
+    """Return thumbnails (n, 3, side, side), gray for rows without one; None without any."""
     images = None
     for row, source in enumerate(sources):
         if (small := _thumbnail(source)) is not None:
@@ -155,7 +155,7 @@ def _stacked(sources: Iterable[Any], n: int) -> np.ndarray | None:
 
 
 def _array_of_towers(path: Path, towers: Towers) -> np.ndarray | None:
-    """Images of the rows of one tower, by the names and the lengths of the arrays."""
+    """Find an array with images of one tower's rows, by its name and length."""
     first = picture_tower(towers.names)
     for name in sorted(towers.names, key=lambda name: name != first):
         at = towers.rows_of(name)
@@ -184,8 +184,8 @@ def _thinned(images: np.ndarray) -> np.ndarray:
 
 
 def _stored(path: Path) -> Iterator[Any]:
-    """Pictures of a column of bytes, or of structures with `bytes`, as image data sets have them:
-    one at a time, since equal ones are held once in the file and a list would hold each."""
+    """Yield the images in a column of bytes, or of structures with `bytes`, as in image data sets. They are yielded one
+    at a time, because the file stores equal ones once but a list would hold each."""
     import pyarrow.parquet as pq
 
     with open_regular(path) as file:
@@ -201,7 +201,7 @@ def _stored(path: Path) -> Iterator[Any]:
 
 
 def _thumbnail(source: Any) -> np.ndarray | None:
-    """One picture (3, side, side), its middle square; None where it is none."""
+    """Return the central square of an image as (3, side, side); None if it is not an image."""
     from PIL import Image, ImageOps
 
     if not isinstance(source, (bytes, Path)):
@@ -216,7 +216,7 @@ def _thumbnail(source: Any) -> np.ndarray | None:
 
 
 def dataset_pictures(rows: EmbeddingSet) -> np.ndarray | None:
-    """Images (n, c, h, w) of rows of a data set that is decoded on this computer, found by their ids; else None."""
+    """Return images (n, c, h, w) of rows from a data set decoded on this computer, matched by id; else None."""
     name = str(rows.provenance.get("dataset") or "")
     splits = {rows.split} if rows.split else set(map(str, rows.columns.get("split", ())))
     if not name or len(splits) != 1:

@@ -1,6 +1,5 @@
-"""One embedding of one set of samples, as every page and every score reads it. Torch-free. Native files are `.npz`
-(exact, arrays only) and `.parquet` (one row per sample, for other tools); `file_formats.py` opens vectors that come
-from elsewhere."""
+"""One embedding of one set of samples, for all pages and scores. Torch-free. Native files are `.npz` (exact, arrays
+only) and `.parquet` (one row per sample, for other tools); `file_formats.py` opens vectors from other sources."""
 
 from __future__ import annotations
 
@@ -30,9 +29,9 @@ VECTORS = N_("vectors must be numbers, not {dtype}")
 
 @dataclass(frozen=True, eq=False)
 class EmbeddingSet:
-    """Feature vectors of n samples and what is known of them. `labels` is -1 where a sample has none, and None when
-    no sample has one. `columns` holds what else is known per sample (factors, text), `views` the embeddings of v
-    augmented views of some m of the samples. `layer` is "h" (backbone), "z" (projection), or "loaded"."""
+    """Feature vectors (n, d) of n samples with their metadata. `labels` is -1 for a sample without a label, and None if
+    no sample has one. `columns` holds further values per sample (factors, text), `views` the embeddings of v augmented
+    views of m of the samples. `layer` is "h" (backbone), "z" (projection), or "loaded"."""
 
     features: Float32[np.ndarray, "n d"]
     labels: Int64[np.ndarray, " n"] | None = None
@@ -67,7 +66,7 @@ class EmbeddingSet:
 
     @property
     def largest_class(self) -> int:
-        """Return how many rows the largest class has, 1 at least."""
+        """The number of rows of the largest class, at least 1."""
         return 1 if self.labels is None else int(np.bincount(self.labels[self.labels >= 0]).max(initial=1))
 
     @cached_property
@@ -85,31 +84,32 @@ class EmbeddingSet:
         return digest.hexdigest()
 
     def _blocks(self) -> Iterator[np.ndarray]:
-        """The rows, BLOCK numbers at a time: what is asked of each makes no second copy of all."""
+        """Yield the rows in blocks of BLOCK numbers, so a computation needs no second copy of all rows."""
         step = max(1, BLOCK // self.width)
         yield from (self.features[i : i + step] for i in range(0, len(self), step))
 
     @cached_property
     def lengths(self) -> np.ndarray:
-        """Length of each row (n), at least 1e-12."""
+        """The length of each row (n), at least 1e-12."""
         norms = [np.linalg.norm(part, axis=1) for part in self._blocks()]
         return np.maximum(np.concatenate(norms), 1e-12)
 
     @cached_property
     def problems(self) -> dict[str, np.ndarray]:
-        """Row numbers that no cosine can be taken of: `not_finite` and `zero`."""
+        """The row numbers without a defined cosine: `not_finite` and `zero`."""
         bad = np.concatenate([~np.isfinite(part).all(1) for part in self._blocks()])  # (n)
         zero = ~bad & ~np.concatenate([part.any(1) for part in self._blocks()])  # (n)
         return {"not_finite": np.flatnonzero(bad), "zero": np.flatnonzero(zero)}
 
     @cached_property
     def texts(self) -> np.ndarray | None:
-        """The text of each row (n): of the columns of text that tell most rows apart the longest; None without one."""
+        """The text of each row (n), from the text column with the most distinct values (the longest one of several);
+        None without one."""
         columns = [v for v in self.columns.values() if v.dtype.kind == "U" and 2 * len(np.unique(v)) > len(v)]
         return max(columns, key=lambda v: float(np.char.str_len(v).mean()), default=None)
 
     def class_name(self, label: int) -> str:
-        """The name of a class, its number where it has no name, "" for a row without a label."""
+        """Return the name of a class, its number if it has no name, "" for a row without a label."""
         return "" if label < 0 else self.classes[label] if label < len(self.classes) else str(label)
 
     @property
@@ -118,14 +118,14 @@ class EmbeddingSet:
 
     @property
     def label_columns(self) -> dict[str, list[int | None] | list[str | None]]:
-        """`label` and `class` of each row for a file, None where a row has none; {} without labels."""
+        """Return `label` and `class` of each row for a file, None for a row without a label; {} without labels."""
         if self.labels is None:
             return {}
         labels = self.labels.tolist()
         return {"label": [c if c >= 0 else None for c in labels], "class": [self.class_name(c) or None for c in labels]}
 
     def take(self, index: np.ndarray | Sequence[int]) -> EmbeddingSet:
-        """The rows `index`, in that order, without the views."""
+        """Return the rows `index`, in that order, without the views."""
         index = np.asarray(index, None if len(index) else np.int64)
         return replace(
             self,
@@ -138,7 +138,7 @@ class EmbeddingSet:
 
     @property
     def usable(self) -> np.ndarray:
-        """Numbers of the rows that are finite and not zero."""
+        """The numbers of the rows that are finite and not zero."""
         return np.setdiff1d(np.arange(len(self)), np.concatenate([*self.problems.values()]))
 
     @property
@@ -147,7 +147,7 @@ class EmbeddingSet:
         return json.dumps({"split": self.split, **values}).encode()
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """Everything as plain arrays, for an `.npz`; `from_arrays` is the inverse."""
+        """Return everything as plain arrays, for an `.npz`; `from_arrays` is the inverse."""
         arrays = {"features": self.features, "ids": np.array(self.ids, dtype=np.str_)}
         arrays["meta"] = np.frombuffer(self._meta, np.uint8)
         arrays |= {k: v for k in ("labels", "views") if (v := getattr(self, k)) is not None}
@@ -155,7 +155,7 @@ class EmbeddingSet:
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, np.ndarray]) -> EmbeddingSet:
-        """An `EmbeddingSet` from what `arrays` gave. Raises UnusableEmbedding for anything else."""
+        """Create an `EmbeddingSet` from the result of `arrays`. Raises UnusableEmbedding for anything else."""
         try:
             meta = json.loads(arrays["meta"].tobytes())
             parts: JsonObject = {
@@ -181,7 +181,7 @@ class EmbeddingSet:
         return cls(**parts)
 
     def save(self, path: str | Path) -> None:
-        """Write `.npz` or `.parquet`, whole or not at all. Raises ValueError for another ending."""
+        """Write `.npz` or `.parquet` atomically. Raises ValueError for another extension."""
         path = Path(path)
         if path.suffix not in (".npz", ".parquet"):
             text = N_("embeddings are written as .npz or .parquet, not {suffix}")
@@ -193,7 +193,7 @@ class EmbeddingSet:
                 self.write_parquet(file)
 
     def write_parquet(self, file: BinaryIO | io.BytesIO) -> None:
-        """Write a Parquet file, a row per sample, in parts."""
+        """Write a Parquet file with one row per sample, in parts."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
@@ -208,7 +208,8 @@ class EmbeddingSet:
 
 
 def _cast(arrays: Mapping[str, np.ndarray], name: str, kinds: str, ndim: int) -> np.ndarray:
-    """Vectors as float32, or class numbers as int64 with -1 for none. Raises UnusableEmbedding for anything else."""
+    """Return vectors as float32, or class numbers as int64 with -1 for none. Raises UnusableEmbedding for anything
+    else."""
     array = arrays[name]
     if array.dtype.kind not in kinds:
         template = N_("labels must be whole numbers, not {dtype}") if name == "labels" else VECTORS
@@ -220,7 +221,7 @@ def _cast(arrays: Mapping[str, np.ndarray], name: str, kinds: str, ndim: int) ->
 
 
 def _check_lengths(n: int, parts: Mapping[str, np.ndarray | tuple[str, ...] | None]) -> None:
-    """There are as many of each as rows. Raises UnusableEmbedding."""
+    """Check that every part has n entries. Raises UnusableEmbedding."""
     for name, part in parts.items():
         if part is not None and len(part) != n:
             raise UnusableEmbedding("features has {n} rows, but {name} has {part}", n=n, part=len(part), name=name)
@@ -240,8 +241,8 @@ def _check_parts(features: np.ndarray, views: np.ndarray | None, columns: dict[s
 
 
 def plain_provenance(values: Any) -> JsonObject:
-    """Return the provenance that a file gives: of its entries the short printable texts, lists of such, and numbers.
-    Raises UnusableEmbedding for anything but an object."""
+    """Return the provenance in a file, limited to numbers, short printable texts and lists of them. Raises
+    UnusableEmbedding if it is not an object."""
     if not isinstance(values, dict):
         raise UnusableEmbedding(N_("provenance must be a dict"))
     return {key: value for key, value in values.items() if _is_short(key) and _is_plain(value)}

@@ -1,10 +1,9 @@
-"""Vectors from elsewhere: `.npy`, `.npz`, `.parquet`, `.csv`. Nothing in them is trusted.
+"""Readers of untrusted vector files: `.npy`, `.npz`, `.parquet`, `.csv`.
 
-No pickle is opened; sizes are summed before anything is unpacked; a header that promises more than
-the file holds is refused, and so is what is no ordinary file. Whatever the format, `id`, `label`,
-`class` and `split` are known by name, and what else is text or number becomes a column. Tables are
-read by tables.py, pictures that come along by attached_images.py.
-"""
+Pickles are not opened, and sizes are checked before anything is unpacked. A header that declares more data than the
+file holds is refused, as is anything but a regular file. In every format, `id`, `label`, `class` and `split` have a
+fixed meaning, and other text or numbers become columns. tables.py reads tables, attached_images.py reads images in the
+file."""
 
 import math
 import os
@@ -44,7 +43,8 @@ Head = tuple[tuple[int, ...], bool, np.dtype]  # shape, whether by columns, type
 
 
 def read(path: str | Path, leave_out: Sequence[str] = ()) -> EmbeddingSet:
-    """An `EmbeddingSet` from a file. `leave_out`: columns of a table that are no part of the vectors.
+    """Read an `EmbeddingSet` from a file. `leave_out`: columns of a table that are not part of the vectors.
+
     Raises: UnusableEmbedding, NotRegular or Damaged with a sentence; FileNotFoundError."""
     path = Path(path)
     name = printable(path.name)
@@ -86,7 +86,7 @@ def _read(file: BinaryIO, path: Path, leave_out: Sequence[str]) -> EmbeddingSet:
 
 
 def table_columns(path: Path) -> tuple[str, ...]:
-    """The names of a table's columns, and of its series; () of a file of arrays. Raises what `read` does."""
+    """Return the names of a table's columns and of its series; () for a file of arrays. Raises as `read` does."""
     if path.suffix.lower() not in (".parquet", ".csv"):
         return ()
     from contrastive_core.spaces import tables
@@ -99,7 +99,7 @@ def table_columns(path: Path) -> tuple[str, ...]:
 
 
 def are_triplets(path: str | Path) -> bool:
-    """Return True if a file or folder holds triplets or their vectors, judging by its names."""
+    """Return whether a file or folder holds triplets or their vectors, judging by its names."""
     path, wanted = Path(path), [QUERY, POSITIVE]
     ending = path.suffix.lower()
     if ending == ".jsonl" or is_beir(path):
@@ -117,7 +117,7 @@ def are_triplets(path: str | Path) -> bool:
 
 
 def is_column_of(name: str, known: Sequence[str]) -> bool:
-    """Return True if a column has one of these names, or one of them followed by a number."""
+    """Return whether a column has one of these names, or one of them followed by a number."""
     stem, _, number = name.rpartition("_")
     return name in known or (stem in known and number.isdigit())
 
@@ -154,14 +154,14 @@ def _npz(file: BinaryIO, path: Path) -> EmbeddingSet:
 
 
 def check_rows(rows: int, path: Path) -> None:
-    """Raises UnusableEmbedding where there are none."""
+    """Raise UnusableEmbedding if there are no rows."""
     if not rows:
         raise UnusableEmbedding("{name} has no rows", name=path.name)
 
 
 def check_size(total: int, limit: int, file: BinaryIO, path: Path) -> None:
-    """Refuse what would take too much memory. Raises UnusableEmbedding where `total` bytes are more than `limit`, or
-    stand for so few in the file that it can only be an attack."""
+    """Raise UnusableEmbedding if data would take too much memory: `total` bytes exceed `limit`, or the file is so small
+    that it must be a decompression bomb."""
     stored = os.fstat(file.fileno()).st_size
     if total > limit or expands(total, stored):
         values = thousands(total=total, stored=stored, limit=limit)
@@ -170,8 +170,8 @@ def check_size(total: int, limit: int, file: BinaryIO, path: Path) -> None:
 
 
 def _vector_arrays(heads: Mapping[str, Head], path: Path) -> list[str]:
-    """Names of the arrays of vectors: of our own files `features`; one with a usual name; two of fractions, or two of
-    whole numbers where there are no others, are those of two towers; else the only one."""
+    """Return the names of the vector arrays: `features` in our own files; one with a usual name; two floating-point
+    arrays, or else two integer ones, for two towers; otherwise the only one."""
     wide = [k for k, (shape, _, dtype) in heads.items() if len(shape) == 2 and dtype.kind in "fiu"]
     known = [k for k in (("features",) if "meta" in heads else USUAL) if k in wide]
     of_towers = [k for k in wide if heads[k][2].kind == "f"] or wide
@@ -186,9 +186,9 @@ def _vector_arrays(heads: Mapping[str, Head], path: Path) -> list[str]:
 def _set_of_towers(
     vectors: Mapping[str, np.ndarray], columns: Mapping[str, np.ndarray], provenance: JsonObject, path: Path
 ) -> EmbeddingSet:
-    """Two towers of one file: vectors (n, d) by tower, and what else is known of their rows. An array such as
-    `question_text` describes the rows of `question`; `question_pair` and `answer_pair` name the group of each row; any
-    other is of the rows of both."""
+    """Build two towers from one file: vectors (n, d) by tower, and columns. An array such as `question_text` describes
+    the rows of `question`; `question_pair` and `answer_pair` name the group of each row; any other describes the rows
+    of both."""
     parts = columns_of_towers(columns, {name: len(features) for name, features in vectors.items()})
     groups = [part.pop(PAIR, None) for part in parts]
     sets = [_set_of(x, part, provenance, path) for x, part in zip(vectors.values(), parts, strict=True)]
@@ -197,7 +197,7 @@ def _set_of_towers(
 
 
 def _vectors(file: Any, head: Head, path: Path) -> np.ndarray:
-    """The vectors, read from behind the header."""
+    """Read the vectors that follow the header."""
     shape, by_column, dtype = head
     if len(shape) != 2 or dtype.kind not in "fiu":
         usual = " or ".join(USUAL)
@@ -213,8 +213,8 @@ def _vectors(file: Any, head: Head, path: Path) -> np.ndarray:
 
 
 def npy_head(file: Any, path: Path, size: int) -> Head:
-    """Shape, whether by columns, and type of a `.npy` file of `size` bytes, read up to its values. Raises:
-    UnusableEmbedding for pickles, and where it promises more than it holds; Damaged."""
+    """Return shape, memory order and type of a `.npy` file of `size` bytes, read up to its values. Raises
+    UnusableEmbedding for pickles and for a shape larger than the file; Damaged."""
     try:
         version = np.lib.format.read_magic(file)
     except ValueError:
@@ -234,7 +234,7 @@ def npy_head(file: Any, path: Path, size: int) -> Head:
 def _set_of(
     features: np.ndarray, columns: Mapping[str, np.ndarray], provenance: JsonObject, path: Path
 ) -> EmbeddingSet:
-    """An `EmbeddingSet` of vectors (n, d) and what else is known per row, by name."""
+    """Build an `EmbeddingSet` from vectors (n, d) and columns by name."""
     check_rows(len(features), path)
     for name, column in columns.items():
         if len(column) != len(features):
@@ -252,14 +252,14 @@ def _set_of(
 
 
 def _plain(values: np.ndarray) -> np.ndarray:
-    """Numbers as they are; anything else as text, "" where there is none."""
+    """Return numbers unchanged, and anything else as text, "" for missing values."""
     if values.dtype.kind not in "fiubU":
         values = np.array(["" if v is None or v != v else str(v) for v in values.tolist()], np.str_)
     return cut_texts(values) if values.dtype.kind == "U" else values
 
 
 def cut_texts(texts: np.ndarray) -> np.ndarray:
-    """Texts, at most so many characters of each."""
+    """Truncate texts to the maximum length."""
     most = MAX_TEXT
     return texts.astype(f"<U{most}") if texts.dtype.itemsize > 4 * most else texts
 
@@ -267,7 +267,7 @@ def cut_texts(texts: np.ndarray) -> np.ndarray:
 def class_numbers(
     values: np.ndarray | None, names: np.ndarray | None = None
 ) -> tuple[np.ndarray | None, tuple[str, ...]]:
-    """Class numbers (n), -1 where there is none, and their names where they have some."""
+    """Return class numbers (n), -1 for none, and the class names if there are any."""
     if values is None:
         values, names = names, None
     if values is None:
@@ -284,7 +284,7 @@ def class_numbers(
 
 
 def _names(numbers: np.ndarray, names: np.ndarray) -> tuple[str, ...]:
-    """Names by number, where each number from 0 up to the largest has one name."""
+    """Return class names by number if each number from 0 to the largest has one name."""
     pairs = {(n, str(name)) for n, name in zip(numbers.tolist(), names.tolist(), strict=True)}
     numbered = sorted(pair for pair in pairs if pair[0] >= 0)
     return tuple(name for _, name in numbered) if [n for n, _ in numbered] == list(range(len(numbered))) else ()

@@ -1,4 +1,4 @@
-"""Neighbor graphs of embeddings, each computed once and kept for other processes."""
+"""Neighbor graphs of embeddings, computed once and stored for other processes."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -20,10 +20,8 @@ SCORES = Approximation()  # for figures: nearly all of the true neighbors
 class Graphs:
     """A cache of neighbor graphs, shared by all scores and maps of an embedding.
 
-    `place(content, metric)` names the file in which the graph of a set in itself is kept for other processes;
-    `on_progress` is told of each search of more than a moment, how long an exact one takes here, and the share that is
-    done.
-    """
+    `place(content, metric)` names the file that stores the graph of a set in itself for other processes. `on_progress`
+    reports each long search: the estimated time of an exact one, and the completed share."""
 
     device: str = "auto"
     place: Callable[[str, str], Path] | None = None
@@ -38,8 +36,8 @@ class Graphs:
         metric: str = "cosine",
         approximate: Approximation | None = SCORES,
     ) -> Neighbors:
-        """The graph of `queries` in `base` (None: in itself), computed once for the largest k. A very large one is
-        approximate, as of `nearest` (None: exact): who asks records `Neighbors.about`."""
+        """Return the graph of `queries` in `base` (None: in itself), computed once for the largest k. In a very large
+        set it is `approximate`, as in `nearest` (None: exact); the caller records `Neighbors.about`."""
         key: tuple[str, ...] = (queries.content_hash, base.content_hash if base else "", metric)
         if key not in self.cached and base is None and self.place and (path := self.place(key[0], metric)).exists():
             arrays = json_files.read_npz(path)

@@ -1,5 +1,5 @@
-"""Labels in a file of their own: `.npy` of one label a row, or text and CSV of one a line. Nothing
-in it is trusted: no pickle is opened, and there are as many labels as rows, or a sentence."""
+"""Labels in a separate file: `.npy` with one label per row, or text and CSV with one per line. The file is not trusted:
+no pickle is opened, and a wrong number of labels is an error."""
 
 import contextlib
 import csv
@@ -23,13 +23,12 @@ KNOWN = ("label", "labels", "y", "class")  # columns of a table that are taken
 
 
 def labeled(rows: EmbeddingSet, path: str | Path) -> EmbeddingSet:
-    """The rows with the labels of a file, in its order: numbers, or names of classes. A row whose
-    label is empty, NaN or below 0 has none.
+    """Return the rows with the labels of a file, in its order: numbers, or names of classes. An empty label, NaN or a
+    number below 0 means no label.
 
     Args: path: `.npy` of (n) numbers or texts; `.txt`, `.csv` or `.tsv` with a label on each of n
-        lines, with or without a line of names before them; of several columns that named label.
-    Raises: UnusableEmbedding, NotRegular or Damaged with a sentence; FileNotFoundError.
-    """
+        lines, with an optional header; with several columns, the one named label.
+    Raises: UnusableEmbedding, NotRegular or Damaged with a sentence; FileNotFoundError."""
     path = Path(path)
     name, n = printable(path.name), len(rows)
     if path.suffix.lower() not in ENDINGS:
@@ -47,7 +46,7 @@ def labeled(rows: EmbeddingSet, path: str | Path) -> EmbeddingSet:
 
 
 def _countable(values: np.ndarray) -> np.ndarray:
-    """Numbers of classes as they are; those that no list of classes could go up to as names."""
+    """Return class numbers unchanged, but convert very large ones to names."""
     if values.dtype.kind not in "iuf" or not (large := values > LARGEST).any():
         return values
     if values.dtype.kind == "f" and (values[large] != np.round(values[large])).any():
@@ -56,7 +55,7 @@ def _countable(values: np.ndarray) -> np.ndarray:
 
 
 def _array(file: BinaryIO, path: Path) -> np.ndarray:
-    """Labels (n) of a `.npy` file; a column (n, 1) is one of them."""
+    """Return the labels (n) of a `.npy` file; a column (n, 1) is accepted."""
     name = printable(path.name)
     shape, _, dtype = npy_head(file, path, os.fstat(file.fileno()).st_size)
     if len([n for n in shape if n != 1]) > 1 or not shape or dtype.kind not in "iubfUS":
@@ -73,7 +72,7 @@ def _array(file: BinaryIO, path: Path) -> np.ndarray:
 
 
 def _lines(content: bytes, path: Path, n: int) -> np.ndarray:
-    """Labels of a text, one a line; of n + 1 lines the first is a line of names."""
+    """Return the labels of a text, one per line; the first of n + 1 lines is a header."""
     name = printable(path.name)
     try:
         text = content.decode("utf-8-sig")
@@ -112,7 +111,7 @@ def _column(head: list[str], name: str) -> int:
 
 
 def _numbers(texts: list[str]) -> np.ndarray:
-    """Whole numbers as numbers, NaN where there is none; else the texts."""
+    """Return integers as numbers, NaN for missing ones; otherwise the texts."""
     with contextlib.suppress(ValueError):
         values = np.array([float(t) if t else np.nan for t in texts])
         whole = values[np.isfinite(values)]

@@ -1,5 +1,5 @@
-"""Vectors that were loaded, kept under their content in `data_home()/spaces/<key>/`: `rows.npz`,
-`about.json` and, where pictures came along, `images.npy`. Torch-free."""
+"""Loaded vectors, stored under their content's key in `data_home()/spaces/<key>/`: `rows.npz`, `about.json` and, if
+there are images, `images.npy`. Torch-free."""
 
 import contextlib
 import hashlib
@@ -26,7 +26,7 @@ GONE = N_("these vectors are not stored; open the file again")
 
 
 class About(TypedDict):
-    """An about.json: where the vectors came from, and what is known of their rows."""
+    """An about.json: the source of the vectors and a description of their rows."""
 
     name: str
     rows: int
@@ -47,9 +47,10 @@ ABOUT = replace(schema_of(About), required=("name", "rows", "width", "labels", "
 def save_vectors(
     rows: EmbeddingSet, name: str, images: np.ndarray | None = None, note: str = "", said: str = ""
 ) -> str:
-    """Keep vectors under their content and name; returns the key. Rows without a direction are left out.
-    Args: images: (n, c, h, w) uint8 of all rows; note: sentences on what is amiss; said: on what is to be known
-    besides; both are kept too. Raises: UnusableEmbedding."""
+    """Store vectors under their content and name; return the key. Rows without a direction are left out.
+
+    Args: images: (n, c, h, w) uint8 of all rows; note: sentences about problems; said: sentences with further
+    information; both are stored too. Raises UnusableEmbedding."""
     usable, left_out = rows.usable, {k: len(v) for k, v in rows.problems.items()}
     check_usable(name, len(usable), left_out)
     kept = rows if len(usable) == len(rows) else rows.take(usable)
@@ -79,7 +80,7 @@ def save_vectors(
 
 
 def check_usable(name: str, usable: int, left_out: Mapping[str, int]) -> None:
-    """Raises UnusableEmbedding where fewer than two rows are left."""
+    """Raise UnusableEmbedding if fewer than two rows are usable."""
     if usable < 2:
         raise UnusableEmbedding(
             "{name} has {usable} usable rows: {not_finite} contain values that are not finite, {zero} are all zeros",
@@ -106,12 +107,12 @@ def _key(rows: EmbeddingSet) -> str:
 
 
 def loaded() -> dict[str, About]:
-    """Return the descriptions of all loaded vectors by key, newest first; not those that cannot be used (`damaged`)."""
+    """Return the descriptions of all usable loaded vectors by key, newest first. `damaged` lists the others."""
     return {key: entry for key, entry in _entries().items() if not isinstance(entry, Exception)}
 
 
 def damaged() -> dict[str, str]:
-    """Loaded vectors that cannot be used, by key, and why."""
+    """Return the reasons, by key, of loaded vectors that cannot be used."""
     return {key: sentence(entry) for key, entry in _entries().items() if isinstance(entry, Exception)}
 
 
@@ -128,7 +129,7 @@ def _entries() -> dict[str, About | Exception]:
 
 
 def about(key: str) -> About:
-    """Return the description of loaded vectors. Raises: UnusableEmbedding when they are gone; Damaged."""
+    """Return the description of loaded vectors. Raises UnusableEmbedding if they no longer exist; Damaged."""
     path = _folder(key) / "about.json"
     try:
         return cast(About, json_files.read_object(path, ABOUT, json_files.MAX_RECORD))
@@ -139,19 +140,19 @@ def about(key: str) -> About:
 
 
 def forget(key: str) -> None:
-    """Remove loaded vectors; the file they came from is not touched."""
+    """Remove loaded vectors; the original file is not touched."""
     shutil.rmtree(_folder(key), ignore_errors=True)
 
 
 def rows(key: str, split: str = "") -> EmbeddingSet:
-    """The rows, or those of one split where rows are marked. Raises: FileNotFoundError."""
+    """Return the rows, or those of one split if rows have a split. Raises FileNotFoundError."""
     every = EmbeddingSet.from_arrays(json_files.read_npz(_folder(key) / "rows.npz"))
     at = _rows_of_split(every, split)
     return every if at is None else every.take(at)
 
 
 def images(key: str, split: str = "") -> np.ndarray | None:
-    """Images (n, c, h, w) uint8 of `rows`, in their order, if pictures came along."""
+    """Return the images (n, c, h, w) uint8 of `rows`, in their order; None without images."""
     path = _folder(key) / "images.npy"
     if not path.exists():
         return None

@@ -1,5 +1,5 @@
-"""Nearest rows of an embedding at once, for pages and files: the kept graph, or numpy. Searches in tasks are
-ops/neighbors.py's, whose graphs are read here."""
+"""Nearest rows of an embedding for pages and files, from the stored graph or with numpy. Searches in tasks use
+ops/neighbors.py, whose graphs are read here."""
 
 from collections.abc import Iterator
 
@@ -16,7 +16,8 @@ EXACT_UP_TO = 20_000  # rows: all against all in NumPy are seconds, of a million
 
 
 def nearest_of(rows: EmbeddingSet, at: np.ndarray | int, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """The k rows most similar to each row `at` (r), and cosines: (r, k), or (k) for one row; ties: smaller number."""
+    """Return the k rows most similar to each row `at` (r), and their cosines: (r, k), or (k) for one row. Ties: smaller
+    number."""
     some = np.atleast_1d(np.asarray(at))
     found: list[tuple[np.ndarray, np.ndarray]] = [(np.zeros(0, np.int64), np.zeros(0))] * len(some)
     for start, s in _cosines(rows, some):
@@ -31,7 +32,7 @@ def nearest_of(rows: EmbeddingSet, at: np.ndarray | int, k: int) -> tuple[np.nda
 
 
 def _top(scores: np.ndarray, k: int) -> np.ndarray:
-    """Places of the k largest, or all, in falling order; of equal ones the first come first."""
+    """Return the indices of the k largest scores (or all), descending; equal scores keep their order."""
     candidates = np.arange(len(scores))
     if k < len(scores) // 4:
         least = np.partition(-scores, k - 1)[k - 1]
@@ -40,7 +41,7 @@ def _top(scores: np.ndarray, k: int) -> np.ndarray:
 
 
 def nearest_of_label(rows: EmbeddingSet, at: int, label: int, k: int) -> np.ndarray:
-    """The k rows of a label (int64), or all, that are most similar to row `at` by cosine, itself left out."""
+    """Return the k (or all) other rows of a label (int64) that are most similar to row `at` by cosine."""
     if rows.labels is None:
         return np.zeros(0, np.int64)
     some = np.flatnonzero(rows.labels == label)
@@ -50,14 +51,15 @@ def nearest_of_label(rows: EmbeddingSet, at: int, label: int, k: int) -> np.ndar
 
 
 def ranks_of(rows: EmbeddingSet, at: int, near: np.ndarray) -> np.ndarray:
-    """The place (m) int64, from 1, of each of some rows `near` (m) in the order of `nearest_of`, without a sort."""
+    """Return the ranks (m) int64, from 1, of the rows `near` (m) in the order of `nearest_of`, without a sort."""
     s = np.concatenate([part[0] for _, part in _cosines(rows, np.array([at]))])  # (n)
     before = [np.count_nonzero(s > s[j]) + np.count_nonzero(s[:j] == s[j]) for j in near]
     return np.array(before, np.int64) + 1
 
 
 def _cosines(rows: EmbeddingSet, some: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
-    """Cosines (r, columns) of some rows with all, in parts, with the number of the first column; −∞ with themselves."""
+    """Yield cosines (r, columns) of some rows with all, in parts, with the first column's number; −∞ with
+    themselves."""
     for start in range(0, len(rows), COLUMNS):
         part = slice(start, start + COLUMNS)
         s = rows.features[some] @ rows.features[part].T / rows.lengths[part]  # (r, columns)
@@ -68,7 +70,7 @@ def _cosines(rows: EmbeddingSet, some: np.ndarray) -> Iterator[tuple[int, np.nda
 
 
 def nearest_of_all(rows: EmbeddingSet, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the nearest rows of every row, (n, k) each, from the kept graph if there is one and it is exact."""
+    """Return the nearest rows of every row and their cosines, (n, k) each, from the stored graph if it is exact."""
     graph = kept_graph(rows, k)
     if graph is not None and graph[2] is None:
         return graph[:2]
@@ -79,8 +81,8 @@ def nearest_of_all(rows: EmbeddingSet, k: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def kept_graph(rows: EmbeddingSet, k: int) -> tuple[np.ndarray, np.ndarray, float | None] | None:
-    """The k nearest of every row and their cosines, (n, k) each, as a search by a map or a score
-    left them, and its recall (None: it was exact); None where there was no such search."""
+    """Return the k nearest rows of every row, their cosines, (n, k) each, and the recall (None: exact), stored by a
+    search for a map or a score; None if there is none."""
     try:
         graph = json_files.read_npz(graph_path(rows.content_hash, "cosine"), mapped=MAPPED)
         if graph["index"].shape[1] < k:

@@ -1,5 +1,5 @@
-"""Opening a vector file for the pages: read, with its pictures, in a child process with limited
-memory and kept under its content, so that nothing of a stranger's file is parsed in the server."""
+"""Open vector files for the pages: a child process with limited memory reads them with their images and stores them
+under their content, so the server parses no untrusted file."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -29,15 +29,13 @@ def open_vectors(
     labels: str | Path | None = None,
     other: OtherTower | None = None,
 ) -> str:
-    """Keep the vectors of a file, or of two, and the pictures that came along; returns the key they are kept
-    under, as `loaded_vectors.loaded` lists it.
+    """Store the vectors of one or two files with their images; return their key, as listed by `loaded_vectors.loaded`.
 
-    Args: name: what the file is called for a person; pictures: a folder that file names in it may
-        start from, besides its own; leave_out: columns of numbers that are no part of the vectors;
-        labels: a file of labels, one for each row, that count instead of the file's own; other: a second file, whose
-        rows are the other tower of the first, or are the vectors of its texts; or a folder that encodes them.
-    Raises: UnusableEmbedding, NotRegular, Damaged with a sentence; FileNotFoundError.
-    """
+    Args: name: the name to display; pictures: a further folder in which file names are looked up;
+        leave_out: columns of numbers that are not part of the vectors;
+        labels: a file with one label per row that replaces the file's own labels; other: a second file, whose
+        rows are the other tower of the first, or the vectors of its texts; or a folder that encodes them.
+    Raises: UnusableEmbedding, NotRegular, Damaged with a sentence; FileNotFoundError."""
     path = Path(path).expanduser().absolute()
     folder, own_labels = (Path(p).expanduser().absolute() if p is not None else None for p in (pictures, labels))
     asked = other and {**asdict(other), "path": str(Path(other.path).expanduser().absolute())}
@@ -53,7 +51,7 @@ def open_vectors(
 
 
 def open_upload(name: str, content: bytes | memoryview, labels: str | Path | None = None) -> str:
-    """Keep the vectors of an uploaded file; returns their key. Raises what `open_vectors` does."""
+    """Store the vectors of an uploaded file; return their key. Raises as `open_vectors` does."""
     name = Path(name).name
     with uploaded(name, content, "vectors") as copy:
         try:
@@ -72,7 +70,7 @@ def uploaded(name: str, content: bytes | memoryview, stem: str) -> Iterator[Path
 
 
 def _memory(files: Sequence[Path]) -> int:
-    """Bytes that opening files may take: what they hold, and their pictures, not what they unpack to."""
+    """Return the bytes that opening files may need: their size and that of their images, not the unpacked size."""
     every = [each for file in map(Path.expanduser, files) for each in (file.rglob("*") if file.is_dir() else [file])]
     sizes = (stamp[1] for file in every if (stamp := file_stamp(file)))
     return min(MEMORY, ROOM + EXPANSION * sum(sizes))
@@ -81,7 +79,7 @@ def _memory(files: Sequence[Path]) -> int:
 def _keep(
     path: str, name: str, folder: str | None, leave_out: Sequence[str], labels: str | None, other: JsonObject | None
 ) -> str:
-    """In the child: read, attach, keep."""
+    """Read, attach images and store; runs in the child process."""
     pictures = Path(folder) if folder else None
     if other is not None and not file_formats.are_triplets(path):
         return _keep_both(Path(path), name, pictures, leave_out, labels, OtherTower(**other))
@@ -118,8 +116,7 @@ def _sentences(*parts: str) -> str:
 
 
 def _taken(rows: EmbeddingSet) -> str:
-    """Describe which columns of a table are the vectors and what the others are; "" if one column of lists holds
-    them."""
+    """Describe which columns of a table are the vectors and which are not; "" if one column of lists holds them."""
     taken = rows.provenance.get("columns")
     if not isinstance(taken, list) or len(taken) != rows.width:
         return ""

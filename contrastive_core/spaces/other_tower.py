@@ -1,4 +1,4 @@
-"""A second file of vectors as the other tower of a first: which rows belong together, and the names of the towers."""
+"""A second file of vectors as the other tower of a first: the matching of rows, and the names of the towers."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -24,9 +24,9 @@ NONE_LEFT = N_("no pair is left: in every pair, a row has values that are not fi
 
 @dataclass(frozen=True)
 class OtherTower:
-    """The second file. `name`: what it is called for a person; `towers`: the names of both towers, "" for those of the
-    files; `by`: the column in both files that says which rows belong together, "row" for rows of the same number, ""
-    for the first of pair, group and id that both have, else the order of the rows."""
+    """The second file. `name`: its displayed name; `towers`: the names of both towers, "" for those of the files; `by`:
+    the column in both files that matches rows, "row" for rows of the same number, "" for the first of pair, group and
+    id that both have, or else the order of the rows."""
 
     path: str | Path
     name: str
@@ -35,7 +35,8 @@ class OtherTower:
 
 
 def other_tower(path: str | None, towers: str | None, by: str) -> OtherTower | None:
-    """The second file that a command names. `towers`: two names with a comma between. Raises: UnusableEmbedding."""
+    """Return the second file that a command names; None without one. `towers`: two names separated by a comma. Raises
+    UnusableEmbedding."""
     if not path:
         if towers or by:
             raise UnusableEmbedding(N_("--towers and --by need --other FILE"))
@@ -49,7 +50,7 @@ def other_tower(path: str | None, towers: str | None, by: str) -> OtherTower | N
 def read_both(
     path: Path, name: str, other: OtherTower, leave_out: Sequence[str] = ()
 ) -> tuple[EmbeddingSet, EmbeddingSet]:
-    """Return the rows of both files. `leave_out`: columns of either that are no part of the vectors. Raises what
+    """Return the rows of both files. `leave_out`: columns of either that are not part of the vectors. Raises as
     `file_formats.read` does."""
     a, b = Path(path), Path(other.path).expanduser().absolute()
     columns = file_formats.table_columns(b) if leave_out else ()
@@ -63,7 +64,7 @@ def read_both(
 
 
 def join_towers(a: EmbeddingSet, b: EmbeddingSet, name: str, other: OtherTower) -> EmbeddingSet:
-    """Return the rows of both files as two towers. Raises: UnusableEmbedding with a sentence."""
+    """Return the rows of both files as two towers. Raises UnusableEmbedding with a sentence."""
     groups, by = _groups(a, b, name, other)
     plain = [{k: v for k, v in rows.columns.items() if k not in (TOWER, PAIR)} for rows in (a, b)]
     sets = [with_text(replace(rows, columns=columns)) for rows, columns in zip((a, b), plain, strict=True)]
@@ -72,7 +73,7 @@ def join_towers(a: EmbeddingSet, b: EmbeddingSet, name: str, other: OtherTower) 
 
 
 def tower_names(name: str, other: OtherTower) -> tuple[str, str]:
-    """The names that a person gave, else those of the files."""
+    """Return the names that the user gave, or else those of the files."""
     stems = [given.strip() or Path(file).stem for given, file in zip(other.towers, (name, other.name), strict=True)]
     if stems[0] == stems[1] and not all(other.towers):
         stems = [given.strip() or f"{stem} {n}" for n, given, stem in zip((1, 2), other.towers, stems, strict=True)]
@@ -82,7 +83,8 @@ def tower_names(name: str, other: OtherTower) -> tuple[str, str]:
 def _groups(
     a: EmbeddingSet, b: EmbeddingSet, name: str, other: OtherTower
 ) -> tuple[tuple[np.ndarray | None, np.ndarray | None], str]:
-    """The group of each row of both, and the column that holds it; none where rows go by their order."""
+    """Return the group of each row of both files, and the name of the column; no groups if rows are matched by
+    order."""
     by = other.by.strip()
     if by == IN_ORDER:
         return (None, None), IN_ORDER
@@ -97,7 +99,7 @@ def _groups(
 
 
 def _group(rows: EmbeddingSet, key: str, or_ids: bool) -> np.ndarray | None:
-    """A column of groups; the rows' own ids where it is named id, or where a named column is missing."""
+    """Return a column of groups; the rows' own ids for the column id, or if a column that the user named is missing."""
     if key in rows.columns:
         return rows.columns[key]
     has_ids = bool(rows.provenance.get("has_ids")) or rows.ids != tuple(map(str, range(len(rows))))
@@ -105,8 +107,8 @@ def _group(rows: EmbeddingSet, key: str, or_ids: bool) -> np.ndarray | None:
 
 
 def note_of_towers(rows: EmbeddingSet) -> Message | str:
-    """Say what the two towers are, how they were paired, and how many pairs and rows are usable; "" for nothing.
-    Raises: UnusableEmbedding where no pair of usable rows is left."""
+    """Describe the two towers, their pairing, and the numbers of usable pairs and rows; "" if there is nothing to say.
+    Raises UnusableEmbedding if no pair of usable rows is left."""
     if (towers := towers_of(rows)) is None:
         return why_ordinary(rows)
     names, (a, b) = towers.names, (len(at) for at, _ in towers.usable_sides())

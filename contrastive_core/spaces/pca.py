@@ -1,4 +1,4 @@
-"""Principal components of an embedding, by numpy: pages draw them at once."""
+"""Principal components of an embedding, by numpy, fast enough for pages."""
 
 import numpy as np
 
@@ -10,9 +10,9 @@ LEAST = 1e-6  # of the first axis's variance; in float32 a sampled axis of less 
 
 
 def pca(features: np.ndarray, components: int = 2, at_most: int | None = None) -> np.ndarray:
-    """Scores (n, components) on the leading principal axes, float32; signs are fixed. Missing components (fewer columns
-    or rows) are zero. `features`: (n, d); `at_most`: where both n and d are larger, the axes are those of so many rows,
-    chosen by a fixed seed. Raises: UnusableEmbedding for values that are not finite."""
+    """Return scores (n, components) on the leading principal axes, float32; signs are fixed. Missing components (fewer
+    columns or rows) are zero. `features`: (n, d); `at_most`: if both n and d are larger, the axes are computed from
+    that many rows, chosen by a fixed seed. Raises UnusableEmbedding for values that are not finite."""
     n, d = features.shape
     step = max(1, BLOCK // d)
     parts = [slice(i, i + step) for i in range(0, n, step)]
@@ -49,6 +49,6 @@ def pca(features: np.ndarray, components: int = 2, at_most: int | None = None) -
 
 
 def _leading(symmetric: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """The largest eigenvalues (c), at least 0, and their vectors (m, c), in float64."""
+    """Return the largest eigenvalues (c), at least 0, and their vectors (m, c), in float64."""
     values, vectors = np.linalg.eigh(symmetric.astype(np.float64))
     return values[::-1][:count].clip(0), vectors[:, ::-1][:, :count]

@@ -1,4 +1,5 @@
-"""Relevance judgments: which documents answer which query, of BEIR (TSV with a header), TREC or JSON. Torch-free."""
+"""Relevance judgments (which documents answer which query) in BEIR format (TSV with a header), TREC or JSON.
+Torch-free."""
 
 import json
 from collections.abc import Collection, Mapping
@@ -42,8 +43,8 @@ def read_qrels(path: str | Path) -> Qrels:
 def check_ids(
     qrels: Mapping[str, Mapping[str, int]], queries: Collection[str], documents: Collection[str], name: str
 ) -> None:
-    """Raises UnusableEmbedding where judgments name queries or documents that are not among these ids.
-    Args: name: of the file of judgments."""
+    """Check that all judged queries and documents exist. Raises UnusableEmbedding. Args: name: of the file of
+    judgments."""
     judged = {document for grades in qrels.values() for document in grades}
     for sentence, ids, known in ((UNKNOWN_QUERIES, {*qrels}, queries), (UNKNOWN_DOCUMENTS, judged, documents)):
         if unknown := ids - {*known}:

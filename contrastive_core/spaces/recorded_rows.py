@@ -1,10 +1,8 @@
 """Rows of a recording as an embedding: a snapshot of its probe set, or the rows of one step.
 
-They are named `recording:NAME@probe-STEP` and `recording:NAME@step-STEP`: plain text, which an address can hold, and
-which means the same rows however long the recording grows. `watch` keeps the rows of a bounded number of steps, one
-file each, spread over the whole recording: when there are too many, every second one goes. The newest is always there.
-Torch-free.
-"""
+Their names are `recording:NAME@probe-STEP` and `recording:NAME@step-STEP`: plain text that fits in a URL and refers to
+the same rows while the recording grows. `watch` stores the rows of a bounded number of steps, one file each, spread
+over the whole recording; when there are too many, every second one is deleted. The newest always stays. Torch-free."""
 
 from __future__ import annotations
 
@@ -58,7 +56,7 @@ class Recorded:
 
     @property
     def content(self) -> str:
-        """Names these very rows: of another recording under the same name they are others."""
+        """An identifier of these rows; another recording under the same name has a different one."""
         return f"{self.run.manifest.get('id')}-{self.kind}-{self.number}"
 
     @property
@@ -67,7 +65,7 @@ class Recorded:
         return self.run.manifest.get("recording", {}).get("towers")
 
     def rows(self, layer: str = "z") -> EmbeddingSet:
-        """The rows; layer h is what `encode` gave beside z. Raises UnusableEmbedding; Damaged."""
+        """Return the rows; layer h is the first output of `encode`. Raises UnusableEmbedding; Damaged."""
         if self.kind == PROBE:
             arrays = self._read(self.run.snapshot)
             ids = arrays.get("ids", arrays["index"]).astype(str)
@@ -81,7 +79,8 @@ class Recorded:
         return self._set(rows.z, rows.labels, rows.ids, columns)
 
     def _towers(self, rows: StepRows, names: Any) -> EmbeddingSet:
-        """The rows of a step of two towers, with the columns `tower` and `pair`. Raises UnusableEmbedding; Damaged."""
+        """Return the rows of a step of two towers, with the columns `tower` and `pair`. Raises UnusableEmbedding;
+        Damaged."""
         if not are_tower_names(names) or not np.isin(rows.view, (0, 1)).all():
             why = N_("its rows do not belong to two towers")
             raise Damaged("{path} is damaged: {why}", path=path_of(self.run, self.number), why=why)
@@ -96,14 +95,14 @@ class Recorded:
         return self._set(rows.z[at], rows.labels[at], numbered(rows.ids[at]), columns)
 
     def has_h(self) -> bool:
-        """Return whether the probe set has rows h that are not z."""
+        """Return whether the probe set has rows h that differ from z."""
         if self.kind != PROBE:
             return False
         arrays = self._read(self.run.snapshot)
         return not np.array_equal(arrays["h"], arrays["z"])
 
     def _read(self, read: Callable[[int], T]) -> T:
-        """Return `read` of this step. Raises UnusableEmbedding if the step is no longer kept."""
+        """Return `read` of this step. Raises UnusableEmbedding if the step is no longer stored."""
         try:
             return read(self.number)
         except FileNotFoundError:
@@ -129,7 +128,7 @@ class Recorded:
 
 
 def of_key(key: str) -> Recorded:
-    """By what stands behind the prefix. Raises UnusableEmbedding; NoSuchRun."""
+    """Parse the part of a name after the prefix. Raises UnusableEmbedding; NoSuchRun."""
     match = KEY.fullmatch(key)
     if match is None:
         raise UnusableEmbedding(
@@ -142,20 +141,20 @@ def of_key(key: str) -> Recorded:
 
 
 def kinds_of(run: Run) -> dict[str, list[int]]:
-    """Steps of which a recording has rows, rising, by kind; kinds without any are left out."""
+    """Return the steps with rows, ascending, by kind; kinds without rows are omitted."""
     kinds = {PROBE: run.snapshots(), STEP: steps(run)}
     return {kind: numbers for kind, numbers in kinds.items() if numbers}
 
 
 def newest(run: Run) -> Recorded:
-    """The newest snapshot of the probe set, or else the newest step. Raises UnusableEmbedding."""
+    """Return the newest snapshot of the probe set, or else the newest step. Raises UnusableEmbedding."""
     for kind, numbers in kinds_of(run).items():
         return Recorded(run, kind, numbers[-1])
     raise UnusableEmbedding("{name} has not recorded any rows", name=run.name)
 
 
 def numbered(ids: np.ndarray) -> np.ndarray:
-    """Ids (n) as text; the second row of the same one ends in (2), and so on."""
+    """Return ids (n) as text; repeated ids get the suffix (2), (3) and so on."""
     counts: dict[str, int] = {}
     found = []
     for name in ids.tolist():
@@ -169,9 +168,9 @@ def numbered(ids: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class StepRows:
-    """Rows z (n, d) float32 of one step: of which image each is (n), counted from 0, which view of
-    it (n), label (n; −1: none), id (n), and its loss (n; NaN: not taken or undefined). queue (k, d)
-    holds older keys that the queries met."""
+    """Rows z (n, d) float32 of one step, each with an image (n) counted from 0, a view of it (n), a label (n; −1:
+    none), an id (n), and a loss (n; NaN: not computed or undefined). queue (k, d) holds older keys that the queries
+    were compared with."""
 
     z: np.ndarray
     image: np.ndarray
@@ -188,7 +187,7 @@ class StepRows:
 
 
 def steps(run: Run) -> list[int]:
-    """Steps of which rows are kept, rising; none of a run that is no recording."""
+    """Return the steps with stored rows, ascending; empty for a run that is not a recording."""
     return [number for number, _ in safe_files.numbered_files(run.path / FOLDER, "step-", ".npz")]
 
 
@@ -197,7 +196,7 @@ def path_of(run: Run, step: int) -> Path:
 
 
 def read(run: Run, step: int) -> StepRows:
-    """The rows of a step. Raises Damaged; FileNotFoundError."""
+    """Return the rows of a step. Raises Damaged; FileNotFoundError."""
     path = path_of(run, step)
     arrays = json_files.read_npz(path, shapes=SHAPES)
     rows = StepRows(**{name: arrays[name] for name in SHAPES})
@@ -211,7 +210,7 @@ def read(run: Run, step: int) -> StepRows:
 
 
 def write(run: Run, step: int, rows: StepRows) -> None:
-    """Keep the rows of a step. Raises Gone; OSError."""
+    """Store the rows of a step. Raises Gone; OSError."""
     arrays = {name: getattr(rows, name) for name in SHAPES}
     run.write(f"{FOLDER}/{path_of(run, step).name}", json_files.npz_bytes(**arrays))
 

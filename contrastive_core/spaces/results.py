@@ -1,5 +1,5 @@
-"""The store of results: files on disk, each under the hash of what was asked. A job is a kind and plain values
-that name its content, so an answer never grows stale. Maps and scores of a shipped run come along with it."""
+"""The store of results: files on disk, each named by the hash of its job. A job is a kind and plain values that include
+its content's hash, so a result never becomes stale. Maps and scores of a shipped run are shipped with it."""
 
 import contextlib
 import hashlib
@@ -41,7 +41,7 @@ class Result:
 
 
 def key(kind: str, values: JsonObject) -> str:
-    """The name of a result; of a run's rows with the run's id in place of its name, so that renaming it loses none."""
+    """Return the name of a result. For rows of a run it contains the run's id, so renaming the run keeps the result."""
     if (space := values.get("space")) and not Space(**space).is_loaded:
         with contextlib.suppress(ValueError):  # the run is gone
             values = {**values, "space": {**space, "name": runs.load(space["name"]).manifest.get("id", "")}}
@@ -50,7 +50,7 @@ def key(kind: str, values: JsonObject) -> str:
 
 
 def path(kind: str, values: JsonObject) -> Path:
-    """Return the path of a result: the one that came with a shipped run, where these values ask for it."""
+    """Return the path of a result; for a shipped run, that of the shipped result if the values match."""
     if (along := came_along(kind, values)) is not None and along.exists():
         about = values.get("space", {})
         run, content = runs.load(values.get("run") or about["name"]), values.get("weights") or about.get("content")
@@ -75,12 +75,12 @@ def came_along(kind: str, values: JsonObject) -> Path | None:
 
 
 def shipped_path(kind: str, name: str, *parts: str) -> Path:
-    """Return the path of a result that comes with a shipped run; parts: of its file's name."""
+    """Return the path of a result that comes with a shipped run. Args: parts: of the file name."""
     return SHIPPED / name / FOLDERS[kind] / f"{'-'.join(filter(None, parts))}.npz"
 
 
 def read(kind: str, values: JsonObject) -> Result | None:
-    """A result, if it has been made and is whole."""
+    """Return a stored result; None if it is missing or damaged."""
     try:
         arrays = json_files.read_npz(path(kind, values))
         return Result(json.loads(arrays.pop("meta").tobytes(), object_hook=decode), arrays)
@@ -89,17 +89,17 @@ def read(kind: str, values: JsonObject) -> Result | None:
 
 
 def read_meta(path: Path) -> JsonObject:
-    """The plain values of a result alone: its arrays are mapped and not read. Raises: Damaged; OSError; KeyError."""
+    """Return only the plain values of a result, without reading its arrays. Raises Damaged; OSError; KeyError."""
     meta: JsonObject = json.loads(json_files.read_npz(path, mapped=1)["meta"].tobytes(), object_hook=decode)
     return meta
 
 
 def write(kind: str, values: JsonObject, result: Result) -> None:
-    """Keep a result, whole or not at all."""
+    """Store a result atomically."""
     json_files.write_npz(path(kind, values), **arrays_of(result))
 
 
 def arrays_of(result: Result) -> dict[str, np.ndarray]:
-    """A result as arrays alone, its plain values among them."""
+    """Return a result as arrays alone, including its plain values."""
     meta = json.dumps(encode(result.meta), default=lambda value: value.tolist())
     return {"meta": np.frombuffer(meta.encode(), np.uint8), **result.arrays}

@@ -1,7 +1,7 @@
-"""A space: rows of vectors that a page or a command looks at, of a run, a recording or a file of vectors. Torch-free.
+"""A space: vectors for a page or a command, from a run, a recording or a file of vectors. Torch-free.
 
-Addresses and commands name one by a text: a run's name, `recording:NAME@probe-100` (recorded_rows.py), or
-`vectors:KEY` (loaded_vectors.py). `Space.of_name` reads it; everything else passes the record."""
+URLs and commands name it by a text: a run's name, `recording:NAME@probe-100` (recorded_rows.py), or `vectors:KEY`
+(loaded_vectors.py). `Space.of_name` parses it; everything else passes the record."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ HELD_OUT = 5  # one in so many rows of a class is judged where no rows are marke
 
 @dataclass(frozen=True)
 class Space:
-    """Rows of a run, of one of its snapshots, of a recording, or of a file of vectors, as plain values.
+    """A reference to rows of a run, of one of its snapshots, of a recording, or of a file of vectors, as plain values.
 
-    `name` as an address has it; `layer` h, z, or "towers": z of images and of captions (towers.py); "loaded" for
-    vectors; `epoch` that of a snapshot; `content` the hash of the run's weights (of towers: and its captions) or of
-    the vectors."""
+    `name` as in a URL; `layer` h, z, or "towers": z of images and of captions (towers.py); "loaded" for vectors;
+    `epoch` that of a snapshot; `content` the hash of the run's weights (for towers: and its captions) or of the
+    vectors."""
 
     name: str
     split: str = "test"
@@ -49,9 +49,9 @@ class Space:
 
     @classmethod
     def of_name(cls, name: str, split: str = "test", layer: str = "h") -> Space:
-        """By the name of a run, of a recording (its newest rows, or those named), or of loaded vectors, whose rows may
-        be of no split and have no layers.
-        Raises: ValueError for what does not exist, or a run that has no weights."""
+        """Return the space with the name of a run, of a recording (its newest rows, or those named), or of loaded
+        vectors, which may have no split and have no layers. Raises ValueError for an unknown name, or a run without
+        weights."""
         if name.startswith(recorded_rows.PREFIX):
             return cls.of_recording(recorded_rows.of_key(name.removeprefix(recorded_rows.PREFIX)), layer)
         if not name.startswith(loaded_vectors.PREFIX):
@@ -64,22 +64,22 @@ class Space:
 
     @classmethod
     def of_run(cls, run: Run, split: str = "test", layer: str = "h") -> Space:
-        """A run's embedding. Raises ValueError when it has no weights."""
+        """Return the space of a run's embedding. Raises ValueError if it has no weights."""
         return cls(run.name, split, layer, content_of(run, layer))
 
     @classmethod
     def of_vectors(cls, key: str, split: str = "") -> Space:
-        """Loaded vectors: all rows, or those of one split."""
+        """Return the space of loaded vectors: all rows, or those of one split."""
         return cls(loaded_vectors.PREFIX + key, split, "loaded", key)
 
     @classmethod
     def of_recording(cls, place: recorded_rows.Recorded, layer: str = "z") -> Space:
-        """Rows of a recording: a snapshot of its probe set, or a step's."""
+        """Return the space of a recording's rows: a snapshot of its probe set, or those of a step."""
         return cls(recorded_rows.PREFIX + place.key, "", layer, place.content)
 
     @property
     def is_file(self) -> bool:
-        """Return whether the rows are of a file of vectors."""
+        """Return whether the rows come from a file of vectors."""
         return self.name.startswith(loaded_vectors.PREFIX)
 
     @property
@@ -88,7 +88,7 @@ class Space:
 
     @property
     def is_loaded(self) -> bool:
-        """Return whether these rows are all there is: no encoder made them here, or can make others."""
+        """Return whether the rows are fixed: no encoder is available that could embed others."""
         return self.is_file or self.is_recording
 
     @property
@@ -97,45 +97,47 @@ class Space:
 
     @property
     def recorded(self) -> recorded_rows.Recorded | None:
-        """The place in a recording; None for all else. Raises ValueError when there is none."""
+        """The place in a recording; None for any other space. Raises ValueError if the recording does not exist."""
         return recorded_rows.of_key(self.key) if self.is_recording else None
 
     @property
     def run(self) -> Run | None:
-        """The run that embeds them; None for loaded vectors and recorded rows. Raises ValueError for no run."""
+        """The run that embeds the rows; None for loaded vectors and recorded rows. Raises ValueError if it does not
+        exist."""
         return None if self.is_loaded else load(self.name)
 
     @property
     def title(self) -> str:
-        """The run's name, or that of the file the vectors came from."""
+        """The run's name, or the name of the vectors' file."""
         if place := self.recorded:
             return place.title
         return loaded_vectors.about(self.key)["name"] if self.is_file else self.name
 
     @property
     def splits(self) -> tuple[str, ...]:
-        """The splits it has; none where loaded vectors are not marked as train and test."""
+        """The available splits; none if loaded vectors are not marked as train and test."""
         if self.is_recording or (self.is_file and loaded_vectors.about(self.key)["splits"] != ["test", "train"]):
             return ()
         return ("test", "train")
 
     @property
     def loss(self) -> str | None:
-        """The loss that its run or its recording was trained with; None where that is unknown."""
+        """The loss of the run or recording; None if unknown."""
         run = place.run if (place := self.recorded) else self.run
         name = run.config.get("loss") if run else None
         return str(name) if name else None
 
     @property
     def values(self) -> JsonObject:
-        """This space as plain values; `Space(**values)` is the inverse."""
+        """Return this space as plain values; `Space(**values)` is the inverse."""
         return {k: v for k, v in asdict(self).items() if v is not None}
 
     def with_split(self, split: str) -> Space:
         return replace(self, split=split)
 
     def rows(self) -> EmbeddingSet | None:
-        """The vectors, or None if a run's have not been computed. Raises ValueError for what does not exist."""
+        """Return the vectors, or None if a run's have not been computed. Raises ValueError if the space does not
+        exist."""
         if run := self.run:
             if not self.epoch:
                 return cached(run, self.split, self.layer)
@@ -148,7 +150,8 @@ class Space:
         return loaded_vectors.rows(self.key, self.split)
 
     def images(self) -> Any:
-        """Images (n, c, h, w) uint8 of the rows, in their order, an array or `ImageRows`; None where there are none."""
+        """Return images (n, c, h, w) uint8 of the rows, in their order, as an array or `ImageRows`; None without
+        images."""
         if run := self.run:
             images = datasets.of_config(run.config, self.split, afresh=False).images
             return images_of_towers(images, self.rows()) if self.layer == TOWERS else images
@@ -158,12 +161,13 @@ class Space:
 
 
 def layers_of(run: Run) -> tuple[str, ...]:
-    """The layers that a run embeds."""
+    """Return the layers that a run embeds."""
     return (*LAYERS, TOWERS) if run.has_towers else LAYERS
 
 
 def content_of(run: Run, layer: str) -> str:
-    """The hash of what a layer follows from: the weights, and for both towers the captions. Raises as `of_run`."""
+    """Return the hash of a layer's source: the weights, and for both towers also the captions. Raises as `of_run`
+    does."""
     weights, captions = run.weights_hash(), run.captions_hash() if layer == TOWERS else ""
     return hashlib.sha256(f"{weights} {captions}".encode()).hexdigest() if captions else weights
 
@@ -172,7 +176,7 @@ def content_of(run: Run, layer: str) -> str:
 
 
 def cached(run: Run, split: str, layer: str) -> EmbeddingSet | None:
-    """The embedding if it has been computed for these weights. Needs no torch."""
+    """Return the embedding if it has been computed for the current weights. Needs no torch."""
     shipped = SHIPPED / run.name / "embeddings" / f"{split}-{layer}.npz"
     path = shipped if run.shipped and shipped.exists() else path_of(run, split, layer)
     try:
@@ -182,7 +186,7 @@ def cached(run: Run, split: str, layer: str) -> EmbeddingSet | None:
 
 
 def path_of(run: Run, split: str, layer: str) -> Path:
-    """Return the path of an embedding; those of a shipped run, which nobody writes to, lie with the data."""
+    """Return the path of an embedding; those of a shipped run, which is read-only, are in the data folder."""
     key = f"{split}-{layer}-{content_of(run, layer)[:16]}-v{VERSION}.npz"
     return data_home() / "embeddings" / run.name / key if run.shipped else run.path / "embeddings" / key
 
@@ -193,7 +197,7 @@ def graph_path(content: str, metric: str) -> Path:
 
 
 def towers_of_snapshot(arrays: Mapping[str, np.ndarray]) -> EmbeddingSet:
-    """Both towers of a run's fixed sample, as `Run.snapshot` reads it. Raises: Damaged."""
+    """Return both towers of a run's fixed sample from the arrays of `Run.snapshot`. Raises Damaged."""
     z, of = arrays.get("text_z"), arrays.get("text_of")
     n = len(arrays["z"])
     if z is None or of is None or z.ndim != 2 or of.shape != (len(z),) or of.dtype.kind not in "iu":
@@ -209,8 +213,8 @@ def towers_of_snapshot(arrays: Mapping[str, np.ndarray]) -> EmbeddingSet:
 
 
 def images_of_towers(images: Any, rows: EmbeddingSet | None) -> Any:
-    """Images (n + m, c, h, w) behind the rows of a run's two towers, in their order: behind a caption that of its
-    image. Args: images: (n, c, h, w) of the split; rows: None where they have not been computed."""
+    """Return images (n + m, c, h, w) of the rows of a run's two towers, in their order; a caption has the image that it
+    describes. Args: images: (n, c, h, w) of the split; rows: None if they have not been computed."""
     return None if rows is None else ImageRows(images, rows.columns[PAIR].astype(np.int64))
 
 
@@ -220,8 +224,8 @@ def _recorded(place: recorded_rows.Recorded, layer: str) -> EmbeddingSet:
 
 
 def _recorded_images(rows: EmbeddingSet) -> np.ndarray | None:
-    """Images (n, c, h, w) of recorded rows of a data set that is decoded on this computer; of two towers for the rows
-    of the tower of images, gray for the others. None where there are none."""
+    """Return images (n, c, h, w) of recorded rows from a data set decoded on this computer; for two towers, those of
+    the image tower, and gray for the others. None without images."""
     if (towers := towers_of(rows)) is None:
         return dataset_pictures(rows)
     at = towers.rows_of(picture_tower(towers.names))
@@ -231,7 +235,7 @@ def _recorded_images(rows: EmbeddingSet) -> np.ndarray | None:
 
 
 def _dataset_ids(rows: EmbeddingSet) -> tuple[str, ...]:
-    """The ids of recorded rows; row numbers of a split become the data set's ids."""
+    """Return the ids of recorded rows; row numbers of a split become the data set's ids."""
     names, dataset = rows.ids, str(rows.provenance.get("dataset") or "")
     if not dataset or not all(name.isascii() and name.isdigit() for name in names):
         return names
@@ -249,9 +253,9 @@ def _dataset_ids(rows: EmbeddingSet) -> tuple[str, ...]:
 
 
 def train_test_split(rows: EmbeddingSet) -> tuple[EmbeddingSet | None, EmbeddingSet, np.ndarray, str]:
-    """Rows that teach, if any, rows that are judged, where these stand, and a sentence about it. By the column `split`
-    where it has train and test; else a fifth of each class, chosen by a hash of the ids, so that files that share rows
-    judge (nearly) the same ones."""
+    """Return training rows (None if there are none), test rows, the indices of the test rows, and a sentence about the
+    split. The column `split` is used if it has train and test. Otherwise a fifth of each class is held out by a hash of
+    the ids, so files that share rows hold out (nearly) the same ones."""
     splits = np.asarray(rows.columns.get("split", [])).astype(str)
     how = N_("Trained on the rows marked train and evaluated on the rows marked test.")
     train, test = splits == "train", splits == "test"

@@ -1,11 +1,9 @@
-"""Tables of vectors: Parquet, read on Arrow's buffers and never as Python values, and CSV.
+"""Readers of vector tables: Parquet, read from Arrow's buffers without Python values, and CSV.
 
-The vectors are one column of lists of equal length, or the numbered columns (d0, d1, …), or all
-columns of numbers. Two columns of lists, or two series of as many columns (image_0, …, text_0, …),
-are the vectors of two towers. They go into float32 some rows at a time; what else is known of the rows is held
-whole. A few kilobytes of Parquet can hold a value a billion times: what the rows would take is asked
-before they are read, and summed on the way, and texts stay an index into the different ones.
-"""
+The vectors are one column of lists of equal length, or the numbered columns (d0, d1, …), or all columns of numbers. Two
+columns of lists, or two series of equal size (image_0, …, text_0, …), are two towers. Vectors are converted to float32
+in batches of rows; other columns are read at once. A few kilobytes of Parquet can hold a value a billion times, so the
+required memory is estimated before reading and counted during it, and texts stay indices into the distinct ones."""
 
 import json
 import os
@@ -41,7 +39,8 @@ Table = tuple[dict[str, np.ndarray], dict[str, np.ndarray], JsonObject]  # vecto
 
 
 def read_csv(file: BinaryIO, path: Path, leave_out: Sequence[str] = (), batch: int | None = None) -> Table:
-    """Vectors and columns of a CSV file with a line of names, `batch` rows at a time; `leave_out` as in Parquet."""
+    """Return vectors and columns of a CSV file with a header, read `batch` rows at a time; `leave_out` as for
+    Parquet."""
     series: Series = {}
     rest: list[pd.DataFrame] = []
     features, n, held = np.empty((0, 0), np.float32), 0, 0
@@ -75,7 +74,7 @@ def read_csv(file: BinaryIO, path: Path, leave_out: Sequence[str] = (), batch: i
 
 
 def column_names(file: BinaryIO, path: Path) -> tuple[str, ...]:
-    """The names of all columns, and of all series."""
+    """Return the names of all columns and of all series."""
     if path.suffix.lower() == ".parquet":
         names = pq.ParquetFile(file).schema_arrow.names
     else:
@@ -98,7 +97,7 @@ def _check_counts(rows: int, columns: int, path: Path) -> None:
 
 
 def _size_of_mixed(file: BinaryIO, path: Path) -> int:
-    """Bytes of a file that has to be read at once."""
+    """Return the bytes of a file that must be read at once."""
     if (size := os.fstat(file.fileno()).st_size) > file_formats.LIMIT:
         raise UnusableEmbedding(
             "{name} has a column with both numbers and text; such a table can have at most {columns} bytes, this one "
@@ -117,8 +116,8 @@ def _array(column: pd.Series, name: str, path: Path) -> np.ndarray:
 
 
 def _texts(index: np.ndarray, texts: Sequence[str], name: str, path: Path) -> np.ndarray:
-    """Texts of rows (n), by the place of each among the different ones, -1 where there is none. Raises:
-    UnusableEmbedding where they would take more than the limit, each as wide as the longest."""
+    """Return the texts of rows (n) from indices into the distinct texts, -1 for none. Raises UnusableEmbedding if they
+    would exceed the memory limit at the width of the longest."""
     width = max(1, min(file_formats.MAX_TEXT, max(map(len, texts), default=1)))
     if (size := 4 * width * max(len(texts), len(index))) > file_formats.LIMIT:
         names = {"name": path.name, "column": f"{printable(name, 80)!r}"}
@@ -130,7 +129,8 @@ def _texts(index: np.ndarray, texts: Sequence[str], name: str, path: Path) -> np
 
 
 def read_parquet(file: BinaryIO, path: Path, leave_out: Sequence[str] = ()) -> Table:
-    """Vectors, columns and, of our own files, their origin. `leave_out`: number columns that are not vectors."""
+    """Return vectors, columns and, for our own files, the provenance. `leave_out`: number columns that are not
+    vectors."""
     schema = pq.ParquetFile(file).schema_arrow
     texts = [f.name for f in schema if types.is_string(f.type) or types.is_large_string(f.type)]
     table = pq.ParquetFile(file, read_dictionary=texts, buffer_size=BUFFER)
@@ -161,13 +161,13 @@ def read_parquet(file: BinaryIO, path: Path, leave_out: Sequence[str] = ()) -> T
 
 
 def _by_tower(features: np.ndarray, series: Series) -> dict[str, np.ndarray]:
-    """Vectors (n, d) of each tower, of the columns of all (n, d + d)."""
+    """Split vectors (n, d + d) into those (n, d) of each tower."""
     return dict(zip(series, np.split(features, len(series), axis=1), strict=True))
 
 
 def _list_columns(schema: pa.Schema, leave_out: Sequence[str] = ()) -> list[str]:
-    """The column of vectors: one with a usual name, else of fractions (not token numbers), else the first. Two of
-    fractions without a usual name are those of two towers."""
+    """Choose the column of vectors: one with a usual name, else one of floating-point numbers (not token ids), else the
+    first. Two floating-point columns without a usual name are two towers."""
 
     def rank(field: pa.Field) -> tuple[int, bool]:
         name = field.name.lower()
@@ -182,7 +182,7 @@ def _list_columns(schema: pa.Schema, leave_out: Sequence[str] = ()) -> list[str]
 
 
 def _storage(kind: pa.DataType) -> pa.DataType:
-    """The type that a column is stored as: a tensor of a fixed shape is a list of its numbers."""
+    """Return the storage type of a column: a tensor of fixed shape is stored as a list of its numbers."""
     return kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind
 
 
@@ -203,14 +203,14 @@ def _is_column(kind: pa.DataType) -> bool:
 
 
 def _parts(table: pq.ParquetFile, name: str, size: int | None = None) -> Iterator[pa.Array]:
-    """A column as it is decoded, `size` rows at a time; a tensor of a fixed shape as its numbers."""
+    """Yield a column's decoded parts, `size` rows at a time; a tensor of fixed shape as its numbers."""
     for batch in table.iter_batches(batch_size=size or BATCH, columns=[name], use_threads=False):
         part = batch.column(0)
         yield part.storage if isinstance(part, pa.ExtensionArray) else part
 
 
 def _column(table: pq.ParquetFile, name: str, file: BinaryIO, path: Path) -> np.ndarray:
-    """A column: numbers as they are, NaN where one is missing; everything else as texts."""
+    """Return a column: numbers unchanged, NaN for missing ones; everything else as texts."""
     total, parts = 0, []
     for part in _parts(table, name):
         parts.append(part)
@@ -229,7 +229,7 @@ def _column(table: pq.ParquetFile, name: str, file: BinaryIO, path: Path) -> np.
 
 
 def _lists(table: pq.ParquetFile, name: str, file: BinaryIO, path: Path) -> np.ndarray:
-    """A column of lists of equal length as (n, d) float32, NaN where a number is missing."""
+    """Return a column of lists of equal length as (n, d) float32, NaN for missing numbers."""
     uneven = message("{name} has rows without a vector, or vectors of different lengths", name=path.name)
     n, features, start = table.metadata.num_rows, np.empty((0, 0), np.float32), 0
     first = next((pc.max(pc.list_value_length(part)).as_py() or 0 for part in _parts(table, name, 1)), 0)
@@ -280,8 +280,8 @@ def _vector_columns(numbers: Sequence[str], names: Collection[str], path: Path, 
 
 
 def _numbered(names: Sequence[str]) -> Series:
-    """Every series d0, d1, … of columns, in the order of its numbers, by the name of a tower: a series has two columns
-    or more, and at least every second of its numbers."""
+    """Return every series d0, d1, … of columns in numeric order, by the name of a tower. A series has at least two
+    columns and at least every second number."""
     series: dict[str, dict[int, str]] = {}
     for name in names:
         digits = len(name) - len(name.rstrip("0123456789"))

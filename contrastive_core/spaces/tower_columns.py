@@ -1,4 +1,4 @@
-"""Two towers in one file: their names, and which columns describe the rows of which tower."""
+"""Two towers in one file: their names, and the assignment of columns to towers."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -23,7 +23,7 @@ def tower_names(columns: Sequence[str]) -> tuple[str, ...]:
 
 
 def _stem(name: str) -> str:
-    """The name without a word for vectors before or behind it."""
+    """Return the name without a prefix or suffix such as "embedding"."""
     stem = name.strip("_-. ")
     for word in VECTOR_WORDS:
         low = stem.lower()
@@ -35,10 +35,10 @@ def _stem(name: str) -> str:
 
 
 def columns_of_towers(columns: Mapping[str, np.ndarray], sizes: Mapping[str, int]) -> list[Columns]:
-    """Return the columns of each of two towers, by name. `sizes`: how many rows each has.
+    """Return the columns of each of two towers, by name. `sizes`: the number of rows of each.
 
-    `question_text` is `text` of the tower question; `question` its text, or its images. A column of images or of texts
-    is of the one tower that its name suggests; any other of every tower that has as many rows."""
+    `question_text` is `text` of the tower question; `question` is its text, or its images. A column of images or of
+    texts belongs to the tower that its name suggests; any other to every tower with the same number of rows."""
     parts: dict[str, Columns] = {name: {} for name in sizes}
     for key, column in columns.items():
         tower, own = _owner(key, column, tuple(sizes), len({*sizes.values()}) > 1)
@@ -49,7 +49,7 @@ def columns_of_towers(columns: Mapping[str, np.ndarray], sizes: Mapping[str, int
 
 
 def _owner(key: str, column: np.ndarray, names: tuple[str, ...], are_unequal: bool) -> tuple[str | None, str]:
-    """The tower that a column describes, None for both, and its name there."""
+    """Return the tower that a column describes (None for both), and the column's name in it."""
     for name in sorted(names, key=len, reverse=True):
         if key.startswith(f"{name}_"):
             return name, key.removeprefix(f"{name}_")
@@ -63,7 +63,7 @@ def _owner(key: str, column: np.ndarray, names: tuple[str, ...], are_unequal: bo
 
 
 def picture_tower(names: tuple[str, ...]) -> str:
-    """The tower whose rows are images, as far as names tell; else the first."""
+    """Return the tower whose name suggests images; else the first."""
     return _only(names, OF_PICTURES) or _other(names, _only(names, OF_TEXTS)) or names[0]
 
 
@@ -77,7 +77,7 @@ def _other(names: tuple[str, ...], name: str | None) -> str | None:
 
 
 def with_text(rows: EmbeddingSet) -> EmbeddingSet:
-    """Rows of one tower whose column of texts, if any, is named `text`."""
+    """Return the rows of one tower with the column of texts, if any, renamed to `text`."""
     if TEXT in rows.columns:
         return rows
     unlikely = (*PICTURES, PAIR, TOWER, "split", "group")

@@ -1,7 +1,7 @@
-"""Two towers in one embedding set: rows of two encoders and which belong together. Torch-free.
+"""Two towers in one embedding set: rows of two encoders and their pairing. Torch-free.
 
-The rows of both towers lie one below the other, tower a first, with two reserved columns of text: `tower`, the name
-of the tower of each row, and `pair`, the group of each row. Rows of one group are partners; "" has none."""
+The rows of both towers are stacked, tower a first, with two reserved columns of text: `tower`, the name of the tower of
+each row, and `pair`, the group of each row. Rows of one group are partners; "" means no group."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -57,7 +57,8 @@ class Towers:
         return int((self.group_a < 0).sum()), int((self.group_b < 0).sum())
 
     def given_negatives(self) -> Int64[np.ndarray, "k 2"]:
-        """Return row numbers of b that were given as negatives, each with the group that it is a negative of."""
+        """Return the row numbers of b that the file lists as negatives, each with the group whose negative it is; (k,
+        2)."""
         of, pairs = self.rows.columns.get(NEGATIVE_OF, np.array([])), self.rows.columns[PAIR][self.a].tolist()
         number = {pair: group for pair, group in zip(pairs, self.group_a.tolist(), strict=True) if group >= 0}
         rows = self.b[of[self.b] != ""].tolist() if of.dtype.kind == "U" else []
@@ -69,13 +70,13 @@ class Towers:
         return self.a if name == self.names[0] else self.b
 
     def usable_sides(self) -> list[tuple[Int64[np.ndarray, " k"], Int64[np.ndarray, " k"]]]:
-        """Return, of a and of b, row numbers and groups of the rows that have a direction."""
+        """Return the row numbers and groups of the usable rows (finite and not zero) of a and of b."""
         kept = [np.isin(at, self.rows.usable) for at in (self.a, self.b)]
         return [(self.a[kept[0]], self.group_a[kept[0]]), (self.b[kept[1]], self.group_b[kept[1]])]
 
     def partner_pairs(self, most: int) -> tuple[Int64[np.ndarray, "m 2"], int]:
-        """Return row numbers of partners, one of a and one of b each, and how many such pairs there are. Of more than
-        `most`, an even share is taken."""
+        """Return the row numbers of partners (m, 2), one of a and one of b each, and the total number of such pairs. If
+        it exceeds `most`, an evenly spaced subset is returned."""
         order = np.argsort(self.group_a, kind="stable")
         start, stop = (np.searchsorted(self.group_a[order], self.group_b, side) for side in ("left", "right"))
         counts = np.where(self.group_b < 0, 0, stop - start)  # (m), partners of each row of b
@@ -87,7 +88,7 @@ class Towers:
 
 
 def plain_rank(rank: float) -> int | float:
-    """Return an expected rank as people write it: whole, or to one decimal where rows are tied."""
+    """Format an expected rank: an integer, or one decimal for tied rows."""
     return int(rank) if float(rank).is_integer() else round(float(rank), 1)
 
 
@@ -99,7 +100,7 @@ def are_tower_names(names: object) -> TypeGuard[Sequence[str]]:
 
 
 def towers_of(rows: EmbeddingSet) -> Towers | None:
-    """Return the two towers of a set, or None: without both columns, or where these name other than two."""
+    """Return the two towers of a set; None if a column is missing or does not name exactly two."""
     names, pairs = rows.columns.get(TOWER), rows.columns.get(PAIR)
     if names is None or pairs is None or names.dtype.kind != "U" or pairs.dtype.kind != "U":
         return None
@@ -112,7 +113,7 @@ def towers_of(rows: EmbeddingSet) -> Towers | None:
 
 
 def why_ordinary(rows: EmbeddingSet) -> str:
-    """Return why rows with a column `tower` are not two towers, in a sentence; "" where nothing is to be said."""
+    """Return a sentence about why rows with a column `tower` are not two towers; "" if there is nothing to say."""
     names = rows.columns.get(TOWER)
     if names is None or names.dtype.kind != "U":
         return ""
@@ -153,7 +154,7 @@ def joined(
 
     Args: names: of the towers, different and not empty. groups_a, groups_b: the group of each row; "" or a negative
     number: without a partner; None for both: rows of the same number are partners.
-    Raises: UnusableEmbedding for widths that differ, unequal numbers of rows without groups, and no shared group."""
+    Raises: UnusableEmbedding for different widths, unequal numbers of rows without groups, or no shared group."""
     if names[0] == names[1] or not all(names):
         raise UnusableEmbedding(NAMES, a=repr(names[0]), b=repr(names[1]))
     words = {"a": names[0], "b": names[1]}
@@ -177,8 +178,8 @@ def with_captions(
     images: EmbeddingSet, features: np.ndarray, of: np.ndarray, texts: Sequence[str] | None = None
 ) -> EmbeddingSet:
     """Return images (n) and, below them, captions as rows of the other tower; a caption has the label and the columns
-    of its image. Args: features: (m, d) of the captions; of: (m) each one's image, sorted; texts: what they say.
-    Raises: UnusableEmbedding as `joined`."""
+    of its image. Args: features: (m, d) of the captions; of: (m) the image of each, sorted; texts: the captions.
+    Raises: UnusableEmbedding as `joined` does."""
     numbers = np.arange(len(of)) - np.searchsorted(of, of) + 1  # from 1, among the captions of an image
     ids = tuple(f"{images.ids[i]}#{k}" for i, k in zip(of, numbers, strict=True))
     captions = replace(images.take(of), features=features, ids=ids)
@@ -188,7 +189,7 @@ def with_captions(
 
 
 def _stack(a: EmbeddingSet, b: EmbeddingSet, reserved: dict[str, np.ndarray]) -> EmbeddingSet:
-    """Rows of a above those of b; ids of b begin with its name where a has the same ones."""
+    """Stack the rows of a and b; shared ids get the name of tower b as a prefix in b."""
     name = str(reserved[TOWER][-1])
     ids_b = b.ids if set(a.ids).isdisjoint(b.ids) else tuple(f"{name}:{i}" for i in b.ids)
     labels, classes = _labels(a, b)
@@ -207,7 +208,7 @@ def _stack(a: EmbeddingSet, b: EmbeddingSet, reserved: dict[str, np.ndarray]) ->
 
 
 def _labels(a: EmbeddingSet, b: EmbeddingSet) -> tuple[np.ndarray | None, tuple[str, ...]]:
-    """Labels of the rows of both, -1 where a row has none; classes of the same name are one."""
+    """Return the labels of the rows of both, -1 for none; classes of the same name are merged."""
     if a.labels is None and b.labels is None:
         return None, a.classes or b.classes
     parts = [np.full(len(part), -1) if part.labels is None else part.labels for part in (a, b)]
@@ -237,7 +238,7 @@ def _column(a: EmbeddingSet, b: EmbeddingSet, key: str) -> np.ndarray:
 
 
 def _texts(groups: Groups) -> np.ndarray:
-    """Groups as texts; "" for what is none: a negative number, NaN."""
+    """Return groups as texts; "" for a negative number or NaN."""
     array = np.asarray(groups)
     if array.dtype.kind not in "fiu":
         return array.astype(np.str_)
@@ -248,7 +249,7 @@ def _texts(groups: Groups) -> np.ndarray:
 
 
 def _numbers(pairs_a: np.ndarray, pairs_b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Groups as numbers from 0, in the order of their texts; -1 for "" and for a group that one tower lacks."""
+    """Return groups as numbers from 0, sorted by text; -1 for "" and for a group missing in one tower."""
     shared = np.setdiff1d(np.intersect1d(pairs_a, pairs_b), [""])
     parts = []
     for pairs in (pairs_a, pairs_b):

@@ -1,8 +1,8 @@
-"""Texts to train or judge an encoder on, as two towers: queries, and documents that answer them or do not. Torch-free.
+"""Texts to train or evaluate an encoder, as two towers: queries, and documents that answer them or not. Torch-free.
 
-Read are JSONL, CSV and Parquet with a line for each query, its positives and its negatives (sentence-transformers,
+Formats: JSONL, CSV and Parquet with a line for each query, its positives and its negatives (sentence-transformers,
 FlagEmbedding, ms-swift), an `.npz` of such vectors, and a folder of BEIR: corpus.jsonl, queries.jsonl and qrels/*.tsv.
-A text that several lines hold is one row. Vectors are in the file, in a file beside it, or made by an encoder."""
+A text in several lines becomes one row. Vectors are in the file, in a file beside it, or computed by an encoder."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ OTHER_WIDTHS = N_("{name}: its vectors have different lengths")
 
 @dataclass
 class Side:
-    """Texts of one tower without repetition. `order`: which of them each text of the file is; `vectors`: of each text
-    of the file, where the file holds them."""
+    """Distinct texts of one tower. `order`: the index of each text of the file among them; `vectors`: one for each text
+    of the file, if the file has them."""
 
     texts: list[str] = field(default_factory=list)
     ids: list[str] = field(default_factory=list)
@@ -65,7 +65,7 @@ class Side:
     known: dict[object, int] = field(default_factory=dict)
 
     def add(self, text: str, vector: Any = None, name: str = "") -> int:
-        """Return the number of a text; texts of "" are told apart."""
+        """Return the number of a text; each empty text counts as distinct."""
         number = self.known.setdefault(text or (len(self.order),), len(self.texts))
         if number == len(self.texts):
             self.texts.append(text)
@@ -78,7 +78,7 @@ class Side:
 
 @dataclass
 class Triplets:
-    """Queries, documents, and which document answers which query (`positive`) or was given as one that does not."""
+    """Queries, documents, and which document is a `positive` or a `negative` of which query."""
 
     name: str
     by: str = "positive"
@@ -92,7 +92,7 @@ def read(path: str | Path, vectors: str | Path | None = None) -> EmbeddingSet:
     """Return queries and documents as two towers.
 
     Args: vectors: an `.npy` or `.npz` of their vectors, or a folder of sentence-transformers; default: columns of the
-        file itself, or a file of the same name beside it.
+    file itself, or a file of the same name beside it.
     Raises: UnusableEmbedding, Damaged, NotRegular or BadSetting with a sentence; FileNotFoundError."""
     path = Path(path)
     found = _of_beir(path) if is_beir(path) else _of_lines(path)
@@ -112,7 +112,8 @@ def read(path: str | Path, vectors: str | Path | None = None) -> EmbeddingSet:
 
 
 def of_triplets(found: Triplets, features: Sequence[np.ndarray]) -> EmbeddingSet:
-    """Args: features: (n, d) and (m, d), a row for each different text or for each text of the file."""
+    """Build the two towers of triplets. Args: features: (n, d) and (m, d), a row for each distinct text or for each
+    text of the file."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
@@ -141,7 +142,7 @@ def of_triplets(found: Triplets, features: Sequence[np.ndarray]) -> EmbeddingSet
 
 
 def note(rows: EmbeddingSet) -> str:
-    """Return a note on such rows: given negatives and shared answers; "" if there are none."""
+    """Return a note about given negatives and shared answers; "" if there are none."""
     if (towers := towers_of(rows)) is None or rows.provenance.get("paired_by") not in ("positive", "qrels"):
         return ""
     counts = np.bincount(towers.group_a[towers.group_a >= 0])
@@ -155,7 +156,8 @@ def note(rows: EmbeddingSet) -> str:
 
 
 def _of_lines(path: Path) -> Triplets:
-    """A line for each query. Negatives stand behind all positives, as vectors beside the file have them."""
+    """Read triplets with one line per query. Negatives follow all positives, in the order of vectors beside the
+    file."""
     found, negatives = Triplets(printable(path.name)), []
     for number, line in _lines(path):
         cells = {str(key).lower(): value for key, value in line.items()}
@@ -171,7 +173,7 @@ def _of_lines(path: Path) -> Triplets:
 
 
 def _lines(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    """Each line's number and its values by name."""
+    """Yield each line's number and its values by name."""
     name = printable(path.name)
     if path.suffix.lower() in (".parquet", ".npz"):
         try:
@@ -217,7 +219,7 @@ def _rows(file: BinaryIO, path: Path) -> Iterator[Mapping[str, Any]]:
 
 
 def _texts(cells: Mapping[str, Any], names: Sequence[str], line: int, file: str) -> list[tuple[str, Any]]:
-    """Texts of the columns of these names, such as `neg` or `negative_2`, each with its vector or None."""
+    """Return the texts of the columns with these names, such as `neg` or `negative_2`, each with its vector or None."""
     found: list[tuple[str, Any]] = []
     for column in cells:
         if not is_column_of(column, names):
@@ -245,7 +247,7 @@ def _is_vector(value: Any) -> bool:
 
 
 def _plain(value: Any) -> list[Any]:
-    """A text, or a list of texts, or of messages of a chat, of which the contents are the text."""
+    """Return a value as a list of texts: a text, a list of texts, or the contents of chat messages."""
     if isinstance(value, str):
         return [value]
     if not isinstance(value, list) or not value:
@@ -256,7 +258,7 @@ def _plain(value: Any) -> list[Any]:
 
 
 def _of_beir(folder: Path) -> Triplets:
-    """Documents that are judged as not relevant are negatives of their query."""
+    """Read triplets from a BEIR folder. Documents judged as not relevant are negatives of their query."""
     found = Triplets(printable(folder.name), "qrels")
     for side, file in ((found.queries, "queries.jsonl"), (found.documents, "corpus.jsonl")):
         for number, line in _lines(folder / file):
@@ -287,8 +289,8 @@ def _of_beir(folder: Path) -> Triplets:
 
 
 def _arrays(path: Path, found: Triplets) -> list[np.ndarray]:
-    """Vectors of the queries and of the documents: one array of all, one of each tower, or of queries, positives and
-    negatives; a row for each different text, or for each text of the file."""
+    """Return vectors of the queries and the documents, from one array of all, one per tower, or arrays of queries,
+    positives and negatives; a row for each distinct text, or for each text of the file."""
     if path.suffix.lower() == ".npy":
         parts = [file_formats.read(path).features]
     else:
@@ -311,7 +313,7 @@ def _arrays(path: Path, found: Triplets) -> list[np.ndarray]:
 
 
 def _encoded(folder: Path, found: Triplets) -> list[np.ndarray]:
-    """Vectors of a sentence-transformers folder, kept by its content and the texts."""
+    """Encode the texts with a sentence-transformers folder; cached by its content and the texts."""
     from contrastive_core.models import sentence_tower  # torch
 
     sides = (found.queries.texts, found.documents.texts)
