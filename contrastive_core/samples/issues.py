@@ -1,8 +1,7 @@
 """Issues of samples: mislabeled, false negative, duplicate, outlier; and the table of an embedding, with the losses.
 
-A higher score is a stronger suspicion: - mislabeled: the probability that the label is wrong, by five voters that have
-not seen it
-  (label_errors.py).
+A higher score is a stronger suspicion:
+- mislabeled: the probability that the label is wrong, by five voters that have not seen it (label_errors.py).
 - false_negative: cosine similarity to the nearest row that the loss would push away: any other one, or, for pairs by
   class, the nearest of another class.
 - duplicate: how much nearer the nearest row of either split is than the k-th of this split, 1 − d₁/d_k, d Euclidean on

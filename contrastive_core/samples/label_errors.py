@@ -1,7 +1,7 @@
 """Detect labels that are probably wrong, with a suggestion for each.
 
 1. Five voters that have not seen a row's label assign each class a probability (label_voters.py); p is their mixture.
-2. Rows to whose other classes p gives more than half are removed from the voters' training rows, and they vote again:
+2. Rows for which p gives another class more than half are removed from the voters' training rows, and they vote again:
    the training classes are cleaner, and if an embedding cannot separate classes hardly a row is removed. (Removing
    more, as confident learning does, is much worse in that case.)
 3. In each round, the mixture's weights maximize the likelihood of the training labels (a linear opinion pool, by

@@ -1,9 +1,9 @@
 """Class probabilities of each row from five voters that have not seen its label.
 
-- loss: the supervised contrastive loss of the row under each class in turn, e^{−L} (below). - neighbors: the K nearest
-other rows, weighted e^{s/0.07} as in kNN. - probe: a logistic regression on unit rows, strength C = 10, fitted without
-the row's fold. - scaled_probe: the same on standardized columns, C = 0.1; which of the two is better
-  depends on the encoder.
+- loss: the supervised contrastive loss of the row under each class in turn, e^{−L} (below).
+- neighbors: the K nearest other rows, weighted e^{s/0.07} as in kNN.
+- probe: a logistic regression on unit rows, strength C = 10, fitted without the row's fold.
+- scaled_probe: the same on standardized columns, C = 0.1; which of the two is better depends on the encoder.
 - discriminant: linear discriminant analysis with a shrunk covariance (Ledoit & Wolf 2004, J. Multivariate Analysis 88),
   fitted without the row's fold.
 

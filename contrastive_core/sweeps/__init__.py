@@ -1,1 +1,1 @@
-"""Sweep files: their grid, their runs, their figures."""
+"""Sweeps: their files, their runs, and their plots."""

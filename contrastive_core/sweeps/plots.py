@@ -1,6 +1,8 @@
-"""A sweep as the papers draw theirs: a table, curves, or a matrix with row means; and its best setting. Torch-free.
-What is missing stays empty. Several seeds of a cell become their mean, with the standard deviation beside it in a
-table, and in a figure a dot each and the interval of the mean. Plotly is imported late."""
+"""Plots of a sweep in the form of the papers: a table, curves, or a matrix with row means; and its best setting.
+Torch-free.
+
+Missing values stay empty. Several seeds of a cell are averaged. A table adds the standard deviation; a figure adds a
+dot for each seed and the interval of the mean. Plotly is imported late."""
 
 import math
 import statistics
@@ -45,12 +47,13 @@ class Figure:
 
     @property
     def deviation(self) -> float | None:
-        """The standard deviation over the seeds; None for one."""
+        """The standard deviation over the seeds; None for one seed."""
         return statistics.stdev(self.values) if len(self.values) > 1 else None
 
 
 def cells_of(rows: Sequence[Row], names: Sequence[str], accuracy: str, measures: Sequence[str]) -> list[Row]:
-    """One row per combination of `names`: those, the `Figure` of each measure, and `seeds`, how many are done."""
+    """Return one row per combination of `names`: their values, the `Figure` of each measure, and `seeds`, the number of
+    finished seeds."""
     groups: dict[tuple[Any, ...], list[Row]] = {}
     for row in rows:
         groups.setdefault(tuple(row.get(n) for n in names), []).append(row)
@@ -63,7 +66,7 @@ def cells_of(rows: Sequence[Row], names: Sequence[str], accuracy: str, measures:
 
 
 def figure_of(members: Sequence[Row], measure: str, accuracy: str) -> Figure:
-    """Return the combined result of the rows of one cell."""
+    """Return a measure's figure over the rows of one cell."""
     found = [(m, v) for m in members if (v := value_of(m, measure, accuracy)) is not None]
     if not found:
         return Figure((), ())
@@ -76,7 +79,7 @@ def figure_of(members: Sequence[Row], measure: str, accuracy: str) -> Figure:
 
 
 def value_of(row: Row, measure: str, accuracy: str) -> float | None:
-    """A measure of a row that is done; accuracies in per cent."""
+    """Return a measure of a finished row, accuracies in per cent; None if it is missing."""
     value = row.get(accuracy if measure == "accuracy" else measure)
     if row["status"] != "done" or not isinstance(value, (int, float)) or not math.isfinite(value):
         return None
@@ -102,7 +105,7 @@ def intervals_in_words(figures: Sequence[Figure], dot: str = "seed") -> str:
 
 
 def table(sweep: Sweep, rows: Sequence[Row], accuracy: str = "knn_train_sample") -> list[Row]:
-    """The sweep as rows of text: where each cell stands, each measure with its deviation."""
+    """Return the sweep as rows of text: the axis values of each cell, and each measure with its standard deviation."""
     names, measures = [a.name for a in sweep.axes], sweep.draw.measures
     return [
         {a.name: _shown(a, str(cell[a.name])) for a in sweep.axes}
@@ -113,7 +116,7 @@ def table(sweep: Sweep, rows: Sequence[Row], accuracy: str = "knn_train_sample")
 
 
 def _shown(axis: Axis, value: str) -> str:
-    """A value as in the paper's table: a tick where the axis is a thing that is there or not."""
+    """Format an axis value as in the paper's table: a tick or nothing for an axis that is on or off."""
     labels = {label for label, _, _ in axis.values}
     is_switch = len(labels) == 2 and axis.name in labels
     return ("✓" if value == axis.name else "") if is_switch else value
@@ -126,8 +129,8 @@ def draw(
     colors: Sequence[str] = COLORS,
     zoom: bool = False,
 ) -> list[Any]:
-    """Plotly figures in the sweep's form, one for each measure; none for a table, or before a cell is done.
-    Args: colors: of the series; zoom: axes end where the figures do, instead of 0 to 100 %."""
+    """Return Plotly figures in the sweep's form, one for each measure; none for a table, or before a cell is finished.
+    Args: colors: of the series; zoom: axes end at the figures, instead of at 0 and 100 %."""
     if not any(value_of(r, m, accuracy) is not None for r in rows for m in sweep.draw.measures):
         return []
     if sweep.form == "line":
@@ -152,7 +155,7 @@ def _names(sweep: Sweep) -> list[str]:
 
 
 def label(measure: str, accuracy: str) -> str:
-    """A measure in words, with its unit."""
+    """Return the label of a measure, with its unit."""
     return ACCURACIES[accuracy] if measure == "accuracy" else LABELS[measure]
 
 
@@ -165,7 +168,7 @@ def _text(figure: Figure, measure: str) -> str:
 
 
 def _line(sweep: Sweep, rows: Sequence[Row], measure: str, accuracy: str, colors: Sequence[str], zoom: bool) -> Any:
-    """Curves over x, one for each series: means with their intervals, and a dot for each seed."""
+    """Draw curves over x, one per series: means with their intervals, and a dot for each seed."""
     import plotly.graph_objects as go
 
     x, series = sweep.draw.x, sweep.draw.series
@@ -187,7 +190,7 @@ def _line(sweep: Sweep, rows: Sequence[Row], measure: str, accuracy: str, colors
 
 
 def _ticks(places: Sequence[float | None]) -> Row:
-    """A log axis where all places are positive numbers that lie far apart, with ticks that can be told apart."""
+    """Return axis settings: logarithmic with separate ticks if all places are positive and span a wide range."""
     if not places or None in places:
         return {}
     values = sorted({place for place in places if place})
@@ -201,7 +204,7 @@ def _ticks(places: Sequence[float | None]) -> Row:
 
 
 def _series(figure: Any, cells: Sequence[Row], x: str, measure: str, name: str, color: str) -> None:
-    """One curve. Its interval need not lie evenly about the mean."""
+    """Add one curve with its intervals, which may be asymmetric."""
     at, found = [str(c[x]) if (n := _as_number(c[x])) is None else n for c in cells], [c[measure] for c in cells]
     bars: Row = {"array": [f.interval and f.interval[1] - f.mean for f in found]}
     bars["arrayminus"] = [f.interval and f.mean - f.interval[0] for f in found]
@@ -223,14 +226,14 @@ def _series(figure: Any, cells: Sequence[Row], x: str, measure: str, name: str, 
 
 
 def _scale(measure: str, zoom: bool) -> Row:
-    """The whole range of a share, and the zero of an amount, unless one zooms in."""
+    """Return the axis range: all of 0 to 100 % for a share, from 0 for an amount, unless `zoom`."""
     if measure == "accuracy" and not zoom:
         return {"range": [0, 100]}
     return {"rangemode": "tozero"} if measure in FROM_ZERO and not zoom else {}
 
 
 def _matrix(sweep: Sweep, rows: Sequence[Row], measure: str, accuracy: str, zoom: bool) -> Any:
-    """Rows × columns with the value in each square, its interval on hover, and the row's mean at the right."""
+    """Draw a matrix with the value in each square, its interval on hover, and the row's mean at the right."""
     import plotly.graph_objects as go
 
     down, across = sweep.draw.rows, sweep.draw.columns
@@ -273,8 +276,9 @@ def _as_number(value: Any) -> float | None:
 
 
 def verdict(sweep: Sweep, rows: Sequence[Row], accuracy: str) -> tuple[str, str]:
-    """Return the verdict of paired tests on the finished cells, and its basis; "" where too few are done, or where
-    they are not of the same images.
+    """Return the verdict of paired tests on the finished cells, and its basis; "" if too few are finished, or if they
+    are not on the same images.
+
     Args: rows: those of `sweep_file.status`; accuracy: a key of `ACCURACIES`."""
     if any(key in settings for a in sweep.axes for _, settings, _ in a.values for key in DATA):
         return "", ""

@@ -1,4 +1,4 @@
-"""Scores of a sweep that come with the app: what its cells gave elsewhere, without their runs. Torch-free."""
+"""Scores of sweeps shipped with the app, without their runs. Torch-free."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,8 +21,8 @@ def path_of(sweep: Sweep) -> Path:
 
 
 def with_shipped(sweep: Sweep, rows: Sequence[Row]) -> list[Row]:
-    """The rows of `sweep_file.status`; cells that are not done stand as they were elsewhere, where that is known, and
-    are marked `shipped`."""
+    """Return the rows of `sweep_file.status`, with the shipped scores for cells that are not finished here; these are
+    marked `shipped`."""
     try:
         kept = json_files.read_object(path_of(sweep))
         cells = {" ".join(cell["arguments"]): _row(cell, kept["images"]) for cell in kept["cells"]}

@@ -1,8 +1,8 @@
-"""Sweep files: a little TOML says which settings vary; each cell is an ordinary run. Torch-free.
+"""Sweep files: a short TOML file lists the settings to vary; each cell is an ordinary run. Torch-free.
 
-    name = "temperature"               # "": runs are called by their labels alone
+    name = "temperature"               # "": runs are named by their labels alone
     seeds = [0, 1, 2]                  # default: [0]
-    form = "line"                      # how it is drawn: "table", "line" or "matrix"
+    form = "line"                      # of the plot: "table", "line" or "matrix"
     budget_hours = 6                   # no new cell is started later than this
 
     [base]                             # options and settings that every cell shares
@@ -19,19 +19,17 @@
     values = [
       { label = "none", set = { "method.head" = "none" } },
       { label = "wide", set = { "method.head" = "nonlinear", "method.hidden" = 512 },
-        at = { width = 512 } },        # where it stands on what is drawn, if not its label
+        at = { width = 512 } },        # its place in the plot, if not its label
     ]                                  # "none" might say ignores = ["method.hidden"]: settings of
                                        # other axes without effect; such cells are trained once
 
-    [draw]                             # optional: which of these names is what
+    [draw]                             # optional: the axes of the plot
     x = "loss.temperature"             # line: x, series; matrix: rows, columns
     series = "head"
     measures = ["accuracy", "uniformity"]
 
-Cells are the product of the axes and the seeds. A cell's run is named after sweep, cell and seed, so a sweep that was
-cut off goes on where it was: done runs are kept, stopped ones are resumed, whether the app's queue or the command line
-trains them.
-"""
+Cells are the product of the axes and the seeds. A cell's run is named after sweep, cell and seed, so an interrupted
+sweep can continue: finished runs are kept and stopped ones are resumed, by the app's queue or by the command line."""
 
 import contextlib
 import itertools
@@ -73,7 +71,7 @@ Row = JsonObject
 
 @dataclass(frozen=True)
 class Axis:
-    """One thing that varies: a label and the settings behind it, for each value."""
+    """An axis of a sweep: for each value, a label and its settings."""
 
     name: str
     values: tuple[tuple[str, JsonObject, JsonObject], ...]  # label, settings, at
@@ -93,7 +91,7 @@ class Draw:
 
 @dataclass(frozen=True)
 class Cell:
-    """One run of a sweep: where it stands on each axis, its settings, its seed."""
+    """One run of a sweep: its value on each axis, its settings, its seed."""
 
     run: str
     at: JsonObject
@@ -101,11 +99,11 @@ class Cell:
     seed: int
 
     def argv(self) -> list[str]:
-        """Arguments of `contrastive-lab` that train this cell."""
+        """The arguments of `contrastive-lab` that train this cell."""
         return ["train", "--run", self.run, *self.arguments()]
 
     def arguments(self) -> list[str]:
-        """Arguments of `train` without the run's name."""
+        """Return the arguments of `train` without the run's name."""
         return arguments_of(self.settings, self.seed)
 
 
@@ -123,8 +121,8 @@ class Sweep:
     draw: Draw = field(default_factory=Draw)
 
     def cells(self) -> list[Cell]:
-        """Every cell and seed, in the order in which they are trained: one seed after the other. Cells of the same
-        settings, but for what one of their values ignores, share a run."""
+        """Return all cells of all seeds in the order of training: one seed after the other. Cells whose settings differ
+        only in ignored ones share a run."""
         cells, run_of_settings = [], dict[str, str]()
         for seed in self.seeds:
             for combination in itertools.product(*(axis.values for axis in self.axes)):
@@ -143,14 +141,15 @@ class Sweep:
         return cells
 
     def trained(self) -> list[Cell]:
-        """The cells to train: of those that share a run, the first."""
+        """Return the cells to train: the first of those that share a run."""
         first_of_run: dict[str, Cell] = {}
         for cell in self.cells():
             first_of_run.setdefault(cell.run, cell)
         return list(first_of_run.values())
 
     def _run(self, labels: Sequence[str], seed: int) -> str:
-        """Sweep, labels, seed; with an empty name labels only, and the seed if there are more."""
+        """Return the run name: sweep, labels, seed. With an empty sweep name only the labels, and the seed if there are
+        several."""
         ending = [f"s{seed}"] if self.name or len(self.seeds) > 1 else []
         return _safe("-".join([*filter(None, [self.name]), *labels, *ending]))[:64]
 
@@ -160,13 +159,13 @@ def _safe(text: str) -> str:
 
 
 def config_of(cell: Cell) -> TrainConfig:
-    """A cell's settings. Raises BadSetting."""
+    """Return a cell's settings. Raises BadSetting."""
     settings = [f"{k}={as_text(v)}" for k, v in cell.settings.items()]
     return with_settings(TrainConfig(seed=cell.seed), settings)
 
 
 def arguments_of(settings: Mapping[str, Any], seed: int) -> list[str]:
-    """Arguments of `train` for settings by their names, without the run's."""
+    """Return the arguments of `train` for settings by name, without the run's name."""
     arguments = ["--seed", str(seed)]
     for key, value in settings.items():
         if key in OPTIONS:
@@ -193,7 +192,7 @@ def load(path: str | Path) -> Sweep:
 
 
 def title_of(path: str | Path) -> str:
-    """A sweep file's title, or its name where its first lines give none; nothing else is read."""
+    """Return a sweep file's title, or its file name if the first lines have none; only these lines are read."""
     path = Path(path)
     with contextlib.suppress(OSError, ValueError), open_regular(path) as file:
         lines = file.read(HEAD).decode(errors="ignore").splitlines()
@@ -205,7 +204,7 @@ def title_of(path: str | Path) -> str:
 
 
 def read(text: str, file: str) -> Sweep:
-    """A sweep from the text of its file, called `file`. Raises BadSetting."""
+    """Parse a sweep from the text of its file, called `file`. Raises BadSetting."""
     if len(text) > LARGEST:
         values = {"file": file, "text": f"{len(text):,}", "largest": f"{LARGEST:,}"}
         raise BadSetting("{file} has {text} characters; a sweep has at most {largest}", **values)
@@ -245,8 +244,7 @@ def _of_toml(raw: dict[str, Any], file: str) -> Sweep:
 
 
 def changed(sweep: Sweep, settings: Sequence[str]) -> Sweep:
-    """The sweep with some `key=value` for every cell: another sweep, with runs of its own.
-    Raises: BadSetting."""
+    """Return another sweep, with its own runs, in which `key=value` settings apply to every cell. Raises BadSetting."""
     if not settings:
         return sweep
     pairs = [s.partition("=")[::2] for s in settings]
@@ -300,7 +298,7 @@ def _axis(file: str, raw: dict[str, Any]) -> Axis:
 
 
 def _check(file: str, sweep: Sweep) -> None:
-    """Every cell's settings are understood, and no two cells share a run."""
+    """Check that every cell's settings are valid, and that no two cells share a run name. Raises BadSetting."""
     count = math.prod([len(sweep.seeds), *(len(axis.values) for axis in sweep.axes)])
     if not 1 <= count <= MOST:
         raise BadSetting("{file}: {count} cells; a sweep has 1 to {most}", file=file, count=f"{count:,}", most=MOST)
@@ -321,7 +319,7 @@ def _check(file: str, sweep: Sweep) -> None:
 
 
 def status(sweep: Sweep) -> list[JsonObject]:
-    """A row per cell: where it stands on each axis, run, seed, status, seconds, scores, and `evaluation` where it was
+    """Return a row per cell: its value on each axis, run, seed, status, seconds, scores, and `evaluation` if it was
     scored. Cells that share a run have a row each."""
     run_by_name = {run.name: run for run in runs.list_runs()}
     rows = []
@@ -340,8 +338,8 @@ def status(sweep: Sweep) -> list[JsonObject]:
 
 
 def estimate(sweep: Sweep) -> float | None:
-    """Seconds that the cells still to be trained will take: by the epochs of those that are done, or of one that
-    `measure` timed. None where there is neither."""
+    """Estimate the seconds to train the remaining cells from the epochs of finished ones, or of a cell timed by
+    `measure`. None if there is neither."""
     rows, todo, took = {row["run"]: row for row in status(sweep)}, list[int](), list[float]()
     for cell in sweep.trained():
         epochs, row = config_of(cell).epochs, rows[cell.run]
@@ -363,12 +361,12 @@ def timing_path(sweep: Sweep) -> Path:
 
 
 def trainings(sweep: Sweep) -> list[tuple[str, list[str]]]:
-    """Return the run and the arguments of `train` for each cell to train; stopped and failed cells are among them."""
+    """Return the run and the arguments of `train` for each cell to train, including stopped and failed ones."""
     rows = {row["run"]: row["status"] for row in status(sweep)}
     return [(c.run, c.arguments()) for c in sweep.trained() if rows[c.run] not in ("done", "running")]
 
 
 def unscored(sweep: Sweep) -> list[str]:
-    """Runs of done cells whose test images have not been scored."""
+    """Return the runs of finished cells whose test images have not been scored."""
     done = {row["run"]: row for row in status(sweep) if row["status"] == "done"}
     return [name for name, row in done.items() if any(f"{metric} test" not in row for metric in SCORED)]

@@ -1,4 +1,4 @@
-"""Trains the cells of a sweep, one at a time, in this process."""
+"""Train the cells of a sweep, one at a time, in this process."""
 
 import contextlib
 import dataclasses
@@ -22,8 +22,8 @@ from contrastive_core.train.setup import manifest_of, prepare
 
 
 def run_sweep(sweep: Sweep, report: Callable[[str], None] = print, most: int | None = None) -> list[JsonObject]:
-    """Train what is not done yet, one cell at a time, `most` cells at most. Returns the `status`. A cell that fails is
-    reported and left; the next one starts. A stop stops the sweep too."""
+    """Train the unfinished cells, one at a time, at most `most` of them. Returns the `status`. A failed cell is
+    reported and skipped. A stop request ends the sweep too."""
 
     def told(lines: list[dict[str, float]]) -> None:
         for line in lines:
@@ -59,10 +59,10 @@ def run_sweep(sweep: Sweep, report: Callable[[str], None] = print, most: int | N
 
 
 def train_cell(cell: Cell, device: str = "auto", on_lines: loop.OnLines = lambda lines: None) -> str:
-    """Train a cell, or go on with it where it was stopped; a cell that is done is left alone.
+    """Train a cell, or resume it if it was stopped; a finished cell is left alone.
 
-    Returns: why it could not be trained; "" where it is done. Raises: CannotGoOn where it was stopped meanwhile;
-        Locked where another process trains it."""
+    Returns: why it could not be trained; "" if it is finished. Raises: CannotGoOn if it was stopped meanwhile;
+        Locked if another process trains it."""
     run = None
     with contextlib.suppress(ValueError, OSError):
         run = runs.load(cell.run)
@@ -92,7 +92,7 @@ def train_cell(cell: Cell, device: str = "auto", on_lines: loop.OnLines = lambda
 
 
 def measure(sweep: Sweep) -> None:
-    """Time a few steps of the first cell, where nothing else says how long the sweep takes."""
+    """Time a few steps of the first cell if the duration of the sweep is unknown."""
     if estimate(sweep) is None:
         seconds = loop.seconds_per_epoch(config_of(sweep.trained()[0]))
         json_files.write_json(timing_path(sweep), {"seconds": seconds})

@@ -1,1 +1,1 @@
-"""A training: setup, the loop, its state, optimizers and the monitor."""
+"""Training: setup, the loop, its state, optimizers and the monitor."""

@@ -1,5 +1,5 @@
-"""An encoder whose kernels are launched as two CUDA graphs, one for the pass forward and one for that back: a step then
-waits less for the host. The kernels, and so the losses, stay the same."""
+"""An encoder whose kernels are launched as two CUDA graphs, one for the forward and one for the backward pass, so a
+step waits less for the host. The kernels, and therefore the losses, stay the same."""
 
 import torch
 from torch import Tensor, nn
@@ -15,17 +15,16 @@ NEEDS = N_(
 
 
 def capture(encoder: nn.Module, config: TrainConfig, device: torch.device, world: World) -> None:
-    """Let the encoder be captured at its first batch. Raises: BadSetting for settings that this does not go with."""
+    """Make the encoder capture its graphs at the first batch. Raises BadSetting for incompatible settings."""
     if device.type != "cuda" or world.size > 1 or config.compile or config.micro_batch or config.freeze:
         raise BadSetting(NEEDS)
     encoder.forward = CapturedForward(encoder, bool(config.amp))  # type: ignore[assignment]
 
 
 class CapturedForward:
-    """The forward pass of an encoder as a captured graph. A graph has one place for its activations: what it cannot
-    take is computed without it, which is images of another number than at first, in evaluation, or before the last pass
-    back.
-    """
+    """The forward pass of an encoder as a captured graph. A graph has only one buffer for its activations. The plain
+    forward pass is used for other batch sizes than the first, in evaluation, and before the previous backward pass has
+    ended."""
 
     def __init__(self, encoder: nn.Module, amp: bool) -> None:
         self.encoder, self.amp, self.plain = encoder, amp, encoder.forward

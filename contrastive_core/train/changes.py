@@ -1,9 +1,8 @@
-"""Changes of a running training, taken between two steps, on every process at the same one.
+"""Changes of a running training, applied between two steps, on every process at the same step.
 
 The first process writes a change to the run's log before the step that uses it. The values of a step are therefore a
-function of the settings and the log, and a resume takes logged changes again at their steps. New requests wait until
-then. A request is taken once, because the log names it.
-"""
+function of the settings and the log, and a resume applies logged changes again at their steps. New requests wait until
+then. The log names each request, so it is applied only once."""
 
 import contextlib
 import dataclasses
@@ -30,7 +29,7 @@ LOOK_SECONDS = 0.05  # between two looks at the file of requests
 
 
 def settings_of(config: TrainConfig) -> dict[str, Live]:
-    """The settings that can be changed while such a run trains. Args: config: resolved."""
+    """Return the settings that can be changed during a training with this config. Args: config: resolved."""
     return _live(config.to_dict(), config)
 
 
@@ -39,7 +38,7 @@ def _live(settings: Mapping[str, Any], config: TrainConfig) -> dict[str, Live]:
 
 
 class LiveChanges:
-    """Finds out what is to be changed, takes it, and logs it."""
+    """Finds, logs and applies changes of settings during training."""
 
     def __init__(self, setup: TrainSetup, run: Run) -> None:
         self.setup, self.run, self.writes = setup, run, setup.world.is_rank0
@@ -54,12 +53,12 @@ class LiveChanges:
 
     @property
     def lr(self) -> float:
-        """The learning rate of the settings, before their schedule."""
+        """The learning rate before the schedule."""
         return self.values["lr"]
 
     def start(self, step: int, saved: Sequence[Change] = ()) -> str:
-        """Begin after `step` steps, with the changes of the `saved` state, and take what is due. Returns a note where
-        logged changes were withdrawn."""
+        """Begin after `step` steps with the changes of the `saved` state, and apply those that are due. Returns a note
+        if logged changes were withdrawn."""
         note = self._read(step, saved) if self.writes else ""
         self.values, self.taken, note = collectives.broadcast_object((self.values, self.taken, note))
         if self.taken:
@@ -115,7 +114,7 @@ class LiveChanges:
         return found
 
     def _requests(self) -> list[JsonObject]:
-        """New lines of the file of requests, which is looked at from time to time."""
+        """Return new lines of the file of requests, which is read at intervals."""
         if (now := time.monotonic()) < self._next_look:
             return []
         self._next_look = now + LOOK_SECONDS
@@ -125,7 +124,7 @@ class LiveChanges:
         return self.run.requests()
 
     def take(self, step: int, due: Sequence[JsonObject]) -> None:
-        """Take what is `due` before `step`, after it is in the log. All processes call it together. Raises: Gone;
+        """Log the changes that are `due`, then apply them before `step`. All processes call it together. Raises: Gone;
         OSError."""
         if not due:
             return
@@ -144,6 +143,6 @@ class LiveChanges:
         self.setup.method.loss = self._loss(self.values)
 
     def _loss(self, values: dict[str, float]) -> Loss:
-        """The loss with these values of its knobs."""
+        """Return the loss with these values of its knobs."""
         knobs = {name.removeprefix("loss."): to for name, to in values.items() if name.startswith("loss.")}
         return dataclasses.replace(self.setup.loss, **knobs)

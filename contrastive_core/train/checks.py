@@ -20,7 +20,8 @@ from contrastive_core.runs.train_config import EPOCHS, TrainConfig, usual_epochs
 
 
 def refusal(config: TrainConfig, facts: DatasetInfo, processes: int = 1) -> str:
-    """Return the reason why a config cannot be trained on such a data set by so many processes, or ""."""
+    """Return the reason why a config cannot be trained on such a data set with this number of processes; "" if it
+    can."""
     size, n, cls = config.batch_size or 0, facts.n_train, methods.get(config.method)
     names = {"method": config.method, "name": config.dataset, "size": size, "n": n}
     together = 4 if config.method_knobs.get("batches") == "lifted" else 2  # images that stay whole
@@ -48,14 +49,14 @@ def refusal(config: TrainConfig, facts: DatasetInfo, processes: int = 1) -> str:
 
 
 def nothing_to_learn(loss: Loss) -> str:
-    """Return the reason why a loss whose terms all have the weight 0 cannot be trained; "" for another."""
+    """Return the reason why a loss whose terms all have the weight 0 cannot be trained; "" for other losses."""
     terms = {term.knob: getattr(loss, term.knob) == term.absent_at for term in loss.card.terms}
     text = N_("{knobs} are all 0, so there is nothing to learn: set one above 0")
     return message(text, knobs=", ".join(sorted(terms))) if len(terms) > 1 and all(terms.values()) else ""
 
 
 def notes(config: TrainConfig, facts: DatasetInfo) -> tuple[str, ...]:
-    """A sentence for each thing to know of a resolved config."""
+    """Return notes for the user about a resolved config."""
     epochs = usual_epochs(config.method, config.dataset, config.encoder, bool(config.start))
     is_short = config.epochs < epochs != EPOCHS  # of a method that is known to need more than the usual
     found = [why_epochs(config.method, config.dataset, epochs)] if is_short else []
@@ -83,7 +84,7 @@ def notes(config: TrainConfig, facts: DatasetInfo) -> tuple[str, ...]:
 
 
 def why_epochs(method: str, dataset: str, epochs: int) -> str:
-    """The reason for a number of epochs above the usual."""
+    """Return the reason for a default number of epochs above the usual."""
     return message(
         "On {dataset}, {method} starts slowly: after 20 epochs, the small encoder's kNN accuracy was "
         "below that of an untrained encoder in at least two of three seeds; after {epochs}, it was above "
@@ -95,8 +96,8 @@ def why_epochs(method: str, dataset: str, epochs: int) -> str:
 
 
 def misfit(run: Run, channels: int | None, knobs: Mapping[str, Any]) -> str:
-    """Describe how images of so many channels (None: unknown), under these settings of the encoder,
-    differ from those that the encoder of `run` was trained on; "" if they do not."""
+    """Describe how images with `channels` (None: unknown) and these encoder settings differ from those that the encoder
+    of `run` was trained on; "" if they do not."""
 
     def entering(channels: int | None, knobs: Mapping[str, Any]) -> int | None:
         return 3 if channels == 1 and knobs.get("gray_as_color") else channels
@@ -140,7 +141,7 @@ def unsplit(method: Method) -> str | None:
 
 
 def check_loss_fits(config: TrainConfig, method: Method, loader: BatchLoader) -> None:
-    """Let the loss say now, of a few images' pairs, what it would say at the first step."""
+    """Check the loss on the pairs of a few images before training. Raises BadSetting."""
     if config.micro_batch and (reason := unsplit(method)):
         raise BadSetting(reason)
     few = np.arange(min(4 * loader.world.size, len(loader.dataset)))

@@ -1,10 +1,9 @@
-"""The loss, gradients and BatchNorm of one big batch, computed by many processes.
+"""The loss, gradients and BatchNorm of one large batch over many processes.
 
 Every process holds its rows of the batch; the columns are gathered *with* gradient (the backward pass is a sum over
-processes). The local Σ w·L is divided by the all-reduced Σ w and the gradients are summed. Loss and gradients equal
+processes). The local Σ w·L is divided by the all-reduced Σ w, and the gradients are summed. Loss and gradients equal
 those of one process on the whole batch, also for unequal shares and undefined anchors, without a factor of the world
-size. A single process does not call these functions; there they are the identity.
-"""
+size. For a single process these functions are the identity."""
 
 import dataclasses
 import math
@@ -35,8 +34,9 @@ BUCKET = 25 << 20  # bytes, as DistributedDataParallel has it
 
 
 def global_pairs(pairs: Pairs, by_label: bool) -> Pairs:
-    """Local anchors against the candidates of every process. Candidates without a row id (bank, queue, momentum keys)
-    stay. Row ids, and groups unless they are class labels (`by_label`), become unique over the processes."""
+    """Return the pairs of local anchors with the candidates of every process. Candidates without a row id (bank, queue,
+    momentum keys) are not gathered. Row ids, and groups unless they are class labels (`by_label`), become unique over
+    the processes."""
     if is_single_process() or not pairs.by_id or not (pairs.candidate_rows != NO_ROW).any():
         return pairs
     group_ids = torch.cat([pairs.anchor_groups, pairs.candidate_groups])
@@ -66,12 +66,13 @@ def global_pairs(pairs: Pairs, by_label: bool) -> Pairs:
 
 
 def _above(ids: Tensor) -> int:
-    """A number above all local ids: other processes' ids are shifted by it."""
+    """Return a number above all local ids, by which the ids of other processes are shifted."""
     return int(ids.max()) + 1 if ids.numel() else 0
 
 
 def local_value(out: LossOutput) -> Tensor:
-    """This process's part of the loss: local Σ w·L over all Σ w. The parts, and their gradients, sum to the whole."""
+    """Return this process's part of the loss: local Σ w·L over the global Σ w. The parts and their gradients sum to the
+    whole."""
     if is_single_process():
         return out.value
     weight = out.weight.sum().detach().clone()
@@ -81,14 +82,14 @@ def local_value(out: LossOutput) -> Tensor:
 
 
 class GradientBuckets:
-    """Adds up every process's gradients in buckets of one dtype, each as soon as the backward pass has filled it.
+    """Sums every process's gradients in buckets of one dtype, each as soon as the backward pass has filled it.
 
-    A bucket is sent after all before it, so every process sends the same ones in the same order. With gloo they have a
-    group of their own: messages of batch norms do not queue behind them.
-    """
+    Buckets are sent in a fixed order, the same on every process. With gloo they have a separate group, so they do not
+    queue with the messages of batch norms."""
 
     def __init__(self, parameters: Iterable[nn.Parameter], size: int = BUCKET) -> None:
-        """`parameters`: in the order of the forward pass; `size`: bytes of a bucket. All processes call it together."""
+        """Args: parameters: in the order of the forward pass; size: bytes of a bucket. All processes call it
+        together."""
         self._buckets: list[list[nn.Parameter]] = []
         self._missing: list[int] = []  # gradients of each bucket; [] between steps
         self._sent: list[tuple[Tensor, Any]] = []  # a bucket's gradients, and what waits for their sums
@@ -102,11 +103,11 @@ class GradientBuckets:
                 p.register_post_accumulate_grad_hook(partial(self._arrive, i))
 
     def start(self) -> None:
-        """Send buckets during the backward pass that follows, the last of this step."""
+        """Send buckets during the next backward pass, the last one of this step."""
         self._missing = list(map(len, self._buckets))
 
     def finish(self) -> None:
-        """Put the sums in place of the gradients; a parameter without one has a sum, too."""
+        """Replace the gradients by the sums; a parameter without a local gradient gets the sum, too."""
         while len(self._sent) < len(self._buckets):
             self._send()
         for bucket, (flat, work) in zip(self._buckets, self._sent, strict=True):
@@ -132,8 +133,8 @@ class GradientBuckets:
 
 
 def _buckets(parameters: Iterable[nn.Parameter], size: int) -> list[list[nn.Parameter]]:
-    """Parameters in their order, cut into buckets of one dtype and at least `size` bytes; the last of a dtype has
-    less."""
+    """Split parameters, in order, into buckets of one dtype and at least `size` bytes; the last one of a dtype may be
+    smaller."""
     full: list[list[nn.Parameter]] = []
     open_buckets: dict[torch.dtype, list[nn.Parameter]] = {}
     for p in parameters:
@@ -145,8 +146,9 @@ def _buckets(parameters: Iterable[nn.Parameter], size: int) -> list[list[nn.Para
 
 
 class SyncBatchNorm(_BatchNorm):
-    """BatchNorm over all processes' rows, or `splits` parts of them. torch's refuses CPU tensors and has no parts, but
-    takes 5.6 ms both ways where this one takes 13.5 (an H200, two processes, 512 × 64 × 32 × 32 in bf16)."""
+    """BatchNorm over all processes' rows, or over `splits` parts of them. torch's version rejects CPU tensors and has
+    no parts, but needs 5.6 ms in both directions where this one needs 13.5 (an H200, two processes, 512 × 64 × 32 × 32
+    in bf16)."""
 
     splits = 1
 
@@ -174,7 +176,7 @@ class SyncBatchNorm(_BatchNorm):
         return y.to(input.dtype)
 
     def _membership(self, n: int) -> Tensor:
-        """(n, splits): which part of the global batch each of this process's rows is in."""
+        """Return (n, splits): which part of the global batch each of this process's rows is in."""
         if self.splits == 1:
             return torch.ones(n, 1)
         counts = [one for (one,) in all_gather_ints(n)]
@@ -187,7 +189,7 @@ class SyncBatchNorm(_BatchNorm):
 
     @torch.no_grad()
     def _update_running(self, mean: Tensor, variance: Tensor) -> None:
-        """Running statistics, part by part, in their order."""
+        """Update the running statistics with each part in turn."""
         if not self.track_running_stats or self.running_mean is None or self.running_var is None:
             return
         rate = 0.1 if self.momentum is None else self.momentum
@@ -199,8 +201,8 @@ class SyncBatchNorm(_BatchNorm):
 
 
 def synchronize_norms(module: nn.Module) -> nn.Module:
-    """Turn every BatchNorm into one over all processes: torch's on CUDA, unless it has parts. Names, state and the
-    parameters themselves stay."""
+    """Replace every BatchNorm by one over all processes: torch's on CUDA, unless it has parts. Names, state and the
+    parameters stay the same."""
     norm: Any
     for norm in () if is_single_process() else module.modules():
         if type(norm) in (nn.BatchNorm1d, nn.BatchNorm2d, SplitBatchNorm):
@@ -211,17 +213,17 @@ def synchronize_norms(module: nn.Module) -> nn.Module:
 
 
 def _per_row(x: Tensor) -> Tensor:
-    """(n, c, …) summed over pixels: (n, c)."""
+    """Sum (n, c, …) over pixels: (n, c)."""
     return x.sum(tuple(range(2, x.ndim))) if x.ndim > 2 else x
 
 
 def _sum_by_part(rows: Tensor, member: Tensor) -> Tensor:
-    """Rows (n, c) of all processes, summed by part: (splits, c), with gradient."""
+    """Sum the rows (n, c) of all processes by part: (splits, c), with gradient."""
     if member.shape[1] == 1:
         return all_reduce_sum(rows.sum(0, keepdim=True))
     return all_reduce_sum((member[:, :, None] * rows[:, None]).sum(0))
 
 
 def _of_rows(parts: Tensor, member: Tensor) -> Tensor:
-    """Each row's part's values: (splits, c) to (n, c), or (1, c) where there is one part."""
+    """Return the values of each row's part: (splits, c) to (n, c), or (1, c) for a single part."""
     return parts if member.shape[1] == 1 else (member[:, :, None] * parts).sum(1)

@@ -1,13 +1,13 @@
-"""Batches beyond memory, by gradient caching (Gao et al. 2021, arXiv 2101.06983, "Scaling deep contrastive learning
-batch size under memory limited setup").
+"""Batches larger than memory, by gradient caching (Gao et al. 2021, arXiv 2101.06983, "Scaling deep contrastive
+learning batch size under memory limited setup").
 
-Encode every micro-batch without a graph and keep its rows. Take the loss of all rows, and its gradient with respect to
-them. Encode each micro-batch again, now with a graph, and pass the gradient of its rows on. Both passes see the same
-views and the same dropout. Loss and gradients equal those of the whole batch in one pass, except that batch norms take
-the statistics of one micro-batch at a time; the first pass leaves their running statistics alone.
+Encode every micro-batch without a graph and keep its rows. Compute the loss of all rows, and its gradient with respect
+to them. Encode each micro-batch again, now with a graph, and backpropagate the gradient of its rows. Both passes see
+the same views and the same dropout. Loss and gradients equal those of the whole batch in one pass, except that batch
+norms use the statistics of one micro-batch at a time; the first pass leaves their running statistics unchanged.
 
-Where negatives come from a queue, anchors do not meet: the gradients of the micro-batches add up, in one pass.
-"""
+If negatives come from a queue, anchors are not compared with each other, so the gradients of the micro-batches are
+accumulated in one pass."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -32,7 +32,8 @@ StepLoss = tuple[Pairs, LossOutput, Tensor]  # pairs of all processes, their los
 
 
 def parts_of(batch: Batch, size: int, processes: int) -> list[Batch]:
-    """A batch in micro-batches of about `size` images, as many on every process; [batch] where it has no more."""
+    """Split a batch into micro-batches of about `size` images, equally many on every process; [batch] if it is no
+    larger."""
     most, least = math.ceil(batch.global_rows.total / processes), batch.global_rows.total // processes
     count = max(1, min(math.ceil(most / size), least // LEAST))
     if count == 1:
@@ -42,7 +43,7 @@ def parts_of(batch: Batch, size: int, processes: int) -> list[Batch]:
 
 
 def backward(setup: TrainSetup, batch: Batch, parts: list[Batch], evaluate: Callable[[Pairs], StepLoss]) -> StepLoss:
-    """Loss and gradients of a batch by its parts."""
+    """Compute loss and gradients of a batch in parts."""
     if setup.method.negatives_in_queue and not setup.loss.needs_whole_batch:
         return _accumulated(setup, batch, parts, evaluate)
     return _cached(setup, batch, parts, evaluate)
@@ -80,7 +81,7 @@ def _cached(setup: TrainSetup, batch: Batch, parts: list[Batch], evaluate: Calla
 def _accumulated(
     setup: TrainSetup, batch: Batch, parts: list[Batch], evaluate: Callable[[Pairs], StepLoss]
 ) -> StepLoss:
-    """Gradients of Σ w·L, part by part, over Σ w of all parts and processes."""
+    """Accumulate the gradients of Σ w·L part by part, divided by the Σ w of all parts and processes."""
     start, encoded, outputs = setup.generator.get_state(), [], []
     for part in parts:
         rows = _encoded(setup, part, start)
@@ -99,7 +100,7 @@ def _accumulated(
 
 
 def _encoded(setup: TrainSetup, part: Batch, start: Tensor) -> Rows:
-    """The rows of a part, with views drawn as for the whole batch."""
+    """Encode a part with the views that the whole batch would have."""
     setup.generator.set_state(start)
     with torch.autocast(setup.device.type, torch.bfloat16, enabled=bool(setup.config.amp)):
         return setup.method.rows(part, setup.generator)
@@ -112,7 +113,7 @@ def _related(setup: TrainSetup, rows: Rows, batch: Batch) -> Pairs:
 
 @contextmanager
 def _running_statistics_kept(module: nn.Module) -> Iterator[None]:
-    """Batch norms in training take a batch's statistics and do not remember them."""
+    """Let training batch norms use a batch's statistics without updating their running statistics."""
     norms = [m for m in module.modules() if isinstance(m, _BatchNorm) and m.training and m.track_running_stats]
     for norm in norms:
         norm.track_running_stats = False
@@ -124,7 +125,7 @@ def _running_statistics_kept(module: nn.Module) -> Iterator[None]:
 
 
 def _random_states(device: torch.device) -> tuple[Tensor, ...]:
-    """The states from which dropout draws."""
+    """Return the states of the random generators that dropout uses."""
     cpu = torch.get_rng_state()
     return (cpu, torch.cuda.get_rng_state(device)) if device.type == "cuda" else (cpu,)
 

@@ -45,10 +45,10 @@ def train(
     on_lines: OnLines = lambda lines: None,
     stop_requested: threading.Event | None = None,
 ) -> str:
-    """Train until the end, a signal, or a failure; returns the run's status. `on_lines` is called with the lines of
-    metrics whenever they are written. `stop_requested` is set by a signal, also by one that came too late to stop the
-    run. Raises: CannotGoOn after it has set the status to failed; Locked, with nothing changed, if another process
-    trains the run."""
+    """Train until the end, a signal, or a failure; return the run's status. `on_lines` is called with the lines of
+    metrics whenever they are written. `stop_requested` is set by a signal, even by one too late to stop the run.
+    Raises: CannotGoOn after it has set the status to failed; Locked, with nothing changed, if another process trains
+    the run."""
     is_rank0, elsewhere = setup.world.is_rank0, N_("another process of the run ended; continue with --resume")
     with (
         stop_signals(stop_requested) as stop,  # until the status is written
@@ -135,7 +135,7 @@ def _train(
 def _log_epoch(
     setup: TrainSetup, run: Run, log: MetricsLog, position: TrainPosition, figures: dict[str, float]
 ) -> None:
-    """Add the line of an epoch and, where they are due, the scores and the snapshot of the fixed sample."""
+    """Log an epoch and, when they are due, the scores and the snapshot of the fixed sample."""
     config, epoch = setup.config, position.epoch + 1
     is_scored, is_kept = (  # each so many epochs, if not 0, and the last
         epoch == config.epochs or bool(every and epoch % every == 0)
@@ -160,7 +160,7 @@ class StepOutput(NamedTuple):
     n_valid: Tensor  # anchors of this process with a defined loss
 
     def figures(self, world_size: int) -> tuple[float, float, float]:
-        """Loss, anchors and gradient norm of all processes, read at once; all call it together."""
+        """Return loss, number of anchors and gradient norm over all processes, read at once; all call it together."""
         loss, n_valid, norm = (x.float() for x in (self.loss, self.n_valid, self.gradient_norm))
         parts = torch.stack([loss, n_valid])
         if world_size > 1:
@@ -170,12 +170,12 @@ class StepOutput(NamedTuple):
 
 
 def compute_step(setup: TrainSetup, batch: Batch, looks: bool = True) -> StepOutput:
-    """Pairs, loss and gradients of one step; of several processes, those of their global batch. `looks`: the loss may
-    read numbers to check its pairs, which waits for a device."""
+    """Compute pairs, loss and gradients of one step; with several processes, those of their global batch. `looks`: the
+    loss may read numbers to check its pairs, which waits for a device."""
     config, method, size = setup.config, setup.method, setup.world.size
 
     def evaluate(pairs: Pairs) -> gradient_cache.StepLoss:
-        """The loss of this process's anchors among the candidates of all processes."""
+        """Compute the loss of this process's anchors among the candidates of all processes."""
         if size > 1:
             pairs = global_batch.global_pairs(pairs, by_label=method.card.needs_labels)
         output = setup.loss(pairs) if looks else setup.loss.without_waiting(pairs)
@@ -201,14 +201,13 @@ def compute_step(setup: TrainSetup, batch: Batch, looks: bool = True) -> StepOut
 
 
 def should_log(device: torch.device, step: int) -> bool:
-    """Return whether to read the figures of this step: on a device not of every one, since reading waits for it."""
+    """Return whether to read the figures of this step. On a GPU only some steps do, because reading waits for it."""
     return device.type == "cpu" or step % LOG_EVERY_DEVICE == 0
 
 
 def should_stop(stop: threading.Event, changes: LiveChanges, step: int) -> bool:
-    """Return whether this process, or any other of the run, was asked to stop after `step` steps. Settings that are to
-    change before the next step are changed: one small message says both.
-    """
+    """Return whether any process of the run was asked to stop after `step` steps. Otherwise apply the settings that
+    change before the next step. One small message carries both."""
     due = changes.due(step + 1)
     answers = collectives.all_gather_ints(int(stop.is_set()), int(bool(due)))
     if answers[0][1]:
@@ -218,7 +217,7 @@ def should_stop(stop: threading.Event, changes: LiveChanges, step: int) -> bool:
 
 @contextmanager
 def stop_signals(given: threading.Event | None = None) -> Iterator[threading.Event]:
-    """SIGTERM and Ctrl-C ask the loop to save and stop; a second Ctrl-C ends at once."""
+    """Set the event on SIGTERM and Ctrl-C, so the loop saves and stops; a second Ctrl-C ends at once."""
     stop_requested = given or threading.Event()
     if threading.current_thread() is not threading.main_thread():
         yield stop_requested
@@ -238,14 +237,15 @@ def stop_signals(given: threading.Event | None = None) -> Iterator[threading.Eve
 
 
 def _scores(setup: TrainSetup, rows: dict[str, np.ndarray]) -> dict[str, float]:
-    """The scores of the fixed sample's `rows`."""
+    """Return the scores of the fixed sample's `rows`."""
     h, z, captions = rows["h"], rows["z"], {k: v for k, v in rows.items() if k.startswith("text_")}
     scores = monitor.scores(setup.method, setup.sample, setup.method.recipe, h, z, bool(setup.config.amp))
     return scores | (monitor.tower_scores(z, **captions) if captions else {}) | monitor.dimension_scores(z)
 
 
 def seconds_per_epoch(config: TrainConfig) -> float:
-    """Seconds of an epoch and its scoring, from a few steps. Raises: ValueError for settings that cannot be trained."""
+    """Estimate the seconds of an epoch and its scoring from a few steps. Raises ValueError for settings that cannot be
+    trained."""
     setup, seconds = prepare(config), []
     setup.method.train()
     set_learning_rate(setup.optimizer, 0.0)

@@ -1,11 +1,9 @@
 """The metrics of a training run: lines in `metrics.jsonl`, and the run's status.
 
-Only the first of several processes writes. Lines are collected for half a second and written together. A step's line
-has `step`, `epoch`, `loss`, `lr`, `grad_norm`, `n_valid`, `z_std` and `z_std_least` (see monitor.py; some losses add
-`z_scale`, two towers `text_z_std`), `images_per_s` and `memory_mb`; an epoch's line has `epoch` (1 for the first),
-`step`, the mean `loss`, the total `seconds`, and, where they are due, the scores of the sample, `z_rank` and
-`z_correlation` among them.
-"""
+Only the first process writes. Lines are collected for half a second and written together. A step's line has `step`,
+`epoch`, `loss`, `lr`, `grad_norm`, `n_valid`, `z_std` and `z_std_least` (see monitor.py; some losses add `z_scale`, two
+towers `text_z_std`), `images_per_s` and `memory_mb`. An epoch's line has `epoch` (1 for the first), `step`, the mean
+`loss`, the total `seconds`, and, when due, the scores of the sample, including `z_rank` and `z_correlation`."""
 
 import contextlib
 import time
@@ -30,7 +28,7 @@ OnLines = Callable[[list[Line]], None]
 
 
 class MetricsLog:
-    """Collects lines and passes them to the run's files and to `on_lines`."""
+    """Collects lines of metrics, and passes them to the run's files and to `on_lines`."""
 
     def __init__(self, setup: TrainSetup, run: Run, on_lines: OnLines) -> None:
         self.setup, self.run, self.on_lines = setup, run, on_lines
@@ -49,7 +47,7 @@ class MetricsLog:
         self.last_line = self.last_flush = self.last_status = self.started = time.monotonic()
 
     def start(self, position: TrainPosition, note: str) -> None:
-        """Start, or continue, at `position`: lines after it are cut off."""
+        """Start or continue at `position`; later lines are removed."""
         self.note = note
         if self.writes:
             self.run.cut_metrics(position.step)
@@ -81,7 +79,7 @@ class MetricsLog:
         self._add(line)
 
     def status(self, status: str, reason: str = "", is_diverged: bool = False) -> None:
-        """Write all lines and the run's status."""
+        """Write all collected lines and the run's status."""
         self.flush()
         self.last_status = time.monotonic()
         if self.writes:
@@ -117,8 +115,8 @@ class MetricsLog:
             self.flush()
 
     def _look_for_collapse(self, line: Line) -> None:
-        """Say in the status that the embedding collapses, or take that back. Not of a method with labels, whose classes
-        may rightly be points on a line."""
+        """Add a warning to the status if the embedding collapses, or withdraw it. Methods with labels are exempt,
+        because their classes may correctly become points on a line."""
         before, setup = self.watch.is_collapsed, self.setup
         if setup.method.card.needs_labels:
             return
@@ -133,7 +131,8 @@ class MetricsLog:
             self.turn = turned(self.scored, int((self.setup.sample.labels >= 0).sum()), "epoch")
 
     def end_if_collapsed(self, uniformity: float) -> None:
-        """Raises: CannotGoOn if the embeddings have been one point for as long as the run's patience."""
+        """Raise CannotGoOn if the embedding has been collapsed to one point for as many epochs as the run's
+        patience."""
         config = self.setup.config
         self.one_point_epochs += config.monitor_every or 1
         self.one_point_epochs *= uniformity > -COLLAPSED

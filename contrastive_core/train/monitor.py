@@ -1,15 +1,14 @@
-"""Scores during training: of a fixed sample of training images, after an epoch. The test set is never read.
-`knn_train_sample` is no accuracy of the evaluation: the other images of the sample vote on each image. Alignment is
-taken between two augmented views, the same in every epoch.
+"""Scores during training on a fixed sample of training images, after an epoch. The test set is never read.
 
-Whether an embedding collapses while it is trained, and the likely reason.
+`knn_train_sample` is not a test accuracy: the other images of the sample vote on each image. Alignment is computed
+between two augmented views, the same in every epoch.
 
-Deviations are those of unit rows times √d, as SimSiam (arXiv 2011.10566, fig. 2) plots them: 1 for rows that are spread
-evenly, 0 for one point. A random encoder starts near 0 and a healthy run rises within a few epochs, so a low value
-alone says nothing: it has to have fallen, or to stay low for long. Losses over dimensions look at raw rows: these may
-shrink while their directions still differ, and become copies of few dimensions while their rank is above 1. Measured
-on digits and shapes.
-"""
+The monitor also detects a collapse of the embedding during training, and its likely reason. Deviations are those of
+unit rows times √d, as SimSiam (arXiv 2011.10566, fig. 2) plots them: 1 for evenly spread rows, 0 for one point. A
+random encoder starts near 0 and a healthy run rises within a few epochs, so a low value alone is no sign of a collapse:
+it must have fallen, or stay low for long. Losses over dimensions depend on raw rows. These can shrink while their
+directions still differ, and become copies of a few dimensions while their rank is above 1. Measured on digits and
+shapes."""
 
 from __future__ import annotations
 
@@ -59,7 +58,8 @@ ALIGNMENT, UNIFORMITY, RANKME = map(create, ("alignment", "uniformity", "rankme"
 
 @dataclass(frozen=True, eq=False)
 class MonitoredSample:
-    """The fixed sample: its rows in the data set, images (s, c, h, w) uint8, labels (s), and captions if there are."""
+    """The fixed sample: its rows in the data set, images (s, c, h, w) uint8, labels (s), and captions if there are
+    any."""
 
     index: np.ndarray
     images: Tensor
@@ -70,7 +70,7 @@ class MonitoredSample:
 def fixed_sample(
     images: Any, labels: np.ndarray, size: int, device: torch.device, captions: Captions | None = None
 ) -> MonitoredSample:
-    """At most `size` rows, drawn once from a seed of their own, in rising order."""
+    """Return at most `size` rows, drawn with a fixed seed, in ascending order."""
     n = len(labels)
     chosen = np.random.default_rng(SEED).permutation(n)[:size]
     chosen = np.sort(chosen)
@@ -80,7 +80,7 @@ def fixed_sample(
 
 @torch.no_grad()
 def embed(method: Method, images: Tensor, amp: bool = False) -> tuple[np.ndarray, np.ndarray]:
-    """h (s, d) and z (s, e), float32, of uint8 images in evaluation mode; the mode is put back. `amp`: bf16."""
+    """Return h (s, d) and z (s, e), float32, of uint8 images in evaluation mode; the mode is restored. `amp`: bf16."""
     was_training = method.training
     method.eval()
     h, z = [], []
@@ -96,8 +96,8 @@ def embed(method: Method, images: Tensor, amp: bool = False) -> tuple[np.ndarray
 
 @torch.no_grad()
 def embed_captions(method: Method, sample: MonitoredSample, amp: bool = False) -> dict[str, np.ndarray]:
-    """`text_z` (m, e) float16, z of the sample's captions in evaluation mode, and `text_of` (m), the place of the image
-    of each in the sample; {} without captions."""
+    """Return `text_z` (m, e) float16, z of the sample's captions in evaluation mode, and `text_of` (m), the index of
+    each caption's image in the sample; {} without captions."""
     if sample.captions is None or not sample.captions.texts:
         return {}
     texts, at = np.unique(np.array(sample.captions.texts), return_inverse=True)  # equal texts get equal rows
@@ -111,13 +111,13 @@ def embed_captions(method: Method, sample: MonitoredSample, amp: bool = False) -
 
 
 def embed_sample(method: Method, sample: MonitoredSample, amp: bool = False) -> dict[str, np.ndarray]:
-    """`h` and `z` of the sample, and `text_z` and `text_of` if it has captions."""
+    """Return `h` and `z` of the sample, and `text_z` and `text_of` if it has captions."""
     h, z = embed(method, sample.images, amp)
     return {"h": h, "z": z, **embed_captions(method, sample, amp)}
 
 
 class Looks:
-    """z of the fixed sample between two epochs, for a map that moves, at a pace that costs 1 / PACE of the time."""
+    """Embeddings z of the fixed sample between epochs, for a live map. They take at most 1 / PACE of the time."""
 
     def __init__(self, setup: TrainSetup, run: Run) -> None:
         self.setup, self.run = setup, run
@@ -126,7 +126,7 @@ class Looks:
             (run.path / NOW).unlink(missing_ok=True)
 
     def after(self, step: int) -> None:
-        """Look, if it is time. Only the first process does."""
+        """Embed the sample if it is due. Only rank 0 does."""
         now, setup, sample = time.monotonic(), self.setup, self.setup.sample
         if not self._due and self._first:  # a look is shorter than steps with as many images
             steps = len(sample.index) / (setup.config.batch_size or 1)
@@ -140,7 +140,7 @@ class Looks:
 
 
 def tower_scores(z: np.ndarray, text_z: np.ndarray, text_of: np.ndarray) -> dict[str, float]:
-    """Recall@1 of the sample in both directions, and the modality gap, of the rows that a snapshot holds."""
+    """Return recall@1 of the sample in both directions, and the modality gap, from the rows of a snapshot."""
     rows = [x.astype(np.float16).astype(np.float32) for x in (z, text_z)]
     a, b = map(unit_rows, rows)
     group = np.arange(len(z))
@@ -155,7 +155,7 @@ def tower_scores(z: np.ndarray, text_z: np.ndarray, text_of: np.ndarray) -> dict
 def scores(
     method: Method, sample: MonitoredSample, recipe: Recipe, h: np.ndarray, z: np.ndarray, amp: bool = False
 ) -> dict[str, float]:
-    """kNN and RankMe of h, alignment and uniformity of z; a score that has no value is left out."""
+    """Return kNN accuracy and RankMe of h, alignment and uniformity of z; undefined scores are omitted."""
     generator = torch.Generator().manual_seed(SEED)
     images, device = sample.images[:ALIGNED], str(sample.images.device)
     views = [
@@ -180,7 +180,8 @@ def scores(
 
 @torch.no_grad()
 def pair_similarity(pairs: Pairs, rows: int = 256, columns: int = 8192) -> dict[str, float]:
-    """Mean cosine of positive and negative pairs of a global batch (its first rows). All processes call it together."""
+    """Return the mean cosine of positive and negative pairs of a global batch (its first rows). All processes call it
+    together."""
     counts = [one for (one,) in collectives.all_gather_ints(len(pairs))]
     before = sum(counts[: collectives.world().rank])
     r, c = slice(0, max(0, rows - before)), slice(0, columns)
@@ -215,9 +216,9 @@ SMALL_WEIGHT = 0.01  # of the default: as good as none
 
 @torch.no_grad()
 def spread_of(pairs: Pairs, loss: Loss, has_texts: bool) -> dict[str, float]:
-    """Mean and least deviation of the dimensions of a global batch: of z, not of what a predictor makes of it; with
-    `has_texts` of images and texts each. `z_scale`: of raw rows, where the loss depends on their length. All processes
-    call it together."""
+    """Return the mean and the smallest standard deviation of the dimensions of a global batch: of z, not of a
+    predictor's output; with `has_texts`, of images and texts separately. `z_scale`: that of raw rows, if the loss
+    depends on their length. All processes call it together."""
     rows = pairs.candidates if pairs.across else pairs.anchors  # anchors are those of this process
     towers = {"": rows}
     if has_texts:
@@ -231,14 +232,16 @@ def spread_of(pairs: Pairs, loss: Loss, has_texts: bool) -> dict[str, float]:
 
 
 def _of_unit_rows(z: Tensor, total: Callable[[Tensor], Tensor] = lambda x: x) -> dict[str, float]:
-    """Mean and least deviation, times √d, of the dimensions of rows (n, d) scaled to length 1."""
+    """Return the mean and the smallest standard deviation, times √d, of the dimensions of rows (n, d) scaled to length
+    1."""
     mean, least = deviations(torch.nn.functional.normalize(z, dim=1), total)
     scale = z.shape[1] ** 0.5
     return {"z_std": mean * scale, "z_std_least": least * scale}
 
 
 def deviations(rows: Tensor, total: Callable[[Tensor], Tensor] = lambda x: x) -> tuple[float, float]:
-    """Mean and least deviation of the dimensions of rows (n, d). `total` adds up what every process has."""
+    """Return the mean and the smallest standard deviation of the dimensions of rows (n, d). `total` sums over
+    processes."""
     n = total(rows.new_full((), len(rows)))
     centered = rows - total(rows.sum(0)) / n
     std = (total(centered.square().sum(0)) / n).sqrt()  # (d)
@@ -247,7 +250,7 @@ def deviations(rows: Tensor, total: Callable[[Tensor], Tensor] = lambda x: x) ->
 
 
 def dimension_scores(z: np.ndarray) -> dict[str, float]:
-    """Return scores of the dimensions of rows z (n, d): mean and least deviation, effective rank, and mean
+    """Return scores of the dimensions of rows z (n, d): mean and smallest standard deviation, effective rank, and mean
     |correlation|."""
     scores = _of_unit_rows(torch.from_numpy(z))
     centered = z - z.mean(0)
@@ -262,7 +265,7 @@ def dimension_scores(z: np.ndarray) -> dict[str, float]:
 
 @dataclass
 class CollapseWatch:
-    """Follows the deviations of a run; `is_collapsed` once they have fallen, or have never risen."""
+    """Tracks the deviations of a run; `is_collapsed` once they have fallen, or have never risen."""
 
     over_dimensions: bool = False  # the loss keeps dimensions apart
     highest: float = 0.0
@@ -275,7 +278,7 @@ class CollapseWatch:
     is_collapsed: bool = False
 
     def see(self, line: dict[str, float]) -> None:
-        """Take in a line of the metrics, of a step or of an epoch."""
+        """Update from a line of metrics, of a step or of an epoch."""
         if "z_rank" in line:
             least = STILL_ONE if self.is_collapsed else ONE_DIMENSION
             self.low_ranks = self.low_ranks + 1 if line["z_rank"] < least else 0

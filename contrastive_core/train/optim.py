@@ -1,6 +1,6 @@
-"""Optimizers, LARS among them, and learning rates: over the steps, and over the layers of an encoder. No weight decay
-on norms and biases (every parameter with fewer than two dimensions). The learning rate is a pure function of the step,
-so a schedule has no state that a resume could lose."""
+"""Optimizers, including LARS, and learning rates over the steps and over the layers of an encoder. Norms and biases
+(every parameter with fewer than two dimensions) have no weight decay. The learning rate is a pure function of the step,
+so a schedule has no state to save."""
 
 import inspect
 import math
@@ -22,22 +22,21 @@ ONE_CYCLE_RISE = 0.25  # part of the run in which one-cycle rises
 
 
 class LARS(torch.optim.Optimizer):
-    """SGD with momentum at a rate of each layer's own (You, Gitman, Ginsburg 2017, arXiv 1708.03888), as SimCLR has it
+    """SGD with momentum and a separate rate for each layer (You, Gitman, Ginsburg 2017, arXiv 1708.03888), as in SimCLR
     for large batches (Chen et al. 2020, arXiv 2002.05709).
 
         λ = η ‖w‖ / (‖g‖ + β ‖w‖)        v ← m v + γ λ (g + β w)        w ← w − v
 
-    with γ the learning rate, m the momentum, β the weight decay. Norms and biases (fewer than two dimensions) take
-    λ = 1 and β = 0, as in SimCLR's code; so does a layer whose weights or gradient are zero take λ = 1. State:
-    `momentum_buffer` v.
-    """
+    with γ the learning rate, m the momentum, β the weight decay. Norms and biases (fewer than two dimensions) have λ
+    = 1 and β = 0, as in SimCLR's code. A layer whose weights or gradient are zero has λ = 1. State:
+    `momentum_buffer` v."""
 
     def __init__(self, groups: Any, lr: float, momentum: float = 0.9) -> None:
         super().__init__(groups, {"lr": lr, "momentum": momentum, "weight_decay": 0.0})
 
     @torch.no_grad()
     def step(self) -> None:  # type: ignore[override]
-        """One update of every parameter that has a gradient."""
+        """Update every parameter that has a gradient."""
         for group in self.param_groups:
             m, beta, lr = group["momentum"], group["weight_decay"], group["lr"]
             for w in group["params"]:
@@ -52,15 +51,15 @@ class LARS(torch.optim.Optimizer):
 
 
 def trust(w: Tensor, g: Tensor, weight_decay: float) -> Tensor:
-    """λ of a layer's weights w and gradient g, as a tensor without dimensions."""
+    """Return λ of a layer's weights w and gradient g, as a scalar tensor."""
     of_w, of_g = w.norm(), g.norm()
     ratio = ETA * of_w / (of_g + weight_decay * of_w)
     return torch.where((of_w > 0) & (of_g > 0), ratio, torch.ones_like(ratio))
 
 
 def _without_compiler(cls: type[torch.optim.Optimizer]) -> type[torch.optim.Optimizer]:
-    """Return the optimizer with methods that do not import torch._dynamo, which takes seconds: torch imports it to
-    keep a compiler out of them, and nothing compiles a step here."""
+    """Return the optimizer without torch's wrappers that disable the compiler. They import torch._dynamo, which takes
+    seconds, and no step is compiled here."""
     names = ("add_param_group", "zero_grad", "state_dict", "load_state_dict")
     methods = {name: inspect.unwrap(getattr(cls, name)) for name in names}
     return type(cls.__name__, (cls,), {**methods, "step": torch.no_grad()(inspect.unwrap(cls.step))})
@@ -81,9 +80,9 @@ def create_optimizer(
     momentum: float = 0.9,
     scales: Mapping[int, float] = MappingProxyType({}),
 ) -> torch.optim.Optimizer:
-    """SGD with momentum, AdamW or LARS, over the parameters that require gradients. `scales`: by a parameter's id, the
-    part of the learning rate that it takes (default: all of it). Raises: ValueError for an unknown name or when nothing
-    is to be trained."""
+    """Create SGD with momentum, AdamW or LARS for the parameters that require gradients. `scales`: a factor of the
+    learning rate by the parameter's id (default: 1). Raises ValueError for an unknown name, or if there is nothing to
+    train."""
     trained = [p for p in parameters if p.requires_grad]
     if not trained:
         raise ValueError(N_("nothing to train: every parameter is frozen"))
@@ -106,7 +105,7 @@ def create_optimizer(
 
 
 def learning_rate(step: int, total: int, peak: float, schedule: str, warmup: int = 0) -> float:
-    """The learning rate of step 0 … total−1. `peak`: the highest rate; `warmup`: steps of linear rise before the
+    """Return the learning rate of step 0 … total−1. `peak`: the highest rate; `warmup`: steps of linear rise before the
     schedule starts. `schedule`: "constant"; "cosine" to 0; "steps", ×0.1 at 60 % and 80 %; "one_cycle", a cosine from
     peak/25 to peak over the first quarter and on to 0 (it needs no warm-up)."""
     if step < warmup:
@@ -129,15 +128,16 @@ def learning_rate(step: int, total: int, peak: float, schedule: str, warmup: int
 
 
 def set_learning_rate(optimizer: torch.optim.Optimizer, lr: float) -> None:
-    """Give every parameter group its part of the rate `lr`."""
+    """Set every parameter group's learning rate to `lr` times its factor."""
     for group in optimizer.param_groups:
         group["lr"] = lr * group.get("lr_scale", 1.0)  # states of older versions have no scale
 
 
 def layer_ids(parameters: Iterable[tuple[str, nn.Parameter]]) -> list[int]:
-    """Layer 0, 1, … of each named parameter of an encoder, in their order. A layer is what shares the first number in
-    its name (a block of a transformer, a stage of a ResNet). What has no number (a patch embedding, a last norm) joins
-    what stands before it, and so does what has no parameter of two or more dimensions (a batch norm)."""
+    """Return the layer 0, 1, … of each named parameter of an encoder, in order. Parameters with the same first number
+    in their name form a layer (a block of a transformer, a stage of a ResNet). Parameters without a number (a patch
+    embedding, a last norm) belong to the preceding layer, as do numbers without a parameter of two or more dimensions
+    (a batch norm)."""
     named = [(match[1] if (match := NUMBERED.match(name)) else "", p) for name, p in parameters]
     with_weights = {start for start, p in named if p.ndim >= 2}
     ids: list[int] = []
@@ -151,8 +151,8 @@ def layer_ids(parameters: Iterable[tuple[str, nn.Parameter]]) -> list[int]:
 
 
 def learning_rate_scales(method: nn.Module, decay: float) -> dict[int, float]:
-    """By the id of every trained parameter, the part of the learning rate that it takes: decay^(L − l) in layer l of L
-    of the encoder, 1 behind it (Bao et al. 2022, BEiT, arXiv 2106.08254, after Clark et al. 2020, ELECTRA)."""
+    """Return the learning-rate factor of every trained parameter, by its id: decay^(L − l) in layer l of L of the
+    encoder, 1 after it (Bao et al. 2022, BEiT, arXiv 2106.08254, after Clark et al. 2020, ELECTRA)."""
     named = list(method.get_submodule("encoder").named_parameters())
     ids = layer_ids([(n.removeprefix("body."), p) for n, p in named])
     depth = max(ids, default=-1) + 1

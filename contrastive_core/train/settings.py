@@ -1,10 +1,9 @@
 """The settings of a training: `resolve` fills in every default and gives the reason for each.
 
-Values come from the settings themselves, else from a recipe, else from the method's own defaults for short runs. A card
-names the recipes with which a method was published. Which recipe suits a run follows from its encoder, image size and
-epochs. Learning rates follow the batch: linearly with SGD and LARS (Goyal et al. 2017, arXiv 1706.02677), with its
-square root with AdamW (Malladi et al. 2022, arXiv 2205.10287).
-"""
+A value comes from the settings themselves, else from a recipe, else from the method's defaults for short runs. A
+method's card names the recipes of its publication. The recipe for a run depends on its encoder, image size and epochs.
+Learning rates scale with the batch size: linearly for SGD and LARS (Goyal et al. 2017, arXiv 1706.02677), with its
+square root for AdamW (Malladi et al. 2022, arXiv 2205.10287)."""
 
 import dataclasses
 import json
@@ -53,7 +52,7 @@ OF_IMAGES = ("colors", "pixels", "gray_as_color")  # settings of an encoder that
 
 @dataclass(frozen=True)
 class BatchRate:
-    """A learning rate that follows the batch, and the decay that belongs to it."""
+    """A learning rate that scales with the batch size, and its weight decay."""
 
     optimizer: str
     lr: float
@@ -62,7 +61,7 @@ class BatchRate:
     source: str
 
     def at(self, batch_size: int) -> Default:
-        """The rate of batches of this size, and why."""
+        """Return the learning rate for this batch size, and the reason."""
         ratio = batch_size / self.batch
         values = {"source": self.source, "lr": f"{self.lr:g}", "batch": str(self.batch)}
         if self.optimizer != "adamw":
@@ -80,8 +79,9 @@ RATES = {  # of optimizers that a recipe does not choose itself
 def resolve(
     config: TrainConfig, facts: DatasetInfo, device: torch.device | None = None, processes: int = 1
 ) -> Resolved:
-    """Fill in the defaults of the method for a data set. `device`: on which it is trained; default: the CPU.
-    Raises: ValueError (BadSetting, UnknownName) for settings that nothing has."""
+    """Fill in the defaults of the method for a data set. `device`: the training device; default: the CPU.
+
+    Raises: ValueError (BadSetting, UnknownName) for unknown names and knobs."""
     cls = methods.get(config.method)
     defaults = defaults_of(config, facts)
     values = {name: value for name, (value, _) in defaults.items()}
@@ -115,7 +115,7 @@ def resolve(
 
 
 def of_page(config: TrainConfig, facts: DatasetInfo) -> Resolved:
-    """Resolve the settings of a form, before the data set is loaded. Raises: ValueError as `resolve`."""
+    """Resolve the settings of a form before the data set is loaded. Raises ValueError as `resolve` does."""
     check_names(config)
     methods.checked_settings(config.method, none_as_no_value(methods.knobs(config.method), config.method_knobs))
     channels, median, _ = facts.image_shape
@@ -130,7 +130,7 @@ def of_page(config: TrainConfig, facts: DatasetInfo) -> Resolved:
 
 
 def defaults_of(config: TrainConfig, facts: DatasetInfo) -> dict[str, Default]:
-    """Every default of a run, of the recipe that it names or that suits it, each with its reason."""
+    """Return every default of a run, from the recipe that is named or suggested, each with its reason."""
     cls = methods.get(config.method)
     short = cls.defaults(facts)
     name, why = suggested(config.encoder, min(facts.image_shape[1:]), config.epochs, bool(config.start))
@@ -158,7 +158,8 @@ def defaults_of(config: TrainConfig, facts: DatasetInfo) -> dict[str, Default]:
 
 
 def suggested(encoder: str, pixels: int, epochs: int, is_start: bool = False) -> tuple[str, str]:
-    """The recipe for an encoder on images of so many pixels a side, and why. `is_start`: from trained weights."""
+    """Return the recipe for an encoder on images with this side in pixels, and the reason. `is_start`: from trained
+    weights."""
     if is_start:
         return "short", N_("it starts from trained weights, and recipes were published for new ones")
     if encoder == "small":
@@ -177,7 +178,8 @@ def suggested(encoder: str, pixels: int, epochs: int, is_start: bool = False) ->
 def _of_published(
     p: Published, name: str, config: TrainConfig, facts: DatasetInfo, short: Mapping[str, Default]
 ) -> dict[str, Default]:
-    """Return the defaults that a published recipe sets differently from short runs, as far as the data set allows."""
+    """Return the defaults in which a published recipe differs from those for short runs, as far as the data set
+    allows."""
     size, why = p.batch_size, p.source
     if name == "imagenet" and size > ONE_GPU:
         values = {"size": ONE_GPU, "published": f"{size:,}"}
@@ -208,7 +210,8 @@ def _of_published(
 
 
 def _as_made_for(config: TrainConfig, channels: int) -> dict[str, Any]:
-    """The encoder's knobs, with the only image size and the scale of the channels that its model, or start run, has."""
+    """Return the encoder's knobs, completed by the image size and channel normalization that its model or start run
+    requires."""
     knobs, name = config.encoder_knobs, config.encoder
     if name.partition(":")[0] not in LIBRARIES:
         return knobs
@@ -239,20 +242,20 @@ def _reason(name: str, default: Default, config: TrainConfig) -> str:
 
 
 def usual_settings(method: str, dataset: Dataset) -> dict[str, Any]:
-    """The settings that a method names for a data set, without the reasons."""
+    """Return a method's default settings for a data set, without the reasons."""
     defaults = methods.get(method).defaults(facts_of(dataset))
     return {name: value for name, (value, _) in defaults.items()}
 
 
 def facts_of(dataset: Dataset) -> DatasetInfo:
-    """The facts that defaults and limits depend on; classes are those that a training image has."""
+    """Return the facts that defaults and limits depend on; only classes with a training image count."""
     _, c, h, w = dataset.images.shape
     classes = len(np.unique(dataset.labels[dataset.labels >= 0]))
     return DatasetInfo((c, h, w), len(dataset), classes, dataset.captions is not None, dataset.form)
 
 
 def create_recipe(base: Recipe, changes: Mapping[str, Any]) -> Recipe:
-    """The recipe with checked changes. Raises BadSetting for a setting that it does not have."""
+    """Return the recipe with checked changes. Raises BadSetting for an unknown setting."""
     knobs = knobs_of(Recipe)
     for name in changes:
         if name not in knobs:
@@ -264,7 +267,7 @@ def create_recipe(base: Recipe, changes: Mapping[str, Any]) -> Recipe:
 
 
 def check_names(config: TrainConfig) -> None:
-    """Names first: an unknown one should not have to wait for the data."""
+    """Check all names first, so an unknown one fails before the data are loaded. Raises UnknownName, BadSetting."""
     if config.compile and not any(map(shutil.which, (os.environ.get("CXX", "c++"), *COMPILERS))):
         raise BadSetting(N_("compile needs a C++ compiler such as g++; install one or turn compile off"))
     methods.get(config.method)
@@ -279,7 +282,7 @@ def check_names(config: TrainConfig) -> None:
 
 
 def none_as_no_value(knobs: Mapping[str, Knob], values: Mapping[str, Any]) -> dict[str, Any]:
-    """The word "none" means no value, unless it is one of the knob's choices."""
+    """Replace the word "none" by None, unless it is one of the knob's choices."""
     return {k: None if v == "none" and k in knobs and not knobs[k].choices else v for k, v in values.items()}
 
 
@@ -287,9 +290,9 @@ def none_as_no_value(knobs: Mapping[str, Knob], values: Mapping[str, Any]) -> di
 
 
 def with_image_size(config: TrainConfig, listings: image_sets.Listings | None = None) -> TrainConfig:
-    """The settings with the size of a folder's images filled in; unchanged if there is one, and for data sets whose
-    images have a size of their own. `listings`: of the folder, if it was listed already. Raises: ValueError if there is
-    no such folder."""
+    """Return the settings with the size of a folder's images filled in; unchanged if it is set, and for data sets with
+    a fixed image size. `listings`: those of the folder, if it was listed already. Raises ValueError if the folder does
+    not exist."""
     if config.image_size is not None or not datasets.is_files(config.dataset):
         return config
     files = (listings or image_sets.listings_of(config.dataset))["train"].files
@@ -297,7 +300,7 @@ def with_image_size(config: TrainConfig, listings: image_sets.Listings | None = 
 
 
 def with_cache(config: TrainConfig, listings: image_sets.Listings | None = None) -> TrainConfig:
-    """The settings with the choice of `cache=auto` made, once the size of the images is known."""
+    """Return the settings with `cache=auto` resolved, once the size of the images is known."""
     if config.cache != "auto" or not datasets.is_files(config.dataset):
         return config
     form = form_of(config.to_dict())
@@ -309,9 +312,9 @@ def with_cache(config: TrainConfig, listings: image_sets.Listings | None = None)
 
 
 def size_of(config: TrainConfig, median: Callable[[], int]) -> int:
-    """Pixels of a side that a folder's images are brought to: what the encoder was made for, that is `encoder.pixels`,
-    the size that timm or torchvision names, or 224 of a ResNet with the stem for ImageNet; else `median`, of the
-    training images' shorter sides, at most 64. A ResNet takes images that are as small as they are."""
+    """Return the side in pixels to which a folder's images are scaled: the one that the encoder requires
+    (`encoder.pixels`, the size that timm or torchvision names, or 224 for a ResNet with the stem for ImageNet); else
+    `median`, of the training images' shorter sides, at most 64. A ResNet accepts smaller images as they are."""
     size = made_for(config)
     if size is None or (config.encoder.startswith("resnet") and median() <= SMALL):
         size = image_sets.usual_side(median())
@@ -319,7 +322,7 @@ def size_of(config: TrainConfig, median: Callable[[], int]) -> int:
 
 
 def made_for(config: TrainConfig) -> int | None:
-    """Pixels of a side that the encoder was made for; None where it takes any."""
+    """Return the side in pixels that the encoder requires; None if it accepts any."""
     knobs = config.encoder_knobs
     if knobs.get("pixels"):
         return int(knobs["pixels"])
@@ -333,7 +336,7 @@ def made_for(config: TrainConfig) -> int | None:
 
 
 def kept_smaller(config: TrainConfig) -> str:
-    """A note on an encoder that was made for larger images than are stored of a folder; "" for others."""
+    """Return a note if the encoder expects larger images than a folder's stored ones; else ""."""
     if not datasets.is_files(config.dataset) or (size := made_for(config) or 0) <= LARGEST:
         return ""
     values = {"encoder": config.encoder, "size": size, "largest": LARGEST}
@@ -348,8 +351,8 @@ def kept_smaller(config: TrainConfig) -> str:
 
 
 def inherit_encoder(name: str, config: TrainConfig, arguments: Iterable[str]) -> TrainConfig:
-    """The settings with the encoder of the run `name` and its settings, except those in `arguments`, the `key=value`
-    texts of the command line. Raises: NoSuchRun; BadSetting if the arguments name another encoder."""
+    """Return the settings with the encoder of the run `name` and its settings, except those in `arguments`, the
+    `key=value` texts of the command line. Raises: NoSuchRun; BadSetting if the arguments name another encoder."""
     run = runs.load(name)
     encoder, knobs = run.config.get("encoder"), dict(run.config.get("encoder_knobs") or {})
     if not encoder:  # a recording: it has no weights, which is said where these are read

@@ -1,4 +1,4 @@
-"""From settings to everything that a training loop needs."""
+"""Build the data, model and optimizer of a training from its settings."""
 
 import threading
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ weights_lock = threading.RLock()  # initial weights come from one global generat
 
 @dataclass(frozen=True, eq=False)
 class TrainSetup:
-    """Everything that a training loop needs. `config` has no None left that a default fills."""
+    """The data, model, optimizer and settings for the training loop. `config` has all defaults filled in."""
 
     config: TrainConfig
     reasons: dict[str, str]
@@ -54,15 +54,15 @@ class TrainSetup:
 
     @property
     def loss(self) -> Loss:
-        """The loss, with its knobs as they are now."""
+        """The loss with the current values of its knobs."""
         assert self.method.loss is not None
         return self.method.loss
 
 
 def prepare(config: TrainConfig, world: World | None = None, dataset: Dataset | None = None) -> TrainSetup:
     """Load the data, fill in defaults, build model and optimizer. `dataset`: the training set of these settings, if it
-    is loaded already. Raises: ValueError (BadSetting, UnknownName, NoDevice, …) with a sentence for settings that
-    cannot be trained."""
+    is already loaded. Raises ValueError (BadSetting, UnknownName, NoDevice, …) with a sentence for settings that cannot
+    be trained."""
     world = world or collectives.world()
     check_names(config)
     device = for_process(config.device, world.local_rank, world.local_size)
@@ -129,7 +129,7 @@ def manifest_of(setup: TrainSetup, command: str) -> dict[str, Any]:
 
 
 def _build_method(resolved: Resolved, dataset: Dataset, device: torch.device, world: World) -> Method:
-    """The method with its loss and initial weights, on its device. Raises BadSetting."""
+    """Build the method with its loss and initial weights, on its device. Raises BadSetting."""
     config = resolved.config
     with weights_lock:
         torch.manual_seed(config.seed)
@@ -148,7 +148,7 @@ def _build_method(resolved: Resolved, dataset: Dataset, device: torch.device, wo
 
 
 def create_method(config: TrainConfig, dataset: Dataset) -> Method:
-    """The untrained method of a resolved config, on the CPU."""
+    """Return the untrained method of a resolved config, on the CPU."""
     n, c, h, w = dataset.images.shape
     recipe = Recipe(**config.recipe)
     vocabulary = build_vocabulary(dataset.captions.texts) if dataset.captions else Vocabulary(())
@@ -169,9 +169,9 @@ def create_method(config: TrainConfig, dataset: Dataset) -> Method:
 
 
 def load_initial_weights(method: Method, config: TrainConfig) -> None:
-    """Load the weights of the run `config.start` into encoder and head (and those of the keys). Raises: BadSetting if
-    their shapes differ, or if they learned from images of another kind. The position embedding of a vision transformer
-    made for other images is resized."""
+    """Load the weights of the run `config.start` into encoder and head (and the key encoder). The position embedding of
+    a vision transformer for another image size is resized. Raises BadSetting if shapes differ, or if the weights were
+    trained on images of another kind."""
     name = str(config.start)
     run = runs.load(name)
     if why := misfit(run, method.image_shape[0], config.encoder_knobs):

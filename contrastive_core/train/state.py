@@ -1,11 +1,10 @@
-"""Everything that a training run needs to continue exactly: collected, saved and restored.
+"""The state that a training run needs to continue exactly: collected, saved and restored.
 
-The order of batches is a pure function of seed and epoch, and the learning rate one of the step, so
-the position in the run is three numbers. Everything else that changes is collected here: weights,
-buffers (queue, bank, key encoder), optimizer, and every random state.
+The order of batches is a pure function of seed and epoch, and the learning rate one of the step, so the position in the
+run is three numbers. All other changing values are collected here: weights, buffers (queue, bank, key encoder),
+optimizer, and every random state.
 
-Why a run ended, and what to try: one sentence each.
-"""
+The module also explains why a run ended and how to fix it, in one sentence each."""
 
 from __future__ import annotations
 
@@ -34,7 +33,7 @@ from contrastive_core.train.setup import TrainSetup
 
 
 def diverged(step: int, loss: float, norm: float, lr: float) -> str:
-    """The sentence for a loss or a gradient that is not finite at, or just before, `step`."""
+    """Return the sentence for a loss or a gradient that is not finite at, or just before, `step`."""
     what = message("the loss is {loss}", loss=loss)
     if math.isfinite(loss):
         what = message("the gradient norm is {norm}", norm=norm)
@@ -70,7 +69,7 @@ def reason_of(error: Exception, setup: TrainSetup) -> str:
 
 
 def _fitting_batch_size(setup: TrainSetup) -> int:
-    """The largest halving of the batch size whose step fits into memory; 0 if none does."""
+    """Halve the batch size until a step fits into memory; return that size, or 0 if none fits."""
     size = (setup.config.micro_batch or setup.config.batch_size or 0) // 2
     while size >= 2:
         torch.cuda.empty_cache()
@@ -97,7 +96,7 @@ OF_EACH_PROCESS = ("random.torch", "random.cuda")  # saved once for every proces
 
 @dataclass(frozen=True)
 class TrainPosition:
-    """The position of a run: finished epochs, batches done in this epoch, steps done in all."""
+    """The position of a run: finished epochs, batches done in this epoch, and total steps."""
 
     epoch: int = 0
     batch: int = 0
@@ -111,19 +110,19 @@ class TrainPosition:
 
 
 def new_totals(device: torch.device) -> Tensor:
-    """(3,): sums of losses (this process's part), of gradient norms, and of steps, in the current epoch. They stay on
-    the device, so adding does not wait for it. A sum that is not finite stays so: a reader learns of a bad step even if
-    it looks at few of them."""
+    """Return zeros (3,) for sums of losses (this process's part), of gradient norms, and of steps, in the current
+    epoch. They stay on the device, so adding does not wait for it. A sum that is not finite stays so, and reveals a bad
+    step even if it is rarely read."""
     return torch.zeros(3, dtype=torch.float32 if device.type == "mps" else torch.float64, device=device)
 
 
 def of_all_processes(totals: Tensor) -> Tensor:
-    """(3,): the losses summed over all processes; norms and steps. All call it together."""
+    """Return the totals (3,) with the losses summed over all processes; norms and steps stay. All call it together."""
     return torch.cat([collectives.all_reduce_sum(totals[:1]), totals[1:]])
 
 
 def epoch_means(totals: Tensor, step: int, lr: float) -> tuple[float, float]:
-    """The mean loss and gradient norm of the epoch's steps, before `step`. All processes call it together. Raises:
+    """Return the mean loss and gradient norm of the epoch's steps before `step`. All processes call it together. Raises
     Diverged if one is not finite."""
     loss, norm, steps = of_all_processes(totals).tolist()
     means = loss / max(1.0, steps), norm / max(1.0, steps)
@@ -133,7 +132,8 @@ def epoch_means(totals: Tensor, step: int, lr: float) -> tuple[float, float]:
 
 
 class StateWriter:
-    """Writes a state in a thread while training continues, one at a time. Leaving its context waits for the last."""
+    """Writes states in a thread while training continues, one at a time. Its context waits for the last one at its
+    end."""
 
     def __init__(self) -> None:
         self._thread = ThreadPoolExecutor(1, "state-writer")
@@ -148,7 +148,7 @@ class StateWriter:
             self.wait()
 
     def start(self, write: Callable[[], None]) -> None:
-        """Call `write` in the thread. The one before must have ended."""
+        """Call `write` in the thread. The previous write must have ended."""
         self._last = self._thread.submit(write)
 
     @property
@@ -162,7 +162,7 @@ class StateWriter:
             self._last.result()
 
     def check(self) -> None:
-        """Raise the error of the last write if it has ended with one."""
+        """Raise the error of the last write if it has failed."""
         if self.is_idle:
             self.wait()
 
@@ -175,12 +175,12 @@ def save(
     writer: StateWriter,
     changes: Sequence[Change] = (),
 ) -> None:
-    """Save everything that a resume needs, with the random states of every process, and the weights.
+    """Save everything for a resume, with the random states of every process, and the weights.
 
-    Copies all of it, and leaves the files to `writer`: the next step changes weights, queue and bank in place.
-    The metrics must be on disk before: a resume cuts lines after the state's step and adds none.
+    Copies all of it and leaves writing to `writer`, because the next step changes weights, queue and bank in place. The
+    metrics must be on disk before: a resume removes lines after the state's step but adds none.
     Raises: CannotGoOn, before anything is written, if a loss or gradient since the last save was
-        not finite, or if weights, queue or bank are not bit-identical on every process; the error of the write before.
+        not finite, or weights, queue or bank are not bit-identical on every process; the error of the previous write.
     """
     epoch_means(totals, position.step, setup.config.lr or 0)
     if names := collectives.mismatched_tensors(setup.method.state_dict()):
@@ -220,15 +220,15 @@ def _write(run: Run, tensors: dict[str, Tensor], plain: JsonObject, copied: torc
 
 
 def resume(setup: TrainSetup, run: Run, totals: Tensor) -> tuple[TrainPosition, str, list[Change]]:
-    """Restore the last state. Returns its position, a note if the run is no longer bit-equal, and the changes before
-    it."""
+    """Restore the last state. Returns its position, a note if the run is no longer bit-identical, and the earlier
+    changes."""
     tensors, plain = collectives.broadcast_object(checkpoints.load_state(run) if setup.world.is_rank0 else None)
     for name in OF_EACH_PROCESS:
         if (state := tensors.get(f"rank{setup.world.rank}.{name}")) is not None:
             tensors[name] = state
 
     def is_same(name: str) -> bool:
-        """Return whether a buffer of the method is that of the state, if both have it."""
+        """Return whether a buffer of the method equals that of the state, if both have it."""
         before, now = tensors.get(f"method.{name}"), setup.method.state_dict().get(name)
         return before is None or now is None or torch.equal(before.cpu(), now.cpu())
 
@@ -262,7 +262,7 @@ def _versions(setup: TrainSetup) -> str:
 
 
 def capture(position: TrainPosition, setup: TrainSetup, totals: Tensor) -> tuple[dict[str, Tensor], JsonObject]:
-    """Collect tensors by name, which are not copied, and plain values for JSON. All processes call it together."""
+    """Collect tensors by name, without copies, and plain values for JSON. All processes call it together."""
     tensors = {f"method.{k}": v for k, v in setup.method.state_dict().items()}
     packed = setup.optimizer.state_dict()
     scalars: dict[str, JsonObject] = {}
@@ -317,7 +317,8 @@ def restore(tensors: dict[str, Tensor], plain: JsonObject, setup: TrainSetup, to
 
 
 def own_kernels(groups: list[JsonObject], optimizer: torch.optim.Optimizer) -> list[JsonObject]:
-    """Saved parameter groups, with the kernels of this device's optimizer: a state moves between devices."""
+    """Return saved parameter groups with the kernel options of this device's optimizer, so a state can move between
+    devices."""
     names = ("fused", "foreach")
     own: list[JsonObject] = [{k: g[k] for k in names if k in g} for g in optimizer.param_groups]
     return [{**group, **kernels} for group, kernels in zip(groups, own, strict=False)]
