@@ -1,1 +1,1 @@
-"""Data sets, image folders, overrides, samplers, augmentations. Torch-free where it only reads."""
+"""Data sets, image folders, overrides, samplers and augmentations. Torch-free except for batches and augmentations."""

@@ -1,15 +1,14 @@
-"""Augmentations as a recipe: sampled for the global batch, applied to this process's share of it.
+"""Augmentations by a recipe: parameters are sampled for the global batch and applied to this process's share.
 
-A `Recipe` says which steps are on and how strong they are. Each step samples every image's own parameters, a few dozen
-numbers, from an explicit generator, and runs a function of augmentation_ops on the images' own device. Every process
-samples for the global batch and applies its own rows, so views do not depend on the number of processes. On the CPU a
-step that changes only some images is computed for those only; elsewhere for all, so that shapes stay the same.
+A `Recipe` sets the probability and strength of each step. A step samples parameters for every image from an explicit
+generator and applies a batched function on the images' device. Every process samples for the global batch and uses its
+own rows, so views do not depend on the number of processes. On the CPU a step is computed only for the images that it
+changes; elsewhere for all, so that shapes stay fixed.
 Deviation from torchvision: the order of the four color steps is sampled once per view, not once per image.
 
-The steps of augmentation: batched functions of images and of one parameter per image. Each equals its namesake in
+The functions take a batch of images and one parameter per image. Each equals its namesake in
 torchvision.transforms.v2.functional within 2/255. Images are float in [0, 1]. Crop with flip, and blur, are separable:
-one small matrix per image and axis, then two batched matrix products, which needs no loop over images and no gather.
-"""
+one small matrix per image and axis, then two batched matrix products, without a loop over images or a gather."""
 
 import math
 from collections.abc import Callable
@@ -31,7 +30,7 @@ GRAY = (0.2989, 0.587, 0.114)  # luma weights of ITU-R 601, as torchvision round
 
 
 def to_float(images: UInt8[Tensor, "b c h w"]) -> Float[Tensor, "b c h w"]:
-    """Images as they are, as float32 in [0, 1]."""
+    """Convert uint8 images to float32 in [0, 1]."""
     return images.float().div_(255)
 
 
@@ -41,7 +40,8 @@ def resized_crop(
     flip: Bool[Tensor, " b"] | None = None,
     size: tuple[int, int] | None = None,
 ) -> Float[Tensor, "b c oh ow"]:
-    """Crop to boxes (top, left, height, width), resize to `size` (the input's), antialiased; mirror by `flip`."""
+    """Crop to boxes (top, left, height, width), resize to `size` (default: the input's), antialiased; mirror by `flip`.
+    """
     h, w = x.shape[-2:]
     out_h, out_w = size or (h, w)
     rows = _resample(boxes[:, 0], boxes[:, 2], h, out_h)  # (b, oh, h)
@@ -57,20 +57,20 @@ def adjust_brightness(x: Float[Tensor, "b c h w"], factor: Float[Tensor, " b"]) 
 
 
 def adjust_contrast(x: Float[Tensor, "b c h w"], factor: Float[Tensor, " b"]) -> Tensor:
-    """Pull each image towards (factor < 1) or away from its mean luminance."""
+    """Blend each image with its mean luminance; a factor below 1 lowers the contrast."""
     mean = _luma(x).mean(dim=(1, 2, 3), keepdim=True)  # (b, 1, 1, 1)
     return torch.lerp(mean, x, factor[:, None, None, None]).clamp_(0, 1)
 
 
 def adjust_saturation(x: Float[Tensor, "b 3 h w"], factor: Float[Tensor, " b"]) -> Tensor:
-    """Pull each image towards (factor < 1) or away from its gray version."""
+    """Blend each image with its gray version; a factor below 1 lowers the saturation."""
     return torch.lerp(_luma(x), x, factor[:, None, None, None]).clamp_(0, 1)
 
 
 def adjust_hue(x: Float[Tensor, "b 3 h w"], shift: Float[Tensor, " b"]) -> Tensor:
-    """Turn each image's hue by `shift` of the color circle (−0.5 … 0.5). Largest and smallest channel stay; with hue H
-    in sixths, channel n ∈ {5, 3, 1} becomes max − chroma · clamp(min(k, 4 − k), 0, 1), k = (n + H) mod 6: the usual
-    piecewise HSV → RGB."""
+    """Shift each image's hue by `shift` of the color circle (−0.5 to 0.5). The largest and smallest channel values
+    stay. With hue H in sixths, channel n ∈ {5, 3, 1} becomes max − chroma · clamp(min(k, 4 − k), 0, 1), k = (n + H) mod
+    6, which is the usual piecewise HSV → RGB."""
     r, g, b = x.unbind(1)  # (b, h, w) each
     top, low = x.amax(1), x.amin(1)
     chroma = top - low
@@ -83,16 +83,16 @@ def adjust_hue(x: Float[Tensor, "b 3 h w"], shift: Float[Tensor, " b"]) -> Tenso
 
 
 def grayscale(x: Float[Tensor, "b 3 h w"]) -> Float[Tensor, "b 3 h w"]:
-    """Every channel becomes the luminance."""
+    """Replace every channel by the luminance."""
     return _luma(x).expand_as(x)
 
 
 def gaussian_blur(
     x: Float[Tensor, "b c h w"], sigma: Float[Tensor, " b"], kernel: int | None = None
 ) -> Float[Tensor, "b c h w"]:
-    """Blur each image with its own `sigma` (pixels), reflecting at the borders.
+    """Blur each image with its own `sigma` (pixels), with reflection at the borders.
 
-    `kernel`: odd width in pixels; by default a tenth of the smaller side, at least 3."""
+    `kernel`: odd width in pixels; by default a tenth of the shorter side, at least 3."""
     h, w = x.shape[-2:]
     kernel = kernel or max(3, min(h, w) // 10 | 1)
     at = torch.arange(kernel, device=x.device) - kernel // 2
@@ -107,7 +107,7 @@ def solarize(x: Float[Tensor, "b c h w"], above: Float[Tensor, " b"]) -> Tensor:
 
 
 def rotate(x: Float[Tensor, "b c h w"], degrees: Float[Tensor, " b"]) -> Float[Tensor, "b c h w"]:
-    """Turn each image counter-clockwise about its center, bilinear, black outside."""
+    """Rotate each image counter-clockwise about its center, with bilinear interpolation and black outside."""
     h, w = x.shape[-2:]
     rad = degrees * (math.pi / 180)
     cos, sin, zero = rad.cos(), rad.sin(), torch.zeros_like(rad)
@@ -118,7 +118,7 @@ def rotate(x: Float[Tensor, "b c h w"], degrees: Float[Tensor, " b"]) -> Float[T
 
 
 def sobel(x: Float[Tensor, "b c h w"]) -> Float[Tensor, "b c h w"]:
-    """Edges: the gradient magnitude of the luminance (Sobel kernels over 4), in every channel."""
+    """Return the gradient magnitude of the luminance (Sobel kernels over 4) in every channel."""
     gray = F.pad(_luma(x), (1, 1, 1, 1), mode="replicate")
     slope = torch.arange(-1.0, 2.0, device=x.device)  # −1, 0, 1
     smooth = (2 - slope.abs()) / 4  # ¼, ½, ¼
@@ -137,7 +137,7 @@ def cutout(x: Float[Tensor, "b c h w"], center: Int[Tensor, "b 2"], side: int) -
 
 
 def _luma(x: Tensor) -> Tensor:
-    """(b, 1, h, w): weighted channels of a color image, the mean of any other."""
+    """Return the luminance (b, 1, h, w) of a color image, or the mean channel of any other."""
     if x.shape[1] != 3:
         return x.mean(1, keepdim=True)
     r, g, b = x.unbind(1)
@@ -145,7 +145,7 @@ def _luma(x: Tensor) -> Tensor:
 
 
 def _resample(start: Tensor, length: Tensor, n_in: int, n_out: int) -> Float[Tensor, "b o i"]:
-    """Row-stochastic triangle-filter matrices from n_in pixels to n_out over [start, +length)."""
+    """Return row-stochastic triangle-filter matrices from n_in to n_out pixels over [start, start + length)."""
     scale = (length / n_out)[:, None, None]  # input pixels per output pixel
     width = scale.clamp(min=1.0)
     out = torch.arange(n_out, device=start.device)[None, :, None] + 0.5
@@ -156,7 +156,7 @@ def _resample(start: Tensor, length: Tensor, n_in: int, n_out: int) -> Float[Ten
 
 
 def _band(weight: Float[Tensor, "b k"], n: int) -> Float[Tensor, "b n n"]:
-    """Convolution with `weight` along n pixels, reflected at the ends, as one matrix per image."""
+    """Return the convolution with `weight` along n pixels, reflected at the ends, as one matrix per image."""
     k = weight.shape[1]
     at = torch.arange(n, device=weight.device)[:, None] + torch.arange(k, device=weight.device)
     at = (at - k // 2).abs()
@@ -166,7 +166,7 @@ def _band(weight: Float[Tensor, "b k"], n: int) -> Float[Tensor, "b n n"]:
 
 
 def _separable(x: Tensor, rows: Tensor, cols: Tensor) -> Tensor:
-    """rows (b, oh, h) · x (b, c, h, w) · colsᵀ (b, w, ow)."""
+    """Return rows (b, oh, h) · x (b, c, h, w) · colsᵀ (b, w, ow)."""
     b, c, h, w = x.shape
     oh, ow = rows.shape[1], cols.shape[1]
     x = torch.bmm(x.reshape(b, c * h, w), cols.transpose(1, 2))  # (b, c·h, ow)
@@ -178,16 +178,16 @@ def _separable(x: Tensor, rows: Tensor, cols: Tensor) -> Tensor:
 def make_views(
     images: UInt8[Tensor, "b c h w"], recipe: Recipe, views: int, generator: Generator, share: BatchShare | None = None
 ) -> Float[Tensor, "b v c h w"]:
-    """`views` augmentations of each image, in [0, 1], on the images' device, each by the recipe of its view. `share`:
-    which rows of the global batch the images are; None: all of them."""
+    """Return `views` augmentations of each image in [0, 1], on the images' device, each by the recipe of its view.
+    `share` gives the rows of the images in the global batch; None: all of it."""
     return torch.stack([augment(images, recipe.of_view(v), generator, share) for v in range(views)], dim=1)
 
 
 def augment(
     images: UInt8[Tensor, "b c h w"], recipe: Recipe, generator: Generator, share: BatchShare | None = None
 ) -> Float[Tensor, "b c h w"]:
-    """One augmented view of each image: uint8 in, float32 in [0, 1] out; the first of a recipe's views. A CPU generator
-    is best: nothing waits for the device, and every device gets the same parameters. Color steps are skipped on gray
+    """Return one augmented view of each uint8 image as float32 in [0, 1], by the recipe of the first view. Use a CPU
+    generator: it never waits for the device, and every device gets the same parameters. Color steps are skipped on gray
     images."""
     share = share or BatchShare.whole(len(images))
     _, c, h, w = images.shape
@@ -203,7 +203,7 @@ def augment(
 def _apply(
     function: Callable[..., Tensor], x: Tensor, chosen: Tensor, values: list[Tensor], shared: tuple[int, ...]
 ) -> Tensor:
-    """The step on the images that it changes."""
+    """Apply a step to the images that it changes."""
     if x.device.type != "cpu":
         chosen, *values = (send(v, x.device) for v in (chosen, *values))
         return torch.where(chosen[:, None, None, None], function(x, *values, *shared), x)
@@ -217,7 +217,7 @@ def _apply(
 
 @lru_cache(64)
 def steps_of(recipe: Recipe) -> tuple[str, ...]:
-    """The names of the steps in the order in which they run. Raises ValueError for an unknown one."""
+    """Return the names of the steps in their order of execution. Raises ValueError for an unknown name."""
     first = recipe.order.replace(",", " ").split()
     for name in first:
         if name not in STEPS:
@@ -228,7 +228,7 @@ def steps_of(recipe: Recipe) -> tuple[str, ...]:
 
 
 class Drawn(NamedTuple):
-    """The parameters of one step on a batch: which images it changes, and each image's values."""
+    """Sampled parameters of one step for a batch: the images that it changes, and each image's values."""
 
     chosen: Bool[Tensor, " b"]
     values: tuple[Tensor, ...] = ()  # (b, …) each
@@ -237,7 +237,7 @@ class Drawn(NamedTuple):
 
 @dataclass(frozen=True)
 class Sampler:
-    """Random parameters of each of b images (c, h, w), on the generator's device."""
+    """Sampler of random parameters for b images (c, h, w), on the generator's device."""
 
     b: int
     channels: int
@@ -259,12 +259,12 @@ class Sampler:
         return low + (high - low) * u
 
     def mask(self, probability: float) -> Bool[Tensor, " b"]:
-        """Draw the images (b) that a step changes."""
+        """Sample the images (b) that a step changes."""
         return self.uniform(0, 1) < probability
 
 
 def crop_boxes(b: int, h: int, w: int, recipe: Recipe, generator: Generator) -> Int[Tensor, "b 4"]:
-    """Random boxes (top, left, height, width) as of RandomResizedCrop: ten tries, else the whole image."""
+    """Sample boxes (top, left, height, width) as in RandomResizedCrop: ten tries, then the whole image."""
     u = torch.rand(4, 10, b, generator=generator, device=generator.device)
     low, high = sorted((recipe.crop_low, recipe.crop_high))
     area = h * w * (low + (high - low) * u[0])

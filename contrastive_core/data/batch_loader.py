@@ -1,6 +1,6 @@
-"""Batches of a training set: the order of an epoch for all processes, and this process's share of each. A thread reads
-the images from the memory map one batch ahead, while the previous step computes, so training does not wait for a slow
-disk in every step. A batch depends on its index alone: the thread has no state to save."""
+"""Batches of a training set: the order of an epoch for all processes, and the share of this process. A thread reads the
+images from the memory map one batch ahead, while the previous step computes, so training rarely waits for a slow disk.
+A batch depends on its index alone, so the thread has no state to save."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ SMALLEST = 2  # a batch of one has nothing to compare
 
 @dataclass(frozen=True)
 class BatchShare:
-    """Rows `start` to `stop` of a global batch of `total` rows: one process's share of it. Every process samples random
-    values for the whole global batch from the same generator and takes its own rows: one seed gives one run, with any
-    number of processes."""
+    """The rows `start` to `stop` of a global batch of `total` rows, which belong to one process. Every process samples
+    random values for the global batch from the same generator and uses its own rows, so a seed gives the same run with
+    any number of processes."""
 
     start: int
     stop: int
@@ -36,23 +36,23 @@ class BatchShare:
 
     @classmethod
     def whole(cls, n: int) -> BatchShare:
-        """All of n rows: one process."""
+        """Return the share of a single process: all of n rows."""
         return cls(0, n, n)
 
     @property
     def rows(self) -> slice:
-        """This process's rows of values sampled for the global batch."""
+        """The slice of this process's rows in values sampled for the global batch."""
         return slice(self.start, self.stop)
 
     def times(self, k: int) -> BatchShare:
-        """The share where each row stands for k rows side by side: views, or patches."""
+        """Return the share if each row is repeated as k adjacent rows, such as views or patches."""
         return BatchShare(k * self.start, k * self.stop, k * self.total)
 
 
 @dataclass(frozen=True)
 class Batch:
-    """A training batch: uint8 images, labels (-1: none), indices, its share of the global batch (None: all), and the
-    captions of its images, in their order, where the data set has captions."""
+    """A training batch: uint8 images, labels (−1: none), indices, its share of the global batch (None: all), and the
+    captions of its images if the data set has captions."""
 
     images: UInt8[Tensor, "b c h w"]
     labels: Int[Tensor, " b"]
@@ -61,14 +61,14 @@ class Batch:
     captions: Captions | None = None
 
     def part(self, start: int, stop: int) -> Batch:
-        """Some of its images, with their place in the global batch."""
+        """Return a slice of the batch, with its position in the global batch."""
         rows, share = slice(start, stop), self.global_rows
         share = BatchShare(share.start + start, share.start + stop, share.total)
         captions = self.captions and self.captions.take(np.arange(start, stop))
         return Batch(self.images[rows], self.labels[rows], self.index[rows], share, captions)
 
     def draw_captions(self, generator: torch.Generator) -> list[str]:
-        """Return one caption per image. The draw does not depend on the number of processes."""
+        """Sample one caption per image. The sample does not depend on the number of processes."""
         assert self.captions is not None
         share = self.global_rows
         u = torch.rand(share.total, generator=generator, device=generator.device)[share.rows].cpu().numpy()
@@ -78,13 +78,13 @@ class Batch:
 
     @property
     def global_rows(self) -> BatchShare:
-        """Its rows in the global batch."""
+        """The rows of this batch in the global batch."""
         return self.share or BatchShare.whole(len(self.images))
 
 
 @dataclass(frozen=True, eq=False)
 class BatchLoader:
-    """The batches of every epoch: a pure function of seed and epoch, with no state to save."""
+    """Loader of the batches of every epoch: a pure function of seed and epoch, with no state to save."""
 
     dataset: Dataset
     kind: str  # a name in PLANS
@@ -95,21 +95,21 @@ class BatchLoader:
 
     @cached_property
     def resident(self) -> Tensor | None:
-        """All images of a small data set (n, c, h, w) uint8 on the GPU; on the CPU a memory map is as good."""
+        """All images (n, c, h, w) uint8 on the GPU if they fit; None on the CPU, where a memory map is as fast."""
         if self.device.type == "cpu" or self.dataset.images.size > ON_DEVICE:
             return None
         return torch.from_numpy(np.array(self.dataset.images)).to(self.device)
 
     def epoch(self, epoch: int) -> list[np.ndarray]:
-        """Indices of each global batch of an epoch, the same on every process."""
+        """Return the indices of each global batch of an epoch, equal on every process."""
         return plan(self.kind, self.dataset.labels, self.batch_size, self.seed, epoch)
 
     def batch(self, index: np.ndarray) -> Batch:
-        """This process's share of the global batch at `index`, on the device."""
+        """Return this process's share of the global batch at `index`, on the device."""
         return self._on_device(self._read(index))
 
     def batches(self, indices: Sequence[np.ndarray]) -> Generator[Batch, None, None]:
-        """`batch` of each of `indices`; a thread reads its images while the previous batch is used.
+        """Yield the batch for each of `indices`; a thread reads the next images while the current batch is used.
 
         An error in the thread is raised when its batch is requested."""
         if self.resident is not None:
@@ -123,7 +123,7 @@ class BatchLoader:
                 yield self._on_device(read)
 
     def _read(self, rows: np.ndarray) -> Batch:
-        """This process's share of the global batch at `rows`, where its images lie."""
+        """Return this process's share of the global batch at `rows`, on the device that stores the images."""
         local = part_of(len(rows), (self.world.rank, self.world.size))
         mine = rows[local]
         index = self._pinned(mine)
@@ -133,7 +133,7 @@ class BatchLoader:
         return Batch(images, self._pinned(self.dataset.labels[mine]), index, share, captions)
 
     def _pinned(self, array: np.ndarray) -> Tensor:
-        """The array as a tensor; for CUDA in pinned memory, which is copied to the GPU asynchronously."""
+        """Return an array as a tensor; for CUDA in pinned memory, which is copied to the GPU asynchronously."""
         tensor = torch.from_numpy(array)
         if self.device.type != "cuda":
             return tensor
@@ -149,16 +149,16 @@ class BatchLoader:
 
 
 def plan(kind: str, labels: np.ndarray, batch_size: int, seed: int, epoch: int) -> list[np.ndarray]:
-    """Index arrays of one epoch's batches, equal for equal arguments.
+    """Return the index arrays of one epoch's batches, equal for equal arguments.
 
     Args:
-        kind: "shuffled": a permutation cut into batches, a last one below half a batch left out; "class_balanced": per
-            batch √batch_size classes (at least 2) with equally many images; "n_pair": per batch one pair of images from
-            each of many classes; "lifted": groups of four, a random pair of one class and two random images, of which
-            the method keeps the hardest negatives (Song et al. 2016, arXiv 1511.06452).
-        labels: (n), −1 for none; only the balanced kinds read it.
-    Raises: ValueError for an unknown kind, or for labels that the kind cannot use.
-    """
+        kind: "shuffled": a permutation cut into batches, without a last batch below half the size; "class_balanced":
+        per
+      batch √batch_size classes (at least 2) with equally many images; "n_pair": per batch one pair of images from
+      each of many classes; "lifted": groups of four, a random pair of one class and two random images, of which
+      the method keeps the hardest negatives (Song et al. 2016, arXiv 1511.06452).
+        labels: (n), −1 for none; used by the balanced kinds only.
+    Raises: ValueError for an unknown kind, or for labels that the kind cannot use."""
     if kind not in PLANS:
         raise BadSetting("unknown kind of batch {kind}; known: {plans}", kind=f"{kind!r}", plans=", ".join(PLANS))
     rng = np.random.default_rng([seed, epoch])
@@ -202,14 +202,14 @@ def _lifted_batches(labels: np.ndarray, size: int, rng: np.random.Generator) -> 
 def _class_batches(
     decks: dict[int, _Deck], classes: int, images: int, batches: int, rng: np.random.Generator
 ) -> list[np.ndarray]:
-    """Batches of `classes` × `images`: every class and image is used up before it comes again."""
+    """Return batches of `classes` × `images`. Every class and image is used once before it is used again."""
     turn = _Deck(np.array(list(decks)), rng)
     chosen = (turn.draw(classes) for _ in range(max(1, batches)))
     return [np.concatenate([decks[c].draw(min(images, len(decks[c].items))) for c in some]) for some in chosen]
 
 
 class _Deck:
-    """Draws distinct items without replacement and shuffles again when too few are left."""
+    """Sampler of distinct items without replacement, which reshuffles when too few are left."""
 
     def __init__(self, items: np.ndarray, rng: np.random.Generator) -> None:
         self.items, self.rng = items, rng
@@ -225,7 +225,7 @@ class _Deck:
 
 
 def _decks(labels: np.ndarray, rng: np.random.Generator) -> dict[int, _Deck]:
-    """The images of each class that has at least two."""
+    """Return a deck of images for each class with at least two. Raises BadSetting for fewer than two such classes."""
     classes, counts = np.unique(labels[labels >= 0], return_counts=True)
     usable = classes[counts >= 2]
     if len(usable) < 2:

@@ -1,8 +1,7 @@
 """Sources of captions: the factors of `shapes`, and `captions.csv` in a folder of images.
 
 `captions.csv` has the columns `file`, a path below the folder, and `caption`; a file may have several lines. Images
-without a caption and empty captions are left out, which is said.
-"""
+without a caption and empty captions are left out, with a note."""
 
 import dataclasses
 import os
@@ -43,7 +42,7 @@ PHRASES = (
 
 @dataclass(frozen=True)
 class CaptionFile:
-    """A `captions.csv`: by file, its first line and its captions; and lines of empty captions."""
+    """Content of a `captions.csv`: the first line and the captions of each file, and the lines with empty captions."""
 
     path: Path
     by_file: dict[str, tuple[int, list[str]]] = field(default_factory=dict)
@@ -51,7 +50,7 @@ class CaptionFile:
 
     @property
     def remark(self) -> str:
-        """A sentence each on empty captions, and on those that a text tower of words cuts off; "" for none."""
+        """Sentences about empty captions and about captions that a text tower cuts off; "" for none."""
         parts = []
         if self.empty:
             parts.append(message(EMPTY, n=f"{len(self.empty):,}", first=f"{self.empty[0]:,}"))
@@ -62,8 +61,8 @@ class CaptionFile:
 
 
 def training_set(dataset: Dataset, needs_captions: bool, exclude: str | None, relabel: str | None) -> Dataset:
-    """The data set as a training sees it: without the samples of `exclude`, with the classes of `relabel`; for a method
-    of captions with them, and without images that have none. Raises BadSetting."""
+    """Prepare a data set for training: without the samples of `exclude`, with the classes of `relabel`. If the method
+    needs captions, they are added and images without one are left out. Raises BadSetting."""
     if not needs_captions:
         return curated(dataset, exclude, relabel)
     dataset = curated(add_captions(dataset), exclude, relabel)
@@ -83,8 +82,8 @@ def training_set(dataset: Dataset, needs_captions: bool, exclude: str | None, re
 
 
 def add_captions(dataset: Dataset) -> Dataset:
-    """Return the data set with captions, at least one; images may lack them. Raises BadSetting where there are none, or
-    where they do not fit."""
+    """Return the data set with at least one caption; single images may lack one. Raises BadSetting if there are none or
+    if they do not match the images."""
     if dataset.name == "shapes":
         return dataclasses.replace(dataset, captions=_captions_of_shapes(dataset))
     if not dataset.name.startswith("folder:"):
@@ -102,14 +101,14 @@ def add_captions(dataset: Dataset) -> Dataset:
 
 
 def captions_of(dataset: Dataset) -> Captions:
-    """Return the captions of a data set. Raises as `add_captions`."""
+    """Return the captions of a data set. Raises the errors of `add_captions`."""
     captions = add_captions(dataset).captions
     assert captions is not None
     return captions
 
 
 def _captions_of_shapes(dataset: Dataset) -> Captions:
-    """One or two captions of each image; the same for every call."""
+    """Generate one or two captions for each image, equal in every call."""
     rng = np.random.default_rng([SEED, dataset.split == "test"])
     texts, image = [], []
     names = {k: np.searchsorted(HUE_ENDS, dataset.factors[k]) % len(HUES) for k in ("hue", "background_hue")}
@@ -126,7 +125,7 @@ def _captions_of_shapes(dataset: Dataset) -> Captions:
 
 
 def captions_for(file: CaptionFile, ids: Sequence[str], split: str) -> Captions:
-    """Return the captions of a split's images, which some may lack. Raises BadSetting for a caption of no file."""
+    """Return the captions of a split's images; some may lack one. Raises BadSetting for a caption without a file."""
     parts = ("train",) if split == "train" else ("test", *FOR_TEST)
     rows = {f"{part}/{id}": i for i, id in enumerate(ids) for part in parts}
     rows |= {id: i for i, id in enumerate(ids) if id not in rows}
@@ -142,7 +141,7 @@ def captions_for(file: CaptionFile, ids: Sequence[str], split: str) -> Captions:
 
 
 def read_captions(path: Path) -> CaptionFile:
-    """Return the captions of a file by image. Raises BadSetting."""
+    """Read a file of captions. Raises BadSetting."""
     if not path.exists():
         raise BadSetting(
             "there is no {path}; captions are read from this file, with the columns file and caption",
@@ -164,7 +163,7 @@ def read_captions(path: Path) -> CaptionFile:
 
 
 def _is_inside(root: Path, file: str) -> bool:
-    """Return whether a name is that of a file below a folder."""
+    """Return whether a name refers to a file below a folder."""
     plain = os.path.normpath(file)
     leads_out = os.path.isabs(plain) or plain.split(os.sep)[0] == os.pardir or "\0" in file
     return not leads_out and os.path.isfile(root / plain)

@@ -1,4 +1,4 @@
-"""Captions of a split's images, one or more for each, and their words as numbers."""
+"""Captions of a split's images, one or more per image, and their tokens."""
 
 import hashlib
 import re
@@ -17,24 +17,24 @@ WORD = re.compile(r"\w+|[^\w\s]")
 
 @dataclass(frozen=True, eq=False)
 class Captions:
-    """`texts` (m), and `image` (m) int64: the row of each text's image, sorted."""
+    """Captions: `texts` (m), and `image` (m) int64, the row of each text's image, sorted."""
 
     texts: tuple[str, ...]
     image: np.ndarray
 
     @property
     def digest(self) -> str:
-        """SHA-256 of the texts and whose they are."""
+        """SHA-256 of the texts and their images."""
         parts = (self.image.astype("<i8").tobytes(), *(f"{text}\n".encode() for text in self.texts))
         return hashlib.sha256(b"".join(parts)).hexdigest()
 
     def names(self, images: Sequence[str]) -> list[str]:
-        """Return the id of each caption: its image's, and its number among that image's captions from 1."""
+        """Return the id of each caption: the id of its image and its number among that image's captions, from 1."""
         number = np.arange(len(self.image)) - np.searchsorted(self.image, self.image) + 1
         return [f"{images[i]}#{k}" for i, k in zip(self.image.tolist(), number.tolist(), strict=True)]
 
     def at(self, image: np.ndarray, keep: Sequence[int]) -> "Captions":
-        """Return the captions at the places `keep`, each with its image in `image` (m)."""
+        """Return the captions at the indices `keep`, assigned to the images in `image` (m)."""
         order = sorted(keep, key=lambda k: int(image[k]))
         return Captions(tuple(self.texts[k] for k in order), image[np.asarray(order, np.int64)])
 
@@ -46,18 +46,18 @@ class Captions:
         return Captions(texts, np.repeat(np.arange(len(keep)), last - first))
 
     def bounds(self, images: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the first caption of each image, and the one behind its last."""
+        """Return the index of each image's first caption, and the index after its last."""
         return np.searchsorted(self.image, images, "left"), np.searchsorted(self.image, images, "right")
 
     def at_most(self, count: int) -> "Captions":
-        """Return the first captions of each image, at most so many."""
+        """Return at most `count` captions of each image, the first ones."""
         keep = np.arange(len(self.image)) - np.searchsorted(self.image, self.image) < count
         return Captions(tuple(text for text, kept in zip(self.texts, keep, strict=True) if kept), self.image[keep])
 
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """Words in lower case; the token of `words[i]` is i + 2."""
+    """Lower-case words; the token of `words[i]` is i + 2."""
 
     words: tuple[str, ...]
 
@@ -65,7 +65,7 @@ class Vocabulary:
         return len(self.words) + 2
 
     def encode(self, texts: Sequence[str], length: int) -> np.ndarray:
-        """Return tokens (n, length) int64: the first words of each text, then PADDING."""
+        """Return tokens (n, length) int64: the first words of each text, padded with PADDING."""
         numbers = {word: i for i, word in enumerate(self.words, 2)}
         tokens = np.full((len(texts), length), PADDING, np.int64)
         for row, text in zip(tokens, texts, strict=True):
@@ -75,12 +75,12 @@ class Vocabulary:
 
 
 def split_words(text: str) -> list[str]:
-    """Return words and punctuation marks of a text, in lower case."""
+    """Split a text into words and punctuation marks, in lower case."""
     return WORD.findall(text.lower())
 
 
 def build_vocabulary(texts: Iterable[str], size: int = 2000) -> Vocabulary:
-    """Return the `size` most frequent words of the texts; equally frequent ones in alphabetical order."""
+    """Return the `size` most frequent words of the texts; ties in alphabetical order."""
     counts = Counter(word for text in texts for word in split_words(text))
     words = sorted(counts, key=lambda word: (-counts[word], word))[:size]
     return Vocabulary(tuple(words))

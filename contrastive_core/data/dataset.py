@@ -1,4 +1,4 @@
-"""One split of a data set, and sentences about files that were skipped or read only in part."""
+"""One split of a data set, and sentences about files that were skipped or only partly read."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ PARTLY_READ = N_("Files of {images} that were not read completely: {n}, the firs
 
 
 class DatasetArrays(TypedDict):
-    """The content of a split, as it is generated, decoded or downloaded."""
+    """The content of a split after it is generated, decoded or downloaded."""
 
     images: np.ndarray  # (n, c, h, w) uint8
     labels: Any  # (n)
@@ -33,9 +33,9 @@ class DatasetArrays(TypedDict):
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """One split of a data set. `labels` are −1 where there is none; `factors` holds further values per image. `skipped`
-    lists files that could not be read, with the reason, `notes` files that were read in part, `remarks` sentences on
-    the folder. `form` is the size of images that come from files."""
+    """One split of a data set. `labels` are −1 without a label; `factors` holds further values per image. `skipped`
+    lists unreadable files with the reason, `notes` partly read files, `remarks` sentences about the folder. `form` is
+    the size of images from files."""
 
     name: str
     split: str
@@ -56,7 +56,7 @@ class Dataset:
 
     @property
     def left_out(self) -> str:
-        """Sentences on files that were skipped or read in part, and on the folder; "" where there are none."""
+        """Sentences about files that were skipped or partly read, and about the folder; "" for none."""
         images = N_("the training images") if self.split == "train" else N_("the test images")
         files = [*_sentence_on(SKIPPED, images, self.skipped), *_sentence_on(PARTLY_READ, images, self.notes)]
         return join(" ", [*files, *self.remarks])
@@ -64,7 +64,7 @@ class Dataset:
 
 @dataclass(frozen=True)
 class DatasetInfo:
-    """Facts of a training set that a method's defaults and limits depend on. Of a folder that is not decoded yet, the
+    """Facts of a training set that a method's defaults and limits depend on. For a folder that is not decoded yet,
     height and width are the median of its images' shorter sides."""
 
     image_shape: tuple[int, int, int]  # channels, height, width
@@ -86,7 +86,7 @@ KNOWN = {  # sets whose facts need no file
 
 
 def _sentence_on(template: str, images: str, files: Files) -> list[str]:
-    """The sentence with the number of files, and how often each of the most frequent reasons occurs; [] for none."""
+    """Return a sentence with the number of files and the most frequent reasons; [] for no files."""
     if not files:
         return []
     counts = Counter(_plain_reason(reason).removesuffix(".") for _, reason in files).most_common()
@@ -96,7 +96,7 @@ def _sentence_on(template: str, images: str, files: Files) -> list[str]:
 
 
 def _plain_reason(reason: str) -> str:
-    """Return a reason in plain words in place of Pillow's."""
+    """Replace a reason given by Pillow with plain words."""
     lower = reason.lower()
     if "truncated" in lower:  # "Truncated File Read", "image file is truncated (7 bytes …"
         return N_("the file is cut off")

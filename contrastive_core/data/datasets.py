@@ -1,5 +1,5 @@
 """Data sets by name: images as one uint8 array, labels, stable ids, and a fingerprint. Images are decoded or generated
-once and then read as a memory map: the cache of a split is a folder with `images.npy`, `labels.npz` and, written last,
+once and then read as a memory map. The cache of a split is a folder with `images.npy`, `labels.npz` and, written last,
 `about.json`."""
 
 import contextlib
@@ -33,7 +33,7 @@ UNUSABLE = (FileNotFoundError, Damaged, ValueError, KeyError)  # errors of an in
 
 
 def dataset_names() -> list[str]:
-    """Return the names that `load` takes, besides `folder:PATH` and `csv:PATH`."""
+    """Return the names that `load` accepts, besides `folder:PATH` and `csv:PATH`."""
     return [*GENERATED, *torchvision_sets.SIZES]
 
 
@@ -50,15 +50,14 @@ def load(
 
     Args:
         name: one of `dataset_names()`, or `folder:PATH` with a folder per class, or images only,
-            or `train/` and `test/` (or `val/`) with either, or `csv:PATH` with a list of images.
+      or `train/` and `test/` (or `val/`) with either, or `csv:PATH` with a list of images.
         root: folder of torchvision's files; default `data_home()/torchvision`.
         download: download missing files.
-        form: size of the images of a folder; others have a size of their own.
-        on_progress: of decoding.
+        form: size of the images of a folder; other data sets have a fixed size.
+        on_progress: progress of the decoding.
         afresh: list a folder again, even if this process has listed it.
-    Raises: UnknownName; NotDownloaded; ValueError for an empty folder; BadSetting for a size that
-        the images cannot have, or that does not fit on the disk.
-    """
+    Raises: UnknownName; NotDownloaded; ValueError for an empty folder; BadSetting for an image size that is
+        impossible or does not fit on the disk."""
     _check_arguments(name, split, form)
     if is_files(name):
         if not afresh and (before := image_sets.known(name, split, form)):
@@ -96,7 +95,7 @@ def load_files(
     on_progress: OnProgress = ignore_progress,
     listings: image_sets.Listings | None = None,
 ) -> Dataset:
-    """A split of a folder or list of images. `listings`: its files, if it was listed already."""
+    """Load a split of a folder or list of images. `listings`: its files, if they were listed already."""
     found, create = image_sets.plan(name, split, form, on_progress, listings)
     dataset = _load_or_create(name, split, found.key, create)
     return dataclasses.replace(dataset, form=found.form, remarks=found.remarks)
@@ -109,7 +108,7 @@ def of_config(
     on_progress: OnProgress = ignore_progress,
     afresh: bool = True,
 ) -> Dataset:
-    """The data set that a run's settings name, in the form that they name. Raises as `load`."""
+    """Load the data set and image size given by a run's settings. Raises the errors of `load`."""
     name, root = str(config.get("dataset")), config.get("root")
     if is_streamed(config):
         _check_arguments(name, split, form_of(config))
@@ -118,17 +117,17 @@ def of_config(
 
 
 def is_streamed(config: Mapping[str, Any]) -> bool:
-    """Return whether a run's images are decoded in training."""
+    """Return whether a run decodes its images during training."""
     return config.get("cache") == "stream" and is_files(str(config.get("dataset")))
 
 
 def is_files(name: str) -> bool:
-    """Return whether a data set is made of files of images, which have no size of their own."""
+    """Return whether a data set consists of image files, which have no fixed size."""
     return name.startswith(image_sets.PREFIXES)
 
 
 def check_name(name: str) -> None:
-    """Raises UnknownName for what no data set can be called; reads no file."""
+    """Raise UnknownName for a name that no data set can have, without reading files."""
     if (is_files(name) and name.partition(":")[2].strip()) or name in dataset_names():
         return
     values = {"name": f"{name!r}", "dataset_names": ", ".join(dataset_names())}
@@ -147,7 +146,7 @@ def is_made(name: str, split: str, form: ImageForm = USUAL, listings: image_sets
 
 
 def made_path(name: str, split: str, form: ImageForm = USUAL, listings: image_sets.Listings | None = None) -> Path:
-    """Return the last file of a split's cache. Raises ValueError for a folder that cannot be used."""
+    """Return the file of a split's cache that is written last. Raises ValueError for an unusable folder."""
     key = f"{name}-{split}-v1"
     if is_files(name):
         known = None if listings else image_sets.known(name, split, form)
@@ -157,7 +156,7 @@ def made_path(name: str, split: str, form: ImageForm = USUAL, listings: image_se
 
 
 def _load_or_create(name: str, split: str, key: str, create: Callable[[], DatasetArrays]) -> Dataset:
-    """Read a split from the cache; create it if it is missing or damaged, or wait for who creates it."""
+    """Read a split from the cache; if it is missing or damaged, create it or wait for the process that creates it."""
     with contextlib.suppress(*UNUSABLE):
         return _load_cached(name, split, key)
     folder = _folder(key)
@@ -169,7 +168,7 @@ def _load_or_create(name: str, split: str, key: str, create: Callable[[], Datase
 
 
 def _load_cached(name: str, split: str, key: str) -> Dataset:
-    """Read a split that is shipped, or else cached. Raises one of UNUSABLE."""
+    """Read a shipped split, or else a cached one. Raises one of UNUSABLE."""
     with contextlib.suppress(*UNUSABLE):
         return _read(name, split, IMAGES / key)
     return _read(name, split, _folder(key))

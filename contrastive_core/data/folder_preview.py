@@ -1,4 +1,4 @@
-"""Content of image folders before decoding: subfolders for a file dialog, classes, some images."""
+"""Content of image folders before decoding: subfolders for a file dialog, classes, sample images."""
 
 import contextlib
 import hashlib
@@ -31,8 +31,8 @@ COPY, TWO_LABELS, LEAK = "copy", "two labels", "leak"
 
 @dataclass(frozen=True, eq=False)
 class FolderPreview:
-    """`images` (k, 3, side, side) uint8 of at most SHOWN files, with the id and the class (−1:
-    none) of each; `counts` are readable files of the train and the test split by class."""
+    """A preview of a folder. `images` (k, 3, side, side) uint8 are at most SHOWN files, with the id and the class
+    (−1: none) of each; `counts` are the readable files of the training and the test split by class."""
 
     images: np.ndarray
     ids: tuple[str, ...]
@@ -53,7 +53,7 @@ class FolderPreview:
 
 
 def folder_preview(path: str, limit: int = SHOWN) -> FolderPreview:
-    """Look at a folder, or at a list of images. Raises ValueError for what is neither."""
+    """Inspect a folder or a list of images. Raises ValueError for other paths."""
     name = name_of(path)
     train, test = image_sets.listings_of(name).values()
     if not train.files:
@@ -101,7 +101,7 @@ def folder_preview(path: str, limit: int = SHOWN) -> FolderPreview:
 
 
 def _same(train: Listing, test: Listing, pixels: dict[str, bytes]) -> Iterator[tuple[str, str, str]]:
-    """Each file with the pixels of an earlier one, the training files first."""
+    """Yield each file whose pixels equal those of an earlier file, training files first."""
     seen: dict[bytes, tuple[str, ImageFile]] = {}
     for split, listing in (("train", train), ("test", test)):
         for file in listing.files:
@@ -114,7 +114,7 @@ def _same(train: Listing, test: Listing, pixels: dict[str, bytes]) -> Iterator[t
 
 
 def _captions(name: str, train: Listing, test: Listing) -> tuple[tuple[int, int, int], str, str]:
-    """The last three of a preview."""
+    """Return the values of the preview's last three fields."""
     path = Path(name.partition(":")[2]).expanduser() / caption_sources.CAPTIONS_FILE
     if not name.startswith("folder:") or not path.exists():
         return (0, 0, 0), "", ""
@@ -131,18 +131,18 @@ def _captions(name: str, train: Listing, test: Listing) -> tuple[tuple[int, int,
 
 
 def name_of(path: str) -> str:
-    """The data set of a folder, or of a list of images, that a person has named by its path."""
+    """Return the data set name of a path to a folder or to a list of images."""
     is_list = path.partition("#")[0].lower().endswith(".csv")
     return f"csv:{path}" if is_list and not os.path.isdir(os.path.expanduser(path)) else f"folder:{path}"
 
 
 def values_of(folder: str) -> JsonObject:
-    """The values of the analysis `folder`: a folder that has changed is another one."""
+    """Return the request for the analysis `folder`, which changes when the folder changes."""
     return {"path": folder, "changed": changed(folder), "layout": LAYOUT}
 
 
 def changed(folder: str) -> list[int]:
-    """Return times of a folder, its subfolders and those of its parts: they change with its files."""
+    """Return modification times of a folder, its subfolders and those of its splits, to detect changed files."""
     times: list[int] = []
     with contextlib.suppress(OSError, ValueError):
         root = os.path.expanduser(folder)
@@ -162,7 +162,7 @@ _folders = FileCache(lambda place: [entry.path for entry in os.scandir(place) if
 
 
 def _some(listing: Listing, most: int) -> list[ImageFile]:
-    """Files of every class in turn, then in the order of the classes."""
+    """Choose at most `most` files, alternating between classes, and sort them by class."""
     by_class: dict[int, list[ImageFile]] = {}
     for file in listing.files:
         by_class.setdefault(file.label, []).append(file)
@@ -173,7 +173,7 @@ def _some(listing: Listing, most: int) -> list[ImageFile]:
 
 @dataclass(frozen=True)
 class Subfolder:
-    """A folder; `pictures` are at least so many, exactly where `is_exact`."""
+    """A folder with at least `pictures` pictures, exactly so many if `is_exact`."""
 
     name: str
     path: Path
@@ -182,7 +182,7 @@ class Subfolder:
 
 
 def subfolders(place: Path) -> list[Subfolder]:
-    """Folders in a folder, by name, without hidden ones and links. Raises OSError."""
+    """List the subfolders of a folder by name, without hidden ones and links. Raises OSError."""
     with os.scandir(place) as entries:
         folders = [e.name for e in entries if not e.name.startswith(".") and e.is_dir(follow_symlinks=False)]
     names = sorted(folders, key=str.lower)[:MOST]
@@ -190,7 +190,7 @@ def subfolders(place: Path) -> list[Subfolder]:
 
 
 def pictures_in(place: Path, looks: int | None = None) -> tuple[int, bool]:
-    """Count a folder's pictures at a few levels, in at most `looks` entries (LOOKS); and whether those are all."""
+    """Count a folder's pictures a few levels deep, within `looks` entries (LOOKS); also return whether that is all."""
     looks = LOOKS if looks is None else looks
     count, waiting = 0, [(os.fspath(place), 0)]
     while waiting:

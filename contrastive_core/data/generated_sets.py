@@ -1,9 +1,8 @@
 """Data sets that need no download: digits, digits with wrong labels, and shapes.
 
-`shapes` are images made from a seed, whose factors are known, on which methods differ: eight outlines on a background,
-each with a color of any hue. Color says nothing about the class, but two crops of one image share it: an encoder that
-may use color learns little else. 32×32, drawn at four times the size and averaged down.
-"""
+`shapes` are generated images with known factors, on which methods differ: eight outlines on a background, each with a
+color of any hue. The color is unrelated to the class, but two crops of one image share it, so an encoder that may use
+color learns little else. The images have 32×32 pixels, drawn at four times the size and averaged."""
 
 import colorsys
 
@@ -23,7 +22,7 @@ LUMA = np.array([0.299, 0.587, 0.114])
 
 
 def digits(split: str) -> DatasetArrays:
-    """scikit-learn's 1,797 gray 8×8 digits: 1,437 for training, 360 for the test, by class."""
+    """Return scikit-learn's 1,797 gray 8×8 digits: 1,437 for training, 360 for the test, stratified by class."""
     from sklearn.datasets import load_digits
     from sklearn.model_selection import train_test_split
 
@@ -37,7 +36,7 @@ def digits(split: str) -> DatasetArrays:
 
 
 def digits_mislabeled(split: str) -> DatasetArrays:
-    """digits with thirteen labels changed on purpose: an example of what Samples finds."""
+    """Return digits with thirteen wrong labels (10 in training, 3 in the test), an example for Samples."""
     arrays = digits(split)
     labels: np.ndarray = arrays["labels"].copy()
     rng, count = np.random.default_rng(SEED), WRONG_LABELS[split]
@@ -48,7 +47,7 @@ def digits_mislabeled(split: str) -> DatasetArrays:
 
 
 def rendered_shapes(split: str) -> DatasetArrays:
-    """Return images of shapes, with the factors they were drawn from."""
+    """Return images of shapes with the factors that generated them."""
     images, labels, factors = make_shapes(*SHAPES[split])
     return {"images": images, "labels": labels, "classes": CLASSES, "factors": factors}
 
@@ -57,7 +56,7 @@ GENERATED = {"digits": digits, "shapes": rendered_shapes, "digits_mislabeled": d
 
 
 def make_shapes(n: int, seed: int) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]:
-    """`n` images (n, 3, 32, 32) uint8, their balanced classes (n), and factors by name (n each)."""
+    """Return `n` images (n, 3, 32, 32) uint8, their balanced classes (n), and their factors by name (n each)."""
     rng = np.random.default_rng([seed, n])
     labels = rng.permutation(np.arange(n) % len(CLASSES)).astype(np.int64)
     images = np.empty((n, 3, SIZE, SIZE), np.uint8)
@@ -89,7 +88,7 @@ def _image(label: int, rng: np.random.Generator) -> tuple[np.ndarray, tuple[floa
 
 
 def _colors(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, tuple[float, float]]:
-    """Colors of shape and background whose luminances differ, and their hues."""
+    """Sample colors of shape and background with different luminances; return them and their hues."""
     while True:
         hues = rng.random(2)
         s, v = rng.uniform(0.4, 1, 2), rng.uniform(0.25, 1, 2)
@@ -99,7 +98,7 @@ def _colors(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, tuple[flo
 
 
 def _texture(kind: int, rng: np.random.Generator) -> np.ndarray:
-    """Brightness of the shape's surface (32, 32), at most 1."""
+    """Return the brightness of the shape's surface (32, 32), at most 1."""
     y, x = np.mgrid[0:SIZE, 0:SIZE]
     period, phase, way = rng.uniform(3.5, 6.5), rng.uniform(0, 6.28), rng.uniform(0, np.pi)
     along = x * np.cos(way) + y * np.sin(way)
@@ -115,7 +114,7 @@ def _texture(kind: int, rng: np.random.Generator) -> np.ndarray:
 
 
 def _supersampled(label: int, center: np.ndarray, radius: float, angle: float) -> np.ndarray:
-    """Share of each pixel that a shape covers (32, 32)."""
+    """Return the share of each pixel that a shape covers (32, 32)."""
     step = (np.arange(SIZE * FINE) + 0.5) / FINE - SIZE / 2
     x, y = np.meshgrid(step - center[0], step - center[1])
     c, s = np.cos(angle), np.sin(angle)
@@ -124,7 +123,7 @@ def _supersampled(label: int, center: np.ndarray, radius: float, angle: float) -
 
 
 def _polygon(corners: int, inner: float, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Star with `corners` tips at radius 1 and notches at `inner`, one tip up."""
+    """Return whether points lie inside a star with `corners` tips at radius 1 and notches at `inner`, one tip up."""
     sector = np.pi / corners
     a = np.mod(np.arctan2(x, -y), 2 * sector)
     a = np.minimum(a, 2 * sector - a)  # angle from the nearest tip

@@ -1,11 +1,10 @@
-"""Decode the images of a listing into one memory-mapped array, in parallel and resumable.
+"""Decoding of listed images into one memory-mapped array, in parallel and resumable.
 
-The rows are written to `KEY.partial/` of the cache until they are complete. Every few seconds `chunks.jsonl` beside
-them lists the chunks on the disk. The training images decide on the number of channels of both splits.
+The rows are written to `KEY.partial/` in the cache until they are complete. Every few seconds the finished chunks are
+logged in `chunks.jsonl` next to them. The training images determine the number of channels of both splits.
 
-simplejpeg was tried: 1.2 to 1.3 times Pillow's images per CPU second (500×375 to 64 and 224 pixels:
-743 and 384 against 574 and 323; torchvision's ImageFolder 373 and 333), too little for a dependency.
-"""
+simplejpeg is only 1.2 to 1.3 times as fast as Pillow, in images per CPU second (500×375 to 64 and 224 pixels:
+743 and 384 against 574 and 323; torchvision's ImageFolder 373 and 333), too little for a dependency."""
 
 import contextlib
 import hashlib
@@ -39,7 +38,7 @@ FLUSH = 5.0  # seconds of decoding that a machine that goes down loses at most
 
 @dataclass(frozen=True)
 class Partial:
-    """The images of `files` while they are being decoded, in `folder`."""
+    """The partly decoded images of `files`, stored in `folder`."""
 
     files: list[ImageFile]
     folder: Path
@@ -57,12 +56,12 @@ class Partial:
 
     @property
     def log(self) -> Path:
-        """The chunks whose rows are on the disk, a line each."""
+        """The file that lists the chunks whose rows are on the disk, one per line."""
         return self.folder / "chunks.jsonl"
 
     @property
     def size(self) -> int:
-        """Bytes of the whole file."""
+        """Size of the complete file in bytes."""
         return space_of(len(self.files), self.side, self.channels)
 
     @property
@@ -75,7 +74,7 @@ class Partial:
 
 
 def cache_keys(where: str, listings: dict[str, Listing], form: ImageForm) -> dict[str, str]:
-    """Return the cache key of each split; both change with the files of either, and with the form."""
+    """Return the cache key of each split. Both depend on the files of either split and on the form."""
     digest, has_arrays = hashlib.sha256(os.fsencode(where)), False
     for name, listing in listings.items():
         for file in listing.files:
@@ -89,7 +88,7 @@ def cache_keys(where: str, listings: dict[str, Listing], form: ImageForm) -> dic
 
 
 def median_side(files: list[ImageFile]) -> int:
-    """Return the median of the shorter sides of some files in pixels; SMALL where none can be read."""
+    """Return the median of the shorter sides of some files in pixels; SMALL if none can be read."""
     sides = []
     for i in np.unique(np.linspace(0, len(files) - 1, min(HEADS, len(files))).astype(int)):
         with contextlib.suppress(Exception):  # whatever Pillow raises; decoding it says so
@@ -98,7 +97,7 @@ def median_side(files: list[ImageFile]) -> int:
 
 
 def common_channels(files: list[ImageFile], on_progress: OnProgress = ignore_progress) -> int:
-    """Return 1 for gray images only, the channels that all arrays have, else 3; skips unreadable files."""
+    """Return 1 for gray images only, the common channel number of arrays, else 3; unreadable files are skipped."""
     stage = message("checking the colors of {files} images", files=f"{len(files):,}")
     found: set[int] = set()
     for number, file in enumerate(files):
@@ -112,21 +111,22 @@ def common_channels(files: list[ImageFile], on_progress: OnProgress = ignore_pro
 
 
 def made_channels(folder: Path) -> int | None:
-    """Return how many channels decoded images have; None where there are none."""
+    """Return the number of channels of decoded images; None if there are none."""
     with contextlib.suppress(OSError, ValueError, IndexError):
         return int(np.load(folder / "images.npy", mmap_mode="r").shape[1])
     return None
 
 
 def space_of(n: int, side: int, channels: int = 3) -> int:
-    """Bytes on the disk of n images."""
+    """Return the bytes on the disk of n images."""
     return HEADER + n * channels * side * side
 
 
 def decode(listing: Listing, partial: Partial, on_progress: OnProgress, later: list[Partial]) -> DatasetArrays:
-    """Decode images into a file of `partial.folder`, or continue to; list unreadable ones with the reason. `later`:
-    another split, which needs space on the same disk: training should not run for days before a test set that does not
-    fit. Raises: BadSetting where they do not fit on the disk; ValueError where none can be read."""
+    """Decode images into the file of `partial.folder`, or resume it; list unreadable ones with the reason. `later`:
+    other splits that need space on the same disk, checked first so that a training does not fail days later for its
+    test set.
+    Raises: BadSetting if they do not fit on the disk; ValueError if none can be read."""
     _reserve_space(partial, later)
     decoded: dict[int, DecodedChunk] = {}  # by their first row
     for line in partial.log.read_text(encoding="utf-8").splitlines() if partial.log.exists() else ():
@@ -160,7 +160,7 @@ def decode(listing: Listing, partial: Partial, on_progress: OnProgress, later: l
 
 
 def _flush(chunks: list[DecodedChunk], rows: IO[bytes], log: IO[str]) -> None:
-    """Log chunks once their rows are on the disk. After a kill the others are decoded again."""
+    """Log chunks after their rows are on the disk. After a kill, unlogged chunks are decoded again."""
     if chunks:
         safe_files.sync_file(rows)
         log.writelines(json.dumps(chunk) + "\n" for chunk in chunks)
@@ -169,7 +169,7 @@ def _flush(chunks: list[DecodedChunk], rows: IO[bytes], log: IO[str]) -> None:
 
 
 def _reserve_space(partial: Partial, later: list[Partial]) -> None:
-    """Give the file its full length, if all splits fit on the disk."""
+    """Extend the file to its full length if all splits fit on the disk. Raises BadSetting otherwise."""
     safe_files.make_folder(partial.folder)
     if (written := partial.written) is None:
         partial.log.unlink(missing_ok=True)
@@ -217,7 +217,7 @@ def _arrays(listing: Listing, partial: Partial, chunks: list[DecodedChunk]) -> D
 
 
 def column(values: list[str]) -> np.ndarray:
-    """Return numbers if all values are (NaN for an empty one), else text."""
+    """Convert texts to numbers if all are numeric (NaN for empty ones); else return them as text."""
     try:
         return np.array([v.strip() or "nan" for v in values], np.float64)
     except ValueError:
@@ -225,7 +225,7 @@ def column(values: list[str]) -> np.ndarray:
 
 
 def _finish(partial: Partial, failed: np.ndarray) -> None:
-    """Close the gaps of unreadable images, and write the array's header."""
+    """Remove the rows of unreadable images and write the array's header."""
     n, row_shape = len(partial.files) - len(failed), (partial.channels, partial.side, partial.side)
     if len(failed):
         partial.log.unlink()  # from here on rows lie elsewhere

@@ -1,15 +1,14 @@
-"""Decode one image file, a picture or an `.npy` array, to uint8 pixels of one size.
+"""Decoding of one image file, a picture or an `.npy` array, to uint8 pixels of one size.
 
-Pillow chooses a reader by a file's content, and one of its readers passes PostScript to another
-program: only `FORMATS` are opened, with limits on bytes and pixels.
+Pillow chooses a decoder by a file's content, and one of its decoders passes PostScript to another
+program, so only `FORMATS` are opened, with limits on bytes and pixels.
 
 - 16-bit values are divided by 257, never clipped.
-- Transparent pixels are laid on white; EXIF rotations are applied; of several pages the first is read.
-- An array has the shape (h, w), (c, h, w) or (h, w, c). Of three axes the two of equal length are
-  height and width; otherwise the shorter of the first and the last axis holds the channels.
+- Transparent pixels get a white background; EXIF rotations are applied; only the first of several pages is read.
+- An array has the shape (h, w), (c, h, w) or (h, w, c). In three dimensions, two equal lengths are
+  height and width; otherwise the shorter of the first and last axis holds the channels.
 - Arrays may hold 8- or 16-bit integers, other integers in 0..255 or 0..65,535, or floats in 0..1 or
-  0..255. An array keeps all its channels where those of the others are as many, else the first three.
-"""
+  0..255. An array keeps all channels if the other arrays have as many, else the first three."""
 
 import io
 import os
@@ -43,7 +42,7 @@ DIED = N_("the image reader crashes on this file")
 
 @contextmanager
 def open_image(source: str | Path | bytes) -> Iterator[Image.Image]:
-    """Open a picture. Raises NotRegular, OSError, what Pillow raises; Damaged for other formats or one too large."""
+    """Open a picture. Raises NotRegular, OSError, Pillow's errors; Damaged for other formats or too large pictures."""
     with io.BytesIO(source) if isinstance(source, bytes) else open_regular(source) as file:
         size = file.seek(0, io.SEEK_END)
         file.seek(0)
@@ -62,9 +61,9 @@ def open_image(source: str | Path | bytes) -> Iterator[Image.Image]:
 
 
 def decode_image(path: str | Path, side: int, channels: int, resize: str = "crop") -> tuple[np.ndarray, str]:
-    """Return one image (channels, side, side) uint8 and a note on what was not read ("" for nothing). `channels`: 1
-    converts to gray, 3 to color; other numbers are for arrays only. Raises: Damaged for what is no image or has other
-    channels; whatever Pillow raises for a damaged file."""
+    """Return one image (channels, side, side) uint8 and a note on unread parts ("" for none). `channels`: 1 converts to
+    gray, 3 to color; other numbers are for arrays only. Raises: Damaged for files that are not images or have other
+    channels; Pillow's errors for damaged files."""
     path, mode = Path(path), "RGB" if channels == 3 else "L"
     if path.suffix.lower() == ".npy":
         bands, note = _array_images(path, channels)
@@ -85,7 +84,7 @@ def decode_image(path: str | Path, side: int, channels: int, resize: str = "crop
 
 
 class Header(NamedTuple):
-    """Size in pixels; 1 channel of a gray picture, 3 of a color one, or those of an array."""
+    """The size of an image in pixels and its channels: 1 for gray pictures, 3 for color, or those of an array."""
 
     width: int
     height: int
@@ -93,7 +92,7 @@ class Header(NamedTuple):
 
 
 def read_header(path: Path) -> Header:
-    """Return what a file's header says. Raises as `decode_image` does."""
+    """Read the header of an image file. Raises the errors of `decode_image`."""
     if path.suffix.lower() != ".npy":
         with open_image(path) as image:
             return Header(*image.size, 1 if image.mode in GRAY_MODES else 3)
@@ -103,12 +102,12 @@ def read_header(path: Path) -> Header:
 
 
 def read_error(error: Exception) -> str:
-    """Return why an image cannot be read, as text that is safe to show."""
+    """Return why an image cannot be read, as text that is safe to display."""
     return printable(explained(error), 200)
 
 
 def _fit(image: Image.Image, side: int, mode: str, resize: str) -> Image.Image:
-    """Return a square of `side` pixels in the mode L or RGB."""
+    """Resize to a square of `side` pixels in the mode L or RGB."""
     if image.mode != mode:  # `convert` copies also when nothing changes
         image = image.convert(mode)
     if image.size == (side, side):
@@ -119,7 +118,7 @@ def _fit(image: Image.Image, side: int, mode: str, resize: str) -> Image.Image:
 
 
 def _to_8_bits(image: Image.Image) -> Image.Image:
-    """Return the picture with 8 bits per channel, with its EXIF."""
+    """Convert a picture to 8 bits per channel, with its EXIF data."""
     if image.mode not in DEEP_MODES:
         return image
     scaled = Image.fromarray(_scale(np.asarray(image)))
@@ -137,7 +136,7 @@ def _on_white(image: Image.Image) -> Image.Image:
 
 
 def _array(path: Path) -> np.ndarray:
-    """Return the memory-mapped array of a file."""
+    """Open the array of a file as a memory map. Raises ValueError for other content."""
     open_regular(path, MAX_BYTES).close()
     array = np.load(path, mmap_mode="r", allow_pickle=False)
     if not isinstance(array, np.ndarray) or array.dtype.kind not in "buif":
@@ -146,7 +145,7 @@ def _array(path: Path) -> np.ndarray:
 
 
 def _axes(shape: tuple[int, ...]) -> tuple[int | None, tuple[int, int]]:
-    """Return the axis of the channels (None without one), height and width."""
+    """Return the axis of the channels (None without one), and height and width."""
     if len(shape) not in (2, 3):
         raise Damaged("an array of shape {shape}; (h, w), (c, h, w) or (h, w, c) is expected", shape=shape)
     if len(shape) == 2:
@@ -163,7 +162,7 @@ def _axes(shape: tuple[int, ...]) -> tuple[int | None, tuple[int, int]]:
 
 
 def _array_images(path: Path, channels: int) -> tuple[list[Image.Image], str]:
-    """Return one image of one or three channels, or one gray image per channel, and a note."""
+    """Return one image with one or three channels, or one gray image per channel, and a note."""
     array, note = _array(path), ""
     axis, _ = _axes(array.shape)
     array = array[..., None] if axis is None else np.moveaxis(array, axis, -1)
@@ -183,7 +182,7 @@ def _array_images(path: Path, channels: int) -> tuple[list[Image.Image], str]:
 
 
 def _scale(array: np.ndarray) -> np.ndarray:
-    """Scale values of any type to uint8. Raises ValueError for values outside the usual ranges."""
+    """Scale values of any type to uint8. Raises Damaged for values outside the usual ranges."""
     kind, size = array.dtype.kind, array.dtype.itemsize
     if (kind, size) == ("u", 1):
         return array
@@ -207,7 +206,7 @@ def _scale(array: np.ndarray) -> np.ndarray:
 
 
 class DecodedChunk(TypedDict):
-    """The first row of a chunk, and by row the reasons of unreadable files and notes on others."""
+    """The first row of a chunk; by row, the reasons of unreadable files and notes on others."""
 
     start: int
     failed: dict[str, str]
@@ -218,7 +217,7 @@ Form = tuple[int, int, str]  # pixels of a side, channels, and how images are re
 
 
 def decode_chunk(file: str, start: int, paths: list[str], form: Form) -> DecodedChunk:
-    """Write images into the rows of a file from `start` on. Raises OSError where they cannot be written."""
+    """Decode images into the rows of a file from row `start` on. Raises OSError if it cannot be written."""
     side, channels, resize = form
     rows = np.zeros((len(paths), channels, side, side), np.uint8)
     decoded = DecodedChunk(start=start, failed={}, notes={})
@@ -237,7 +236,7 @@ def decode_chunk(file: str, start: int, paths: list[str], form: Form) -> Decoded
 
 
 def decode_sandboxed(sandbox: Sandbox, file: str, start: int, paths: list[str], form: Form) -> DecodedChunk:
-    """`decode_chunk` in its sandbox; a file that crashes the process is reported as unreadable."""
+    """Run `decode_chunk` in the sandbox; report a file that crashes it as unreadable."""
     try:
         decoded: DecodedChunk = sandbox.call(file, start, paths, form)
         return decoded
@@ -253,13 +252,13 @@ def decode_sandboxed(sandbox: Sandbox, file: str, start: int, paths: list[str], 
 
 
 def processes() -> int:
-    """Return how many processes may run at once."""
+    """Return how many processes can run in parallel."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class DecodingPool:
-    """Child processes with limited memory and time that decode files into the rows of a file. They start when they are
-    needed and are kept until `close`."""
+    """Child processes with limited memory and time that decode files into the rows of a file. They start on demand and
+    run until `close`."""
 
     def __init__(self, count: int) -> None:
         self.count = count
@@ -268,7 +267,7 @@ class DecodingPool:
     def decode(
         self, file: str, paths: Sequence[str], form: Form, starts: Sequence[int], size: int
     ) -> Iterator[DecodedChunk]:
-        """Decode `size` paths from each of `starts` on; yield each chunk when it is done."""
+        """Decode `size` paths from each index in `starts`; yield each finished chunk."""
 
         def work(start: int) -> DecodedChunk:
             try:

@@ -1,14 +1,13 @@
 """`folder:PATH`: a folder of images as a data set.
 
-A folder per class; or images only, without labels; or `train/` and `test/` with either. `val/`, `valid/` or
-`validation/` is taken for `test/` where there is none, and a lone `train/` for the whole folder, unless another folder
-beside them has images too: then all of them are classes. Without a test part a fifth of each class is set aside, by a
-fixed seed. image_cache.py decodes what is listed here, to the form that a run's settings name (`ImageForm`).
+The folder has a subfolder per class, or images only, without labels, or `train/` and `test/` with either. Without
+`test/`, `val/`, `valid/` or `validation/` takes its place. A lone `train/` stands for the whole folder, unless another
+subfolder has images too: then all of them are classes. Without a test part, a fifth of each class is held out with a
+fixed seed. image_cache.py decodes the listed images to the form that a run's settings select (`ImageForm`).
 
-Links inside the folder, to files or to folders, are followed only where the environment variable
-CONTRASTIVE_LAB_FOLLOW_LINKS is 1; otherwise each is left out and listed. What is neither file nor
-folder (a pipe, a device, a socket) is never opened.
-"""
+Links inside the folder, to files or to folders, are followed only if the environment variable
+CONTRASTIVE_LAB_FOLLOW_LINKS is 1; otherwise they are left out and listed. Pipes, devices and sockets are never
+opened."""
 
 import dataclasses
 import os
@@ -43,7 +42,7 @@ LONGEST_ID = 4096  # characters
 
 
 class ImageFile(NamedTuple):
-    """One file of a split; a tuple with its path as text, since there may be a million."""
+    """One file of a split; a tuple with its path as text, because there may be a million."""
 
     id: str
     filename: str
@@ -57,14 +56,14 @@ class ImageFile(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Bytes."""
+        """Size of the file in bytes."""
         return int(self.stamp.partition("\0")[0])
 
 
 @dataclass
 class Listing:
-    """Images below a folder, by class, and what was left out with the reason. `others` counts, by
-    ending, files that nothing here reads; `layout` says what was taken for which split."""
+    """Images below a folder by class, and the skipped files with the reason. `others` counts unsupported files by
+    ending; `layout` holds sentences on how the splits were found."""
 
     classes: tuple[str, ...] = ()
     files: list[ImageFile] = field(default_factory=list)
@@ -76,7 +75,7 @@ class Listing:
 
 
 def listings(path: str) -> dict[str, Listing]:
-    """List a folder by split; arrays (`.npy`) count only where there are no pictures. Raises BadSetting."""
+    """List a folder by split; arrays (`.npy`) count only if there are no pictures. Raises BadSetting."""
     root = Path(path).expanduser()
     if not root.is_dir():
         raise BadSetting("there is no folder {path}", path=printable(path))
@@ -88,7 +87,7 @@ def listings(path: str) -> dict[str, Listing]:
 
 
 def why_empty(path: str, listing: Listing, split: str) -> str:
-    """Return the error text of a folder without images of a split."""
+    """Return the error text for a folder without images in a split."""
     links = sum(reason == LINK for _, reason in listing.skipped)
     text = message(
         "{folder} has no images for {split}. It needs one folder per class, or only images, or folders "
@@ -101,7 +100,7 @@ def why_empty(path: str, listing: Listing, split: str) -> str:
 
 
 def remarks(*listings: Listing) -> list[str]:
-    """Return sentences on how a folder's parts were taken, and on files left out for their ending."""
+    """Return sentences about how the splits were found, and about files skipped for their ending."""
     layout = dict.fromkeys(one for listing in listings for one in listing.layout)
     each = {id(listing.others): listing.others for listing in listings}  # both splits may share one
     counts = sum(each.values(), Counter[str]())
@@ -114,7 +113,7 @@ def remarks(*listings: Listing) -> list[str]:
 
 
 def _listings(root: Path, endings: set[str]) -> dict[str, Listing]:
-    """Classes, the files of each split with their labels, and what is left out of it."""
+    """List classes, labeled files and skipped files of each split."""
     seen = {os.fspath(p): file_stamp(p) for p in (root, *(root / name for name in FOR_TEST))}
     folders, layout = _parts(root, endings)
     if "test" not in folders:
@@ -132,7 +131,7 @@ def _listings(root: Path, endings: set[str]) -> dict[str, Listing]:
 
 
 def _parts(root: Path, endings: set[str]) -> tuple[dict[str, Path], tuple[str, ...]]:
-    """Return the folders of train and test, if there are such parts, and sentences on them."""
+    """Return the folders of train and test, if there are such parts, and sentences about them."""
     train, test = root / "train", "test"
     if not _is_folder(train):
         return {}, ()
@@ -154,7 +153,7 @@ def _parts(root: Path, endings: set[str]) -> tuple[dict[str, Path], tuple[str, .
 
 
 def _has_images(folder: Path, endings: set[str]) -> bool:
-    """Return whether it is a folder with files of these endings at any depth."""
+    """Return whether a folder has files with these endings at any depth."""
     return _is_folder(folder) and any(_ending(name) in endings for *_, names in os.walk(folder) for name in names)
 
 
@@ -163,7 +162,7 @@ def _is_folder(path: Path) -> bool:
 
 
 def _labeled(folder: Path, endings: set[str]) -> Listing:
-    """A class for each folder that holds images; without such folders, images without labels."""
+    """List a class for each subfolder with images; without such subfolders, images without labels."""
     listing = Listing(seen={os.fspath(folder): file_stamp(folder)})
     with os.scandir(folder) as entries:
         folders = sorted(folder / e.name for e in entries if _leads_to_folder(e) and e.name[0] != ".")
@@ -181,9 +180,9 @@ def _labeled(folder: Path, endings: set[str]) -> Listing:
 
 
 def _images(folder: Path, prefix: str, label: int, listing: Listing, endings: set[str]) -> list[ImageFile]:
-    """Return a folder's images in the order of their names, those of a class (from 0 on) at any depth.
+    """Return a folder's images by name; those of a class (`label` ≥ 0) at any depth.
 
-    Args: prefix: of the ids, with a slash at its end. listing: gets what is left out."""
+    Args: prefix: of the ids, with a slash at its end; listing: receives the skipped files."""
     files, waiting, visited = [], [(os.fspath(folder), prefix)], set()
     while waiting:
         inside, below = waiting.pop()
@@ -214,12 +213,12 @@ def _images(folder: Path, prefix: str, label: int, listing: Listing, endings: se
 
 
 def _leads_to_folder(entry: os.DirEntry[str]) -> bool:
-    """Return whether it is a folder or a link to one; not so a link in a circle."""
+    """Return whether an entry is a folder or a link to one; False for a circular link."""
     return os.path.isdir(entry.path) if entry.is_symlink() else entry.is_dir()
 
 
 def _problem(entry: os.DirEntry[str], is_folder: bool) -> str:
-    """Return the reason to skip a link, a folder or something else; "" if it is read."""
+    """Return the reason to skip a link or a special file; "" if it is read."""
     if not entry.is_symlink():
         return "" if is_folder else N_("not a file")
     if not follow_links():
@@ -230,13 +229,13 @@ def _problem(entry: os.DirEntry[str], is_folder: bool) -> str:
 
 
 def _ending(name: str) -> str:
-    """As `Path.suffix`, in lower case."""
+    """Return the suffix as `Path.suffix` does, in lower case."""
     dot = name.rfind(".")
     return name[dot:].lower() if dot > 0 else ""
 
 
 def part(files: list[ImageFile], split: str) -> list[ImageFile]:
-    """A fifth of each class is for the test, drawn by a fixed seed."""
+    """Return the files of a split: a fifth of each class, by a fixed seed, is for the test."""
     rng, test = np.random.default_rng(SEED), np.zeros(len(files), bool)
     labels = np.array([f.label for f in files], np.int64)
     order = np.argsort(labels, kind="stable")

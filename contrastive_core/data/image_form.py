@@ -1,4 +1,4 @@
-"""One size for the images of a folder, as a training's settings name it. Torch-free."""
+"""The image size of a folder's images, selected by a training's settings. Torch-free."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,8 +15,8 @@ RESIZES = ("crop", "pad")
 
 @dataclass(frozen=True)
 class ImageForm:
-    """The resizing of a folder's images. `size`: pixels of a side; None: the median of the shorter sides,
-    at most SMALL. `crop` brings the shorter side to it and keeps the middle; `pad` the longer, and fills with black."""
+    """Resizing of a folder's images. `size`: pixels of a side; None: the median of the shorter sides, at most SMALL.
+    `crop` scales the shorter side to `size` and keeps the center; `pad` scales the longer side and pads with black."""
 
     size: int | None = None
     resize: str = "crop"
@@ -31,7 +31,7 @@ class ImageForm:
 
     @property
     def text(self) -> str:
-        """For a person: 64 × 64 pixels, cropped."""
+        """The form in words: 64 × 64 pixels, cropped to the middle."""
         how = N_("cropped to the middle") if self.resize == "crop" else N_("padded with black")
         return message("{size} × {size} pixels, {how}", size=self.size, how=how)
 
@@ -40,16 +40,16 @@ USUAL = ImageForm()
 
 
 def form_of(config: Mapping[str, Any]) -> ImageForm:
-    """Return the form that a run's settings name."""
+    """Return the image form that a run's settings select."""
     return ImageForm(config.get("image_size"), config.get("resize") or "crop")
 
 
 def described(config: Mapping[str, Any]) -> str:
-    """Describe the size of a run's images for a person; "" where they have a size of their own."""
+    """Describe the image size of a run in words; "" if it is fixed by the data set."""
     form = form_of(config)
     return message("images of {form}", form=form.text) if form.size else ""
 
 
 def visible(channels: int) -> slice:
-    """Return the channels that a picture shows: three, or the first where there are fewer."""
+    """Return the channels to display: the first three, or the first if there are fewer."""
     return slice(3 if channels > 2 else 1)

@@ -1,11 +1,11 @@
-"""`csv:PATH`: a list of images as a data set, one a line, with a head line.
+"""`csv:PATH`: a list of images as a data set, one per line, with a header line.
 
-Columns: `file` (below the list's own folder), `label`, `split` (train or test; val, valid or
-validation where no line says test; without the column a fifth of each class is set aside), and
-further ones, kept beside the rows to color maps by.
-`csv:PATH#COLUMN` takes the classes from another column. Commas, semicolons or tabs stand between.
-What is not there, lies elsewhere or is named twice is left out and listed.
-"""
+Columns: `file` (relative to the list's folder), `label`, `split` (train or test; val, valid or
+validation if no line says test; without this column a fifth of each class is held out), and
+further ones, kept as values per image for coloring maps.
+
+`csv:PATH#COLUMN` takes the classes from another column. Commas, semicolons or tabs separate columns.
+Missing, outside and duplicate files are left out and listed."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ MAX_BYTES = 512 << 20  # a few million lines
 
 
 def list_and_column(where: str) -> tuple[Path, str]:
-    """The list and the column of its classes, of what stands behind `csv:`."""
+    """Split the text after `csv:` into the path of the list and the column of its classes ("" for the default)."""
     path, mark, column = where.rpartition("#")
     if not mark or Path(where).expanduser().is_file():
         path, column = where, ""
@@ -38,7 +38,7 @@ def list_and_column(where: str) -> tuple[Path, str]:
 
 
 def columns_of(path: Path) -> list[str]:
-    """Names of the columns that classes can be taken from. Raises BadSetting."""
+    """Return the columns that can hold classes. Raises BadSetting."""
     return [n for n in _read_list(path)[0] if n not in (FILE, SPLIT)]
 
 
@@ -49,7 +49,7 @@ def _read_list(path: Path) -> tuple[list[str], list[dict[str, str]]]:
 
 
 def listings(where: str) -> dict[str, Listing]:
-    """Return the listed images of each split. Raises BadSetting for a file that is not an image list."""
+    """List the images of each split. Raises BadSetting for a file that is not an image list."""
     path, column = list_and_column(where)
     seen = {os.fspath(path): file_stamp(path)}
     names, lines = _read_list(path)
@@ -79,7 +79,7 @@ def listings(where: str) -> dict[str, Listing]:
 def _rows(
     home: _Home, lines: Iterable[Line], label: str, more: tuple[str, ...], listed: dict[str, Listing]
 ) -> Iterator[tuple[str, str, ImageFile]]:
-    """Split, class and file of each line with its split; what is left out goes to its split, or to train."""
+    """Yield split, class and file of each valid line; skipped lines are added to their split, or to train."""
     before: dict[str, tuple[int, str]] = {}
     for number, (split, line) in enumerate(lines, 2):
         name, text = (line.get(k) or "" for k in (FILE, label))
@@ -100,7 +100,7 @@ def _rows(
 
 
 class _Home:
-    """The list's own folder. Links are looked for once in each folder below it, not once a file."""
+    """The folder of an image list. Links are checked once per subfolder, not once per file."""
 
     def __init__(self, path: Path, seen: dict[str, FileStamp | None]) -> None:
         self._seen = seen  # gets the folders that were looked into
@@ -109,7 +109,7 @@ class _Home:
         self._is_plain: dict[str, bool] = {}
 
     def look(self, name: str) -> tuple[str, str, str]:
-        """A file's path, its size and time, and why it is not taken ("" where it is)."""
+        """Return a file's path, its size and time, and the reason to skip it ("" for none)."""
         filename = os.path.join(self._path, name)
         try:
             if not name.strip():
@@ -138,7 +138,7 @@ class _Home:
 
 
 def read_text(path: str | Path) -> str:
-    """Return the text of a UTF-8 file. Raises BadSetting."""
+    """Read the text of a UTF-8 file. Raises BadSetting."""
     try:
         return read_regular(path, MAX_BYTES).decode("utf-8-sig")
     except (OSError, ValueError) as error:
@@ -146,8 +146,8 @@ def read_text(path: str | Path) -> str:
 
 
 def read_table(path: str | Path, *needed: str) -> tuple[list[str], list[dict[str, str]]]:
-    """Return the names of the columns, and each line by them; commas, semicolons or tabs stand between. Raises:
-    BadSetting for what is no such file, without one of the columns `needed`, or with one twice."""
+    """Read a table separated by commas, semicolons or tabs: the names of the columns, and each line by column.
+    Raises: BadSetting for other files, a missing column of `needed`, or a duplicate column."""
     text, shown = read_text(path), printable(path)
     between = max(",;\t", key=text.partition("\n")[0].count)
     reader = csv.DictReader(text.splitlines(), delimiter=between)

@@ -1,6 +1,6 @@
-"""Data sets of image files, by name: a folder or a list of them, decoded to one size. Listing a million files takes
-seconds. Its result, without the files, is cached for pages (`known`) until a folder changes, and at most a hundred
-times as long as the listing took. `plan`, which decodes, always lists the files again."""
+"""Data sets of image files by name: a folder or a list, decoded to one size. Listing a million files takes seconds, so
+the result, without the files, is cached for pages (`known`) until a folder changes, for at most a hundred times the
+duration of the listing. `plan`, which decodes, always lists the files again."""
 
 import os
 import threading
@@ -25,7 +25,7 @@ FOLDERS = 10_000  # folders of a listing that are checked for changes
 
 
 class Split(NamedTuple):
-    """The cache key of a split, its form with a size, and remarks on the folder."""
+    """The cache key of a split, its form with a definite size, and remarks on the folder."""
 
     key: str
     form: ImageForm
@@ -36,7 +36,7 @@ Listings = dict[str, Listing]  # by split
 
 
 def listings_of(name: str) -> Listings:
-    """List the files of `folder:PATH` or `csv:PATH`. Raises ValueError for what cannot be used."""
+    """List the files of `folder:PATH` or `csv:PATH`. Raises ValueError for unusable paths."""
     if name.startswith(LIST):
         return image_list.listings(name.removeprefix(LIST))
     return image_folder.listings(name.removeprefix(FOLDER))
@@ -49,8 +49,8 @@ def plan(
     on_progress: OnProgress = ignore_progress,
     listings: Listings | None = None,
 ) -> tuple[Split, Callable[[], DatasetArrays]]:
-    """Return a split as it is now, and a function that decodes it below the data home. `listings`: of the data set, if
-    it was listed already. Raises: ValueError for what is no such data set, or has no images."""
+    """Return the current state of a split, and a function that decodes it below the data home. `listings`: of the data
+    set, if it was listed already. Raises: ValueError for an unknown data set or one without images."""
     begun = time.monotonic()
     listings = listings_of(name) if listings is None else listings
     if not listings[split].files:
@@ -84,7 +84,7 @@ def plan(
 
 
 class _Found(NamedTuple):
-    """A cached listing: its splits, the folders' stamps before it, and when it expires."""
+    """A cached listing: its splits, the folders' stamps before it, and its expiry time."""
 
     splits: dict[str, Split]
     seen: dict[str, FileStamp | None]
@@ -97,8 +97,8 @@ _lock = threading.Lock()
 
 
 def known(name: str, split: str, form: ImageForm = USUAL) -> Split | None:
-    """Return what `plan` found in this process, unless a folder has changed since. A file that was
-    added or removed is noticed at once, one that was overwritten only after the listing expires."""
+    """Return the result of `plan` in this process, unless a folder has changed since. Added and removed
+    files are noticed at once, overwritten ones only after the listing expires."""
     found = _found.get(_request(name, form))
     if found is None or time.monotonic() > found.until:
         return None
@@ -136,5 +136,5 @@ def why_empty(name: str, listing: Listing, split: str) -> str:
 
 
 def usual_side(median: int) -> int:
-    """Return the default side: the median of the shorter sides, at most SMALL."""
+    """Return the default image side: the median of the shorter sides, at least 4 and at most SMALL."""
     return max(4, min(SMALL, median))

@@ -1,8 +1,7 @@
-"""A training set with samples left out or given other classes, as files of sample ids say. `exclude`: one id a line, a
-CSV with a column `id`, or a JSON list. `relabel`: a CSV with columns `id` and `label`, of captions `id` and `partner`,
-or a JSON object of class by id. A class is its name or its number, −1 is none. A CSV with a column
-`decision`, such as the app's new_labels.csv, serves both: `exclude` takes its training rows that are dropped, `relabel`
-those that are relabeled."""
+"""Changes to a training set by sample id, from files. `exclude` drops samples: one id per line, a CSV with a column
+`id`, or a JSON list. `relabel` changes classes: a CSV with columns `id` and `label` (for captions `partner`), or a
+JSON object of class by id. A class is a name or a number, −1 for none. A CSV with a column `decision`, such as the
+app's new_labels.csv, serves both: `exclude` uses its dropped training rows, `relabel` the relabeled ones."""
 
 import dataclasses
 import json
@@ -22,7 +21,7 @@ LABEL, PARTNER = "label", "partner"  # columns of `relabel`: a class, or the key
 
 
 class ImageRows:
-    """Some rows of an array of images, read only when indexed; further indices are of each image."""
+    """Some rows of an array of images, read only when indexed; further indices apply to each image."""
 
     def __init__(self, images: Any, index: np.ndarray) -> None:
         self.images, self.index = images, index
@@ -41,8 +40,9 @@ class ImageRows:
 
 
 def curated(dataset: Dataset, exclude: str | None, relabel: str | None) -> Dataset:
-    """The data set without the samples of `exclude`, with the classes of `relabel`; images are no copy. Of a data set
-    with captions both may name captions, as `IMAGE#2`: without them, or with another image in place of a class."""
+    """Return the data set without the samples of `exclude` and with the classes of `relabel`; images are not copied. If
+    the data set has captions, both files may name captions as `IMAGE#2`, to drop them or to move them to another image.
+    """
     gone, changes = set(read_ids(exclude)) if exclude else set(), read_labels(relabel) if relabel else {}
     if captions := dataset.captions:
         dataset, gone, changes = _with_true_captions(dataset, captions, gone, changes)
@@ -70,8 +70,8 @@ def curated(dataset: Dataset, exclude: str | None, relabel: str | None) -> Datas
 def _with_true_captions(
     dataset: Dataset, captions: Captions, gone: set[str], changes: dict[str, str]
 ) -> tuple[Dataset, set[str], dict[str, str]]:
-    """The data set without the captions of `gone`, others at the images that `changes` names; then what is left of
-    both, the images that lost all their captions among the first. Raises: BadSetting for an image that is not there."""
+    """Drop the captions in `gone` and move those in `changes` to their images. Returns the data set and the remaining
+    ids of both; images that lost all captions are added to the first. Raises: BadSetting for an unknown image."""
     names, places = captions.names(dataset.ids), {id: i for i, id in enumerate(dataset.ids)}
     moved = {name: changes[name] for name in names if name in changes}
     for name, image in moved.items():
@@ -87,7 +87,7 @@ def _with_true_captions(
 
 
 def take(dataset: Dataset, keep: np.ndarray) -> Dataset:
-    """The images `keep`, in that order, as `ImageRows`: read when they are asked for."""
+    """Return the images `keep`, in that order, as `ImageRows`, which read on demand."""
     images, labels, ids = ImageRows(dataset.images, keep), dataset.labels[keep], [dataset.ids[i] for i in keep]
     factors = {k: v[keep] for k, v in dataset.factors.items()}
     captions = dataset.captions and dataset.captions.take(keep)
@@ -95,7 +95,7 @@ def take(dataset: Dataset, keep: np.ndarray) -> Dataset:
 
 
 def read_ids(path: str) -> list[str]:
-    """Sample ids: one a line, a CSV with a column `id`, or a JSON list."""
+    """Read sample ids from one id per line, a CSV with a column `id`, or a JSON list."""
     if path.endswith(".json"):
         return [str(v) for v in _read_json(path, list, message("{path} must hold a JSON list", path=path))]
     if path.endswith(".csv"):
@@ -104,7 +104,7 @@ def read_ids(path: str) -> list[str]:
 
 
 def read_labels(path: str) -> dict[str, str]:
-    """Classes, or keys of partners, by sample id: a CSV with `id` and `label` or `partner`, or a JSON object."""
+    """Read classes or partners by sample id from a CSV with `id` and `label` or `partner`, or a JSON object."""
     if path.endswith(".json"):
         labels = _read_json(path, dict, message("{path} must hold a JSON object", path=path))
         return {str(k): str(v) for k, v in labels.items()}

@@ -1,13 +1,12 @@
 """Augmentations with their probability and strength: the settings `recipe.*` of a training.
 
-Views may differ: `recipe.views` says what each view has otherwise, as "blur=1 | blur=0.1
-solarize=0.2", or by a name of VIEWS. A recipe names as many views as it likes: further views of a
-method begin anew with the first, and a method of one view takes the first.
+Views may differ: `recipe.views` lists the changed settings of each view, such as "blur=1 | blur=0.1
+solarize=0.2", or a name of VIEWS. If a method needs more views than listed, the list repeats from the
+start; a method with one view uses the first.
 
-BYOL (Grill et al. 2020, arXiv 2006.07733, appendix B, table 6) blurs its first view always and its
-second seldom, and solarizes some of the second; its color steps are weaker than SimCLR's:
-brightness and contrast 0.4, saturation 0.2, hue 0.1 in both views.
-"""
+BYOL (Grill et al. 2020, arXiv 2006.07733, appendix B, table 6) always blurs its first view, rarely the
+second, and solarizes some images in the second; its color steps are weaker than SimCLR's:
+brightness and contrast 0.4, saturation 0.2, hue 0.1 in both views."""
 
 from __future__ import annotations
 
@@ -27,7 +26,7 @@ VIEWS = {  # names for `views`
 
 @dataclass(frozen=True)
 class Recipe:
-    """Augmentations, their probability per image (0 is off) and their strength."""
+    """Settings of the augmentations: their probability per image (0 is off) and their strength."""
 
     crop: float = knob(1.0, 0, 1, N_("probability of a random resized crop"))
     crop_low: float = knob(0.4, 0.01, 1, N_("smallest share of the area that a crop keeps"))
@@ -57,12 +56,12 @@ class Recipe:
 
     @property
     def each(self) -> list[Recipe]:
-        """The recipe of each view that is named; one for all where `views` is empty."""
+        """The recipe of each listed view; a single recipe if `views` is empty."""
         changes = view_changes(self.views)
         return [dataclasses.replace(self, views="", **change) for change in changes]
 
     def of_view(self, number: int) -> Recipe:
-        """The recipe of a view, counted from 0."""
+        """Return the recipe of a view, counted from 0."""
         if not self.views:
             return self
         each = self.each

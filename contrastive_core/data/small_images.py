@@ -1,4 +1,4 @@
-"""Small gray images of a data set, few enough for a browser to learn from them."""
+"""Small gray images of a data set, few enough to train on in a browser."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +24,7 @@ TOO_FEW = N_("{name} has {n} readable samples; at least {least} are needed")
 
 @dataclass(frozen=True, eq=False)
 class SmallImages:
-    """Images of a data set, those to learn from first."""
+    """Images of a data set, those for learning first, then the held-out ones."""
 
     images: np.ndarray  # (n, height, width) uint8; a height of 1: vectors
     labels: np.ndarray | None  # (n) int16; None where no image has a label
@@ -37,20 +37,19 @@ class SmallImages:
 
 
 def data_set_of(path: str) -> str:
-    """The name of a data set that somebody typed: of a folder `folder:PATH`."""
+    """Return the data set name for a user's input; a folder becomes `folder:PATH`."""
     return f"{image_sets.FOLDER}{path}" if path not in datasets.dataset_names() and Path(path).is_dir() else path
 
 
 def load_small(name: str, root: str | None = None) -> SmallImages:
-    """At most MOST images of a data set in gray, SIDE × SIDE or smaller, the same ones every time.
+    """Load at most MOST images of a data set in gray, SIDE × SIDE pixels or smaller, always the same ones.
 
-    Only the chosen files of a folder are decoded; what cannot be read is left out. Where some images have labels, the
+    Only the chosen files of a folder are decoded; unreadable ones are left out. If some images have labels, the
     others are left out.
 
     Args:
-        name, root: as `datasets.load` takes them.
-    Raises: BadSetting for fewer than LEAST images; what `datasets.load` raises.
-    """
+        name, root: see `datasets.load`.
+    Raises: BadSetting for fewer than LEAST images; the errors of `datasets.load`."""
     parts = _splits(name, root)
     rng, total = np.random.default_rng(SEED), sum(len(rows) for _, rows in parts)
     share = min(1.0, MOST / max(1, total))
@@ -75,7 +74,7 @@ def load_small(name: str, root: str | None = None) -> SmallImages:
 
 
 def _splits(name: str, root: str | None) -> list[tuple[Dataset, np.ndarray]]:
-    """Two data sets, to learn from and held out, and the rows of each: those with labels, where any has one."""
+    """Return two data sets, for learning and held out, and the usable rows of each: labeled ones if any are."""
     if datasets.is_files(name):
         datasets.check_name(name)
         listings, form = image_sets.listings_of(name), ImageForm(SIDE)
@@ -93,7 +92,7 @@ def _splits(name: str, root: str | None) -> list[tuple[Dataset, np.ndarray]]:
 
 
 def _gray(dataset: Dataset, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Images (k, side, side) of those rows (n) that can be read, and a mask (n) of these."""
+    """Return the readable images of `rows` (n) as (k, side, side), and a mask (n) of the readable ones."""
     images = np.asarray(dataset.images[rows])
     gray = images[:, visible(images.shape[1])].mean(1).round().astype(np.uint8)
     if gray.shape[-1] > SIDE:

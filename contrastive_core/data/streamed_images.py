@@ -1,9 +1,8 @@
-"""Images that are decoded when they are read, batch by batch, for sets whose decoded images do not fit on the disk.
+"""Images that are decoded on access, batch by batch, for sets whose decoded images do not fit on the disk.
 
-The rows and their pixels are those of the memory-mapped cache (image_cache.py), so that a training sees the same views.
-Nothing is decoded before: a file that turns out unreadable is a black image, and is named in the run's status; the
-cache leaves such files out.
-"""
+Rows and pixels equal those of the memory-mapped cache (image_cache.py), so a training gets the same views. No file is
+decoded in advance: an unreadable file becomes a black image and is named in the run's status, while the cache leaves
+such files out."""
 
 import hashlib
 import math
@@ -38,7 +37,7 @@ USUAL_PART = 0.5  # of the free disk
 
 
 class StreamedImages:
-    """Images (n, c, h, w) of files, decoded by worker processes when they are indexed."""
+    """Images (n, c, h, w) from files, decoded by worker processes when indexed."""
 
     def __init__(self, paths: Sequence[str], form: Form) -> None:
         side, channels, _ = form
@@ -64,7 +63,7 @@ class StreamedImages:
         return np.asarray(self[:], dtype)
 
     def _decode(self, paths: list[str]) -> np.ndarray:
-        """The images (k, c, h, w) of files; those that cannot be read are black, and go to `failed`."""
+        """Decode files to images (k, c, h, w); unreadable ones are black and added to `failed`."""
         shape = (len(paths), *self.shape[1:])
         parts = 1 if len(paths) <= FEW else PARTS * self.pool.count
         size = max(1, min(image_cache.CHUNK, math.ceil(len(paths) / parts)))
@@ -82,7 +81,7 @@ class StreamedImages:
 
 
 def unread_files(images: Any) -> str:
-    """A sentence on files that could not be decoded in training; "" for none."""
+    """Return a sentence about files that could not be decoded during training; "" for none."""
     failed: dict[str, str] = getattr(getattr(images, "images", images), "failed", {})  # of some rows, or of all
     if not failed:
         return ""
@@ -102,7 +101,7 @@ def load_streamed(
     on_progress: OnProgress = ignore_progress,
     listings: image_sets.Listings | None = None,
 ) -> Dataset:
-    """A split of a folder or list of images, decoded when it is read. Raises as `datasets.load`."""
+    """Load a split of a folder or list of images that is decoded on access. Raises the errors of `datasets.load`."""
     listings = listings or image_sets.listings_of(name)
     found, _ = image_sets.plan(name, split, form, on_progress, listings)
     listing, here = listings[split], os.getcwd()
@@ -133,20 +132,20 @@ def load_streamed(
 def choose_cache(
     cache: str, form: ImageForm, listings: image_sets.Listings, is_made: Callable[[], bool], home: Path | None = None
 ) -> str:
-    """`memory-map` or `stream`. `auto`: the cache if it is there already, or takes no more of the disk than allowed."""
+    """Choose `memory-map` or `stream`. For `auto`: the cache if it exists or fits into the allowed disk space."""
     if cache != "auto":
         return cache
     return "memory-map" if is_made() or needed_space(form, listings) <= allowed_space(home or data_home()) else "stream"
 
 
 def needed_space(form: ImageForm, listings: image_sets.Listings) -> int:
-    """Bytes of all decoded images, taken to be in color."""
+    """Return the bytes of all decoded images, assumed to be in color."""
     files = [file for listing in listings.values() for file in listing.files]
     return image_cache.space_of(len(files), form.size or image_cache.median_side(files))
 
 
 def allowed_space(home: Path) -> float:
-    """Bytes of the disk that decoded images may take: what the environment says, else a part of what is free."""
+    """Return the bytes of disk that decoded images may use: the environment's limit, else a part of the free space."""
     free = shutil.disk_usage(next(path for path in (home, *home.parents) if path.exists())).free - image_cache.MARGIN
     limit = os.environ.get(LIMIT, "")
     if not limit:

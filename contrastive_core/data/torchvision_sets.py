@@ -1,4 +1,4 @@
-"""Data sets that torchvision reads: fetched only when asked for, then kept as one uint8 array."""
+"""Data sets read by torchvision: downloaded only on request, then stored as one uint8 array."""
 
 from pathlib import Path
 
@@ -24,12 +24,12 @@ def _folder(root: str | None) -> Path:
 
 
 def is_there(name: str, root: str | None) -> bool:
-    """Return whether the files are on this machine, in `root` or in `torchvision` beside the cache."""
+    """Return whether the files are on this machine, in `root` or in `torchvision` in the cache."""
     return any((_folder(root) / file).exists() for file in SETS[name][2])
 
 
 def how_to_get(name: str) -> str:
-    """The sentence that asks for a download."""
+    """Return the message that explains the download."""
     return message(
         "{name} is not on this machine: the download is {size} MB. Add --download (or tick the box on the Train "
         "page), or give its folder with --root FOLDER",
@@ -39,7 +39,7 @@ def how_to_get(name: str) -> str:
 
 
 def make(name: str, split: str, root: str | None, download: bool) -> DatasetArrays:
-    """A split as arrays, stl10's training split with its unlabeled part (label −1). Raises Damaged."""
+    """Return a split as arrays; stl10's training split includes its unlabeled part (label −1). Raises Damaged."""
     from torchvision import datasets
 
     folder, parts = _folder(root), {"train": split == "train"}

@@ -1,4 +1,4 @@
-"""Uploaded images: checked, and saved as a folder that is a data set like any other. The folders of their paths are the
+"""Uploaded images, checked and saved as a folder that is an ordinary data set. The folders in their paths become the
 classes. Nothing is written outside of the new folder, which gets its name once it is complete."""
 
 import contextlib
@@ -38,10 +38,10 @@ class UploadedFile(Protocol):
 
 
 def parts_of(name: str) -> tuple[str, ...]:
-    """Return the parts of a relative path, all safe names; none for a path that leads elsewhere.
+    """Split a relative path into safe names; () for a path that leads elsewhere.
 
-    Drive letters, "..", hidden files and characters that some system takes for more than a letter
-    are refused, not mended: a class must not change its name unseen."""
+    Drive letters, "..", hidden files and characters with a special meaning on some system are
+    rejected, not replaced, because a class must not be renamed silently."""
     parts = name.replace("\\", "/").removeprefix("./").split("/")
     safe = (
         0 < len(part) <= LONGEST
@@ -57,9 +57,9 @@ def parts_of(name: str) -> tuple[str, ...]:
 def save_uploads(
     files: Sequence[UploadedFile], report: Callable[[float], None] = lambda _: None
 ) -> tuple[Path, list[tuple[str, str]]]:
-    """Copy pictures below the data home; return their folder, and the skipped files with reasons. An interrupted copy
-    is removed. `report`: receives the completed share. Raises: BadSetting for too many files or bytes, or where none is
-    a picture or the disk is too full; OSError."""
+    """Save pictures below the data home; return their folder, and the skipped files with reasons. An interrupted copy
+    is removed. `report` receives the completed share. Raises: BadSetting for too many files or bytes, no picture, or a
+    full disk; OSError."""
     home = data_home() / "dropped"
     safe_files.make_folder(home)
     _check_space(files, home)
@@ -122,7 +122,7 @@ def _write(file: UploadedFile, path: tuple[str, ...], place: Path) -> str:
 
 
 def _remove_unreadable(written: Mapping[Path, UploadedFile]) -> list[tuple[str, str]]:
-    """Remove written files that are no pictures, and folders that are empty then; return them with reasons."""
+    """Remove files that cannot be decoded, and folders left empty; return the files with reasons."""
     paths, skipped = list(written), list[tuple[str, str]]()
     with contextlib.closing(DecodingPool(processes())) as pool, scratch_folder() as folder:
         (folder / "rows").touch()
