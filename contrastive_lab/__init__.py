@@ -1,1 +1,1 @@
-"""The app: all of Streamlit."""
+"""The Streamlit app."""

@@ -1,4 +1,4 @@
-"""`python -m contrastive_lab`: the command `contrastive-lab`."""
+"""Run the command `contrastive-lab` by `python -m contrastive_lab`."""
 
 import sys
 

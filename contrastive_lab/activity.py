@@ -1,4 +1,5 @@
-"""Running, queued and failed work, behind a pill in the bar at the top; refreshed each second while a run is active."""
+"""Running, queued and failed work, shown in a popover of the top bar and refreshed each second while a run is
+active."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -19,7 +20,7 @@ IDLE = "ticks without activity"
 
 
 def strip() -> None:
-    """Drawn after the page, so that what this very run of the script has started is told of."""
+    """Draw the activity popover. Called after the page, so that it includes work that the page has just started."""
     now = _now()
     st.session_state[IDLE] = 0
     if now:  # one function for both, so that no click is lost as one follows the other
@@ -27,7 +28,7 @@ def strip() -> None:
 
 
 def _strip(is_live: bool) -> None:
-    """Redraw every second while live. Later the page is redrawn with an idle strip; a waiting page comes first."""
+    """Redraw every second while a run is active; afterwards redraw the page once to stop the refresh."""
     now = _now()
     _draw(now)
     st.session_state[IDLE] = 0 if now.is_live else st.session_state.get(IDLE, 0) + 1
@@ -36,7 +37,7 @@ def _strip(is_live: bool) -> None:
 
 
 def _now() -> Activity:
-    """Without an adviser's tries, which are many: the adviser stands for them."""
+    """Return the current activity without the trials of an adviser; the adviser itself is included."""
 
     def own(entries: tuple[T, ...]) -> tuple[T, ...]:
         return tuple(entry for entry in entries if not is_trial(entry.run))
@@ -97,7 +98,7 @@ def _failed(failed: Failed) -> None:
 
 
 def _link(run: str, label: str, icon: str, key: str = "") -> None:
-    """To the run on the Train page, also from there."""
+    """Draw a button that opens the run on the Train page, even if that page is already shown."""
     if st.button(format.plain(label), key=key or f"strip-{run}", icon=icon, type="tertiary"):
         watch_next(run)
         st.switch_page("pages/train.py")

@@ -1,5 +1,5 @@
-"""Caches of the pages: results, embeddings, images, the catalog. Jobs make them (progress.py follows
-these), so a page that only reads results never imports torch."""
+"""Caches of the pages: results, embeddings, images, the catalog. Jobs compute them (see progress.py), so a page that
+only reads results never imports torch."""
 
 from typing import Any, Literal
 
@@ -37,7 +37,8 @@ AXES_FROM = 2000  # rows that the axes of a quick map are taken from where rows 
 
 
 def embedding(space: Space) -> EmbeddingSet | None:
-    """The rows of an embedding; None while a run's have not been made. Raises ValueError for what is gone."""
+    """Return the rows of a space; None while a run's have not been computed. Raises ValueError if it no longer
+    exists."""
     try:
         return _embedding(space)
     except LookupError:
@@ -56,7 +57,7 @@ def _embedding(space: Space) -> EmbeddingSet:
 
 
 def towers(rows: EmbeddingSet) -> Towers | None:
-    """The two towers of some rows; None where they are none."""
+    """Return the two towers of some rows; None for rows of one encoder."""
     return _towers(rows.content_hash, rows)
 
 
@@ -66,7 +67,7 @@ def _towers(content: str, _rows: EmbeddingSet) -> Towers | None:
 
 
 def result(kind: str, values: dict[str, Any]) -> Result | None:
-    """The result of an analysis, if it has been made and can be read."""
+    """Return the stored result of an analysis; None if it is missing or damaged."""
     path = results.path(kind, values)
     try:
         return _result(str(path), path.stat().st_mtime_ns, kind, values)
@@ -84,25 +85,26 @@ def _result(path: str, changed: int, _kind: str, _values: dict[str, Any]) -> Res
 
 @st.cache_resource(max_entries=6, show_spinner=False)
 def map_pca(content: str, _features: np.ndarray) -> np.ndarray:
-    """PCA of an embedding, kept by its content: a map while the one asked for is made."""
+    """Return the PCA of an embedding, cached by content: a map to show until the requested one is ready."""
     return pca(_features, at_most=AXES_FROM)
 
 
 @st.cache_data(max_entries=12, show_spinner=False)
 def medoids(content: str, _xy: np.ndarray) -> list[int]:
-    """Rows that stand for a map, by what it is a map of and how it was made."""
+    """Return rows that represent a map. `content` names the embedding and the map's settings."""
     return [int(i) for i in medoids_of(_xy)]
 
 
 @st.cache_data(max_entries=24, show_spinner=False)
 def crowds(content: str, _xy: np.ndarray, _labels: np.ndarray) -> list[tuple[int, int, float]]:
-    """Crowds of one class on a map: the row above which each is named, its class, and its share of the crowd."""
+    """Return the crowds of one class on a map: the row above which each is named, its class, and its share of the
+    crowd."""
     return crowds_of(_xy, _labels)
 
 
 @st.cache_data(max_entries=24, show_spinner=False)
 def nearest(content: str, row: int, count: int, _rows: EmbeddingSet) -> tuple[np.ndarray, np.ndarray]:
-    """The rows most similar to one, and their cosines."""
+    """Return the rows most similar to one row, and their cosines."""
     return nearest_of(_rows, row, min(count, len(_rows) - 1))
 
 
@@ -120,7 +122,7 @@ def dataset_of(run: Run, split: str) -> datasets.Dataset:
 
 
 def images(space: Space) -> np.ndarray | None:
-    """Images (n, c, h, w) of the rows, in their order; None where vectors came without."""
+    """Return the images (n, c, h, w) of the rows, in their order; None for vectors without images."""
     if space.run is None:
         return _vector_images(space)
     images = dataset_of(space.run, space.split).images
@@ -133,7 +135,7 @@ def _vector_images(space: Space) -> np.ndarray | None:
 
 
 def thumbnails(space: Space, rows: np.ndarray | None = None) -> ThumbnailSheet:
-    """Thumbnails of the images of all rows, or of these (int64); a data set's are the same for all its runs."""
+    """Return thumbnails of all images, or of these rows (int64); shared by all runs on a data set."""
     run = space.run
     content = repr(space)
     if run is not None and space.layer != TOWERS:
@@ -148,7 +150,7 @@ def _thumbnails(content: str, rows: bytes | None, _images: np.ndarray | None) ->
 
 
 def picture(images: np.ndarray, i: int) -> np.ndarray:
-    """One image (h, w, 3) for st.image; of more channels the first three."""
+    """Return one image as (h, w, 3) for st.image, using the first three channels."""
     image = np.asarray(images[i][visible(images.shape[1])]).transpose(1, 2, 0)
     return image if image.shape[2] == 3 else np.repeat(image, 3, axis=2)
 
@@ -178,7 +180,7 @@ def definitions(*names: str) -> str:
 
 @st.cache_resource(show_spinner=False)
 def titles(kind: Literal["methods", "losses"]) -> dict[str, str]:
-    """The titles of "methods" or "losses"; cached, since a table asks for thousands and a copy takes 0.2 ms."""
+    """Return the titles of "methods" or "losses"; cached, because tables need thousands and a copy takes 0.2 ms."""
     return {name: str(card.get("title", name)) for name, card in catalog()[kind].items()}
 
 
@@ -187,7 +189,7 @@ def titles(kind: Literal["methods", "losses"]) -> dict[str, str]:
 
 @st.cache_resource(max_entries=16, show_spinner=False)
 def sample_table(request: SampleRequest, path: str) -> SampleTable:
-    """The table of a request. Raises LookupError while it has not been made."""
+    """Return the table of a request. Raises LookupError if it has not been computed."""
     table = request.table()
     if table is None:
         raise LookupError(path)
@@ -202,14 +204,15 @@ def sample_why(request: SampleRequest, path: str, sample: str) -> Any:
 
 @st.cache_data(max_entries=8, show_spinner=Deferred(N_("Looking for similar images…")))
 def nearest_to_picture(encoder: str, split: str, picture: bytes, count: int, _run: Run) -> list[tuple[str, float]]:
-    """Ids and cosines of a split's images that are most similar to a picture. Raises ValueError with the reason."""
+    """Return ids and cosines of a split's images that are most similar to an uploaded one. Raises ValueError with the
+    reason."""
     return calls.nearest_to_picture(_run, split, picture, count)
 
 
 @st.cache_resource(max_entries=8, show_spinner=False)
 def sample_images(name: str, split: str, pairs: bool = False) -> tuple[Any, dict[str, int]]:
-    """Images of a run's data set, or of loaded vectors (None where none came along), and where each sample stands;
-    of `pairs` those of the rows of both towers."""
+    """Return the images of a run's data set, or of loaded vectors (None without images), and the index of each sample;
+    for `pairs`, those of the rows of both towers."""
     if not pairs and not Space(name).is_loaded:
         data = dataset_of(runs.load(name), split)
         return data.images, {sample: i for i, sample in enumerate(data.ids)}

@@ -1,4 +1,4 @@
-"""Changes of a run while it trained, as pages show them: words, marks on curves, and names of epochs."""
+"""Changes of a run's settings during training, as pages show them: text, marks on curves, and epoch names."""
 
 import math
 from bisect import bisect_left
@@ -17,17 +17,17 @@ Marks = Mapping[str, Sequence[tuple[float, str]]]  # by the axis, step or epoch:
 
 
 def sign(name: str) -> str:
-    """A setting in a word."""
+    """Return a short name of a setting."""
     return SIGNS.get(name) or shown_name(name.removeprefix("loss."))
 
 
 def text(change: Change) -> str:
-    """τ 0.2 → 0.05"""
+    """Describe a change, for example "τ 0.2 → 0.05"."""
     return f"{sign(change['name'])} {change['from']:.4g} → {change['to']:.4g}"
 
 
 def in_words(changes: Sequence[Change]) -> str:
-    """Every change with its step, in a line; "" for none."""
+    """Describe all changes with their steps in one line; "" for none."""
     one = _("{change} at step {step}")
     return ", ".join(one.format(change=text(c), step=f"{c['step']:,}") for c in changes)
 
@@ -62,7 +62,7 @@ def by_epoch(changes: Sequence[Change], epochs: Sequence[Mapping[str, Any]]) -> 
 
 
 def mark(figure: Any, places: Sequence[tuple[float, str]]) -> None:
-    """Thin lines on a figure where something changed, the newest with their texts where these have room."""
+    """Draw thin vertical lines on a figure at the changes; the newest ones have texts if there is room."""
     ends = [trace.x[-1] for trace in figure.data if trace.x is not None and len(trace.x)]
     end = max([*ends, *(x for x, _what in places)], default=0)
     free, labels = math.inf, list[dict[str, Any]]()

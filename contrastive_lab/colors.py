@@ -25,7 +25,7 @@ MANY = 200  # categories, above which ten colors are shared
 
 
 def names_of(rows: EmbeddingSet, judged: bool, is_run: bool) -> list[str]:
-    """Return the choices; details only if the samples are scored."""
+    """Return the color choices; details only if the samples are scored."""
     names = ["class"] if rows.labels is not None else ["sample"]
     columns = columns_of(rows)
     if {*RESERVED} <= {*columns} and len(np.unique(columns[TOWER])) > 1:
@@ -40,7 +40,7 @@ def names_of(rows: EmbeddingSet, judged: bool, is_run: bool) -> list[str]:
 
 
 def columns_of(rows: EmbeddingSet) -> dict[str, np.ndarray]:
-    """The columns by the names that they have on a page, where some names are taken."""
+    """Return the columns by displayed name; a name that has another meaning on the page gets a suffix."""
     taken = {"class", "sample", LOSS, *DETAILS}
     return {_("{k} (column)").format(k=k) if k in taken else k: v for k, v in rows.columns.items()}
 
@@ -97,7 +97,7 @@ def _few(labels: np.ndarray, names: tuple[str, ...]) -> tuple[np.ndarray, tuple[
 
 
 def subsample_rows(labels: np.ndarray | None, n: int, most: int) -> np.ndarray | None:
-    """Rows (most) that stand for all n on a map, by class; None where all are drawn."""
+    """Return the rows (most) to draw in place of all n, in proportion to their classes; None if all are drawn."""
     if n <= most:
         return None
     rng = np.random.default_rng(0)
@@ -109,7 +109,7 @@ def subsample_rows(labels: np.ndarray | None, n: int, most: int) -> np.ndarray |
 
 
 def drawn_places(selection: list[int], drawn_rows: np.ndarray | None) -> list[int]:
-    """Places of selected rows among those that are drawn."""
+    """Return the indices of the selected rows among the drawn ones."""
     if drawn_rows is None:
         return selection
     _rows, places, order = np.intersect1d(drawn_rows, np.asarray(selection, np.int64), return_indices=True)
@@ -117,7 +117,7 @@ def drawn_places(selection: list[int], drawn_rows: np.ndarray | None) -> list[in
 
 
 def plain_table(rows: EmbeddingSet, chosen: list[int]) -> list[dict[str, Any]]:
-    """Ids, classes and columns of some rows, for a table."""
+    """Return ids, classes and columns of some rows as records for a table."""
     records = []
     for i in chosen:
         row: dict[str, Any] = {"row": i, "id": rows.ids[i]}

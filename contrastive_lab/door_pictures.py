@@ -1,4 +1,4 @@
-"""Small pictures of the front page's entry points, drawn from the shipped runs; the sphere is a screenshot."""
+"""Small pictures for the entry points of the front page, drawn from the shipped runs; the sphere is a screenshot."""
 
 import base64
 from collections.abc import Callable
@@ -27,7 +27,7 @@ ORANGE, GREEN, BLUE, GRAY = "#E07A2F", "#1A8A63", "#2F6FD0", "#7A8590"
 
 @st.cache_resource(show_spinner=False)
 def all_pictures() -> tuple[str, ...]:
-    """One for each of home.DOORS, each an HTML element; empty where a run is missing."""
+    """Return an HTML element for each of home.DOORS; empty if a run is missing."""
     return tuple(_picture(draw) for draw in (_star, _sphere, _map, _label, _curve))
 
 
@@ -42,7 +42,7 @@ def _picture(draw: Callable[[], str]) -> str:
 
 
 def _star() -> str:
-    """An anchor with its other view and its nearest negatives."""
+    """Return the picture of an anchor with its other view and its nearest negatives."""
     found = lab_view.opening_view(runs.load(RUN), "nt_xent")
     if found is None:
         return ""
@@ -60,13 +60,14 @@ def _star() -> str:
 
 
 def _sphere() -> str:
-    """The playground's digits after a training: docs/screenshots.py takes it."""
+    """Return the picture of the playground's digits after training, a screenshot by docs/screenshots.py."""
     return _embedded(SPHERE.read_bytes(), "webp", WIDTH / 2, HEIGHT / 2, HEIGHT)
 
 
 @st.cache_resource(show_spinner=False)
 def map_of_run() -> tuple[np.ndarray, np.ndarray]:
-    """Places (n, 2) of a run's images on its map, from 0 to 1, and their labels (n). Raises OSError without the run."""
+    """Return the positions (n, 2) of a run's images on its map, from 0 to 1, and labels (n). Raises OSError without the
+    run."""
     places = json_files.read_npz(results.shipped_path("map", RUN, "test", "h", "umap"))["xy"]
     rows = Space.of_run(runs.load(RUN)).rows()
     assert rows is not None  # they are shipped with the map
@@ -75,7 +76,7 @@ def map_of_run() -> tuple[np.ndarray, np.ndarray]:
 
 
 def _map() -> str:
-    """Points of a map, by class."""
+    """Return the picture of a map's points by class."""
     places, labels = (values[:MOST_POINTS] for values in map_of_run())
     x, y = (EDGE + places * (np.array([WIDTH, HEIGHT]) - 2 * EDGE)).T
     paths = []
@@ -87,7 +88,7 @@ def _map() -> str:
 
 
 def _label() -> str:
-    """An image whose label is wrong."""
+    """Return the picture of an image with a wrong label."""
     found = lab_view.opening_view(runs.load(DIGITS), "nt_xent")
     if found is None:
         return ""
@@ -102,7 +103,7 @@ def _label() -> str:
 
 
 def _curve() -> str:
-    """The loss of a training."""
+    """Return the picture of a training's loss curve."""
     losses = np.array([line["loss"] for line in runs.load(RUN).metrics() if "loss" in line and "epoch" in line])
     heights = (losses - losses.min()) / (losses.max() - losses.min())
     x = np.linspace(EDGE, WIDTH - EDGE, len(losses))
@@ -119,7 +120,7 @@ def _line(x: float, y: float, to_x: float, to_y: float, color: str, width: float
 
 
 def _image(pixels: np.ndarray, x: float, y: float, side: float) -> str:
-    """An image (c, h, w) around a place."""
+    """Return an image (c, h, w) centered at a position."""
     return _embedded(thumbnail_sheet(pixels[None]).picture, "png", x, y, side)
 
 

@@ -1,4 +1,4 @@
-"""The map of one space: which one, how it is made, how far it can be believed."""
+"""The map of one space: its kind, its settings, and its quality."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -38,7 +38,7 @@ AGREE = N_("Draws this map with two more seeds and counts the neighbors that all
 
 @dataclass(frozen=True, eq=False)
 class DrawnMap:
-    """Places (n, 2) of rows on a map, its settings with their `kind`, and its quality, empty where none was taken."""
+    """Positions (n, 2) of rows on a map, its settings with their `kind`, and its quality (empty if not measured)."""
 
     xy: np.ndarray
     settings: Mapping[str, Any]
@@ -46,7 +46,7 @@ class DrawnMap:
 
 
 def settings(kind: str) -> dict[str, Any]:
-    """UMAP's settings, as they were last asked for."""
+    """Draw UMAP's settings; return those last applied, {} for another kind."""
     if kind != "umap":
         return {}
     now = dict(st.session_state.get("umap", MAP_DEFAULTS))
@@ -65,7 +65,7 @@ def settings(kind: str) -> dict[str, Any]:
 
 
 def map_of(space: Space, kind: str, map_settings: Mapping[str, Any], rows: EmbeddingSet) -> DrawnMap:
-    """The map; PCA without its quality while it is being made."""
+    """Return the map, or PCA without its quality while the map is computed."""
     values = question(space, kind, map_settings)
     result = answer_or_wait("map", values, message("{kind} map of {title}", kind=kind.upper(), title=space.title))
     if result is not None:
@@ -74,7 +74,7 @@ def map_of(space: Space, kind: str, map_settings: Mapping[str, Any], rows: Embed
 
 
 def quick_map(rows: EmbeddingSet) -> DrawnMap:
-    """PCA without its quality, which no process needs to compute."""
+    """Return PCA without its quality, which needs no worker process."""
     return DrawnMap(cache.map_pca(rows.content_hash, rows.features), {"kind": "pca"})
 
 
@@ -83,14 +83,14 @@ def question(space: Space, kind: str, map_settings: Mapping[str, Any]) -> dict[s
 
 
 def caption(drawn_map: DrawnMap, of: str = "") -> None:
-    """The map's settings and quality, and of which rows it is where the page does not say so."""
+    """Draw the map's settings and quality, and the rows it shows if the page does not say so."""
     text = format.map_of(drawn_map.settings, of) + format.quality_of(drawn_map.quality)
     help = locale.text(JUDGED) if drawn_map.quality else None
     st.caption(text + _("Scores are computed in the embedding, not on the map."), help=help)
 
 
 def agreement(space: Space, map_settings: Mapping[str, Any]) -> None:
-    """Return whether three seeds give the same neighbors on the map, once it is asked for."""
+    """Draw, on request, how many neighbors on the map stay the same for three seeds."""
     values = question(space, "umap", map_settings)
     ask = f"three {sorted(values['space'].items())} {sorted(map_settings.items())}"
     if cache.result("agreement", values) is None and not st.session_state.get(ask):
@@ -115,7 +115,7 @@ def draw(
     color: tuple[str, dict[str, np.ndarray]],
     extra: tuple[np.ndarray, str] | None = None,
 ) -> list[int]:
-    """The scatter; returns the selected rows. `extra`: places of other samples, and their name."""
+    """Draw the scatter; return the selected rows. `extra`: positions of other samples, and their name."""
     drawn_rows = subsample_rows(rows.labels, len(rows), MAX_POINTS)
     data = _scatter_data(space, rows, drawn_map, color, extra, drawn_rows)
     place = state.place_of(space)
@@ -194,7 +194,7 @@ def _scatter_data(
 
 
 def _crowds(rows: EmbeddingSet, drawn_map: DrawnMap) -> list[dict[str, Any]]:
-    """The names of crowds by their class, with its share where others are among them."""
+    """Return the names of crowds by their class, with the class's share if other classes are among them."""
     if rows.labels is None:
         return []
     found = cache.crowds(cache.digest(rows.content_hash, str(drawn_map.settings)), drawn_map.xy, rows.labels)
@@ -203,7 +203,7 @@ def _crowds(rows: EmbeddingSet, drawn_map: DrawnMap) -> list[dict[str, Any]]:
 
 
 def _rows(chosen: np.ndarray, drawn_rows: np.ndarray | None, n: int) -> np.ndarray:
-    """Rows of the space behind points; points of other samples have none."""
+    """Return the rows of the space for drawn points, without points of other samples."""
     if drawn_rows is None:
         return chosen[chosen < n]
     return drawn_rows[chosen[chosen < len(drawn_rows)]]
@@ -212,7 +212,7 @@ def _rows(chosen: np.ndarray, drawn_rows: np.ndarray | None, n: int) -> np.ndarr
 def _with_extra(
     xy: np.ndarray, ids: tuple[str, ...], values: Any, names: tuple[str, ...], extra: Any
 ) -> tuple[Any, ...]:
-    """The map's points, pale by their category, and other samples in a category of their own."""
+    """Add other samples to the map's points as a separate category; the points keep their category in a pale color."""
     places, name = extra
     categories = np.zeros(len(xy), np.int64) if values is None or not names else values
     names = names or (_("this space"),)

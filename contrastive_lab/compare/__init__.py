@@ -1,1 +1,1 @@
-"""Sections of Compare."""
+"""Sections of the Compare page."""

@@ -1,4 +1,4 @@
-"""Two checkpoints of one run with two towers: recall and modality gap of each, and how much each figure changed."""
+"""Comparison of two checkpoints of one run with two towers: recall and modality gap of each, and the changes."""
 
 import streamlit as st
 
@@ -21,7 +21,7 @@ SAME = N_("From epoch {a} to {b} the modality gap did not change significantly (
 
 
 def with_towers(names: list[str]) -> dict[str, Run]:
-    """The runs of these names that have two towers."""
+    """Return those of the named runs that have two towers, by name."""
     found: dict[str, Run] = {}
     for name in names:
         if ":" not in name and (run := runs.load(name)).has_towers:
@@ -30,7 +30,7 @@ def with_towers(names: list[str]) -> dict[str, Run]:
 
 
 def panel(names: list[str]) -> None:
-    """Two checkpoints of one of the runs that have two towers; nothing where none has."""
+    """Draw the comparison of two checkpoints of a run with two towers; nothing if no run has them."""
     candidates = with_towers(names)
     if not candidates:
         return
@@ -66,7 +66,7 @@ def _epoch(label: str, epochs: list[int], name: str, default: int, run: str) -> 
 
 
 def _gap_change(result: Result, before: int, after: int) -> None:
-    """The verdict on the gap."""
+    """Draw the verdict on the change of the modality gap."""
     differences = result.meta["differences"]
     if GAP in differences:
         by, low, high = differences[GAP]
@@ -77,7 +77,7 @@ def _gap_change(result: Result, before: int, after: int) -> None:
 
 
 def changes(result: Result, before: str, after: str) -> None:
-    """A table of every figure of two towers before and after, with its difference."""
+    """Draw a table of each figure of the two towers before and after, with its difference."""
     scores = [scores_from_json(result.meta["scores"][which]) for which in ("before", "after")]
     rows = []
     for name, (value, low, high) in result.meta["differences"].items():

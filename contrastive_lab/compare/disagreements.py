@@ -1,4 +1,4 @@
-"""Disagreements of A and B: samples that one has right and the other wrong, and neighbors that one keeps."""
+"""Disagreements of A and B: samples that only one of them classifies correctly, and differences between neighbors."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ NEIGHBORS = N_("Neighbors")
 
 @dataclass(frozen=True, eq=False)
 class ComparedSamples:
-    """The samples of a comparison as rows of the first of its spaces, by their numbers in it."""
+    """The samples of a comparison, as rows of its first space."""
 
     spaces: Sequence[Space]
     comparison: Comparison
@@ -43,24 +43,24 @@ class ComparedSamples:
 
     @property
     def space(self) -> Space:
-        """The first, whose rows they are."""
+        """The first space; its rows are the samples."""
         return self.spaces[0]
 
     @cached_property
     def places(self) -> dict[str, int]:
-        """The row of each sample."""
+        """The row of each sample in the first space, by id."""
         rows = cache.embedding(self.space)
         return {name: q for q, name in enumerate(self.comparison.ids if rows is None else rows.ids)}
 
     @cached_property
     def classes(self) -> list[str]:
-        """The class of each sample; "" where it has none."""
+        """The class of each sample; "" for a sample without one."""
         labels = self.comparison.labels
         return [""] * len(self.comparison.ids) if labels is None else [self.class_name(int(c)) for c in labels]
 
     @cached_property
     def ways(self) -> dict[str, np.ndarray]:
-        """The samples of each way in which A and B are wrong; {} without an accuracy."""
+        """The samples by kind of error: only A right, only B right, both wrong; {} without an accuracy."""
         if not self.metric:
             return {}
         one, two = self.comparison.correct[self.metric][:2]
@@ -70,7 +70,7 @@ class ComparedSamples:
         return dict(zip(WAYS, (*(changed[rows] for rows in found), both_wrong), strict=True))
 
     def outcomes(self, ids: Sequence[str]) -> tuple[np.ndarray, tuple[str, ...], Sequence[str]]:
-        """Return which of A and B is right on each sample (n), with the names and colors of these categories."""
+        """Return a category for each sample (n) by which of A and B is right, with the categories' names and colors."""
         judged = np.flatnonzero(self.comparison.judged[self.metric])
         code = dict.fromkeys(self.ids(judged), len(WAYS))
         for number, rows in enumerate(self.ways.values()):
@@ -82,31 +82,31 @@ class ComparedSamples:
 
     @property
     def one_right(self) -> int:
-        """Return how many samples A and B disagree on: exactly one of them is right."""
+        """The number of samples on which exactly one of A and B is right."""
         return sum(len(rows) for way, rows in self.ways.items() if way != "Both wrong")
 
     @property
     def is_figure(self) -> bool:
-        """Return whether samples have a figure between 0 and 1, such as nDCG@10, and are not right or wrong."""
+        """Return whether samples have a value between 0 and 1, such as nDCG@10, instead of right or wrong."""
         return bool(self.metric) and self.comparison.correct[self.metric].dtype != np.bool_
 
     def way_title(self, way: str) -> str:
-        """The name of a way on the page."""
+        """Return the displayed name of a kind of error."""
         titles = OF_FIGURES if self.is_figure else WAYS
         return _(titles[way]).format(a=A, b=B) if way in titles else _(way)
 
     @cached_property
     def shared(self) -> np.ndarray:
-        """(n) the share of its nearest neighbors that a sample keeps from A to B."""
+        """The share (n) of each sample's nearest neighbors that A and B have in common."""
         return overlap(*self.comparison.graphs[:2])
 
     def class_name(self, label: int) -> str:
-        """The name of a class; "–" where a label is missing."""
+        """Return the name of a class; "–" for a missing label."""
         rows = cache.embedding(self.space)
         return "–" if label < 0 else str(label) if rows is None else rows.class_name(label)
 
     def table(self, some: np.ndarray) -> list[dict[str, Any]]:
-        """Label, predictions or answers of A and B, columns such as a text, and id of some samples."""
+        """Return records of some samples: label, predictions or answers of A and B, columns such as a text, and id."""
         rows, predicted = cache.embedding(self.space), self.comparison.predicted.get(self.metric)
         if predicted is None:
             sets = map(cache.embedding, self.spaces[:2])
@@ -127,24 +127,24 @@ class ComparedSamples:
         return [self.comparison.ids[i] for i in some]
 
     def images(self, some: np.ndarray | list[int]) -> np.ndarray:
-        """Images (n, c, h, w)."""
+        """Return images (n, c, h, w) of some samples."""
         every = pictures.of(self.space)
         return np.asarray(every[np.array([self.places[name] for name in self.ids(some)], np.int64)])
 
     def lit(self) -> list[int]:
-        """Those that are selected."""
+        """Return the selected samples."""
         lit = set(state.selection(state.place_of(self.space)))
         return [q for q, name in enumerate(self.comparison.ids) if lit and self.places[name] in lit]
 
     def select(self, some: np.ndarray | list[int]) -> None:
-        """Select them on all pages."""
+        """Select samples on all pages."""
         state.select([self.places[name] for name in self.ids(some)], state.place_of(self.space))
         st.toast(_("{rows} selected, on all pages").format(rows=f"{len(some):,}"))
 
 
 def strip(samples: ComparedSamples, content: str) -> None:
-    """Samples that one of A and B has right, without labels those that moved most, in one line of images; or those that
-    are selected. Pointing at one shows its point on the maps of this content."""
+    """Draw a line of images of the selected samples, or of those that only one of A and B has right; without labels, of
+    those whose neighbors changed most. Hovering over one highlights its point on the maps of this content."""
     rows, counts = _in_strip(samples)
     if (lit := samples.lit()) and not {*lit} <= {*rows.tolist()}:
         rows, counts = np.array(lit[:IN_STRIP]), []
@@ -175,7 +175,7 @@ def strip(samples: ComparedSamples, content: str) -> None:
 
 
 def _in_strip(samples: ComparedSamples) -> tuple[np.ndarray, list[str]]:
-    """The samples of the strip, and what is said above them."""
+    """Return the samples of the strip, and the texts above it."""
     if not samples.ways:
         text = _("**Neighbors that moved most** from {a} to {b}")
         return np.argsort(samples.shared, kind="stable")[:IN_STRIP], [text.format(a=A, b=B)]
@@ -187,7 +187,7 @@ def _in_strip(samples: ComparedSamples) -> tuple[np.ndarray, list[str]]:
 
 
 def disagree(samples: ComparedSamples) -> None:
-    """Choose what A and B disagree on; its samples."""
+    """Draw the choice of a kind of disagreement, and its samples."""
     picture, side = stage.columns(is_first=False)
     with side:
         way = _choose_way(samples)
@@ -217,7 +217,7 @@ def _choose_way(samples: ComparedSamples) -> str:
 
 
 def _about(samples: ComparedSamples, way: str) -> None:
-    """Return how many samples they are, their file, and the way to select them."""
+    """Draw the number of samples with a disagreement, their file, and a button that selects them."""
     rows, (first, second) = samples.ways[way], samples.comparison.names[:2]
     text = _("{first} and {second} both 0") if samples.is_figure else _("{first} and {second} both wrong")
     question = text.format(first=first, second=second)
@@ -243,7 +243,7 @@ def _about(samples: ComparedSamples, way: str) -> None:
 
 
 def _listed(samples: ComparedSamples, rows: np.ndarray, key: str) -> None:
-    """Samples with their label, both predictions and their image or text; the chosen ones are selected on all pages."""
+    """Draw samples with label, both predictions and image or text; chosen ones can be selected on all pages."""
     shown = rows[:SHOWN]
     table = samples.table(shown)
     if len(rows) > SHOWN:
@@ -261,7 +261,7 @@ def _listed(samples: ComparedSamples, rows: np.ndarray, key: str) -> None:
 
 
 def _choose_moved(samples: ComparedSamples) -> int:
-    """One of the samples whose neighborhoods differ most."""
+    """Let the user choose one of the samples whose neighborhoods differ most; return its row."""
     ids, (first, second) = samples.comparison.ids, samples.comparison.names[:2]
     both = format.plain(_("{first} and {second}").format(first=first, second=second))
     text = _(
@@ -278,7 +278,7 @@ def _choose_moved(samples: ComparedSamples) -> int:
 
 
 def _neighbors(samples: ComparedSamples, row: int) -> None:
-    """Show the neighbors of a sample that A keeps, B loses, and both share."""
+    """Draw a sample's neighbors: those only in A, those only in B, and those in both."""
     first, second = samples.comparison.names[:2]
     a, b = (graph[row].tolist() for graph in samples.comparison.graphs[:2])
     groups = {

@@ -1,5 +1,5 @@
-"""Scores and classes of some spaces as dumbbells on one axis from 0 to 100 %: a value of each space, told apart by
-shape, and the line between A and B, thick where the interval of their difference excludes 0."""
+"""Dumbbell plot of the scores and classes of several spaces on one axis from 0 to 100 %. Each space has a marker shape.
+The line between A and B is thick if the interval of their difference excludes 0."""
 
 import html
 from collections.abc import Sequence
@@ -14,7 +14,8 @@ from contrastive_lab.locale import _
 
 @dataclass(frozen=True)
 class Dumbbell:
-    """A row: a share of each space, the difference of the first two with its interval, and the shares of references."""
+    """A row of the plot: a share for each space, the difference of the first two with its interval, and the references'
+    shares."""
 
     title: str
     values: Sequence[float | None]
@@ -29,12 +30,12 @@ class Dumbbell:
 
 
 def draw(scores: Sequence[Dumbbell], classes: Sequence[Dumbbell], names: Sequence[str]) -> None:
-    """The rows of the scores and, below a line, those of the classes."""
+    """Draw the rows of the scores and, below a line, those of the classes."""
     st.html(markup(scores, classes, names))
 
 
 def markup(scores: Sequence[Dumbbell], classes: Sequence[Dumbbell], names: Sequence[str]) -> str:
-    """The rows as HTML, their texts escaped."""
+    """Return the rows as HTML with escaped texts."""
     steps = "".join(f'<span style="left:{at}%">{at}</span>' for at in range(0, 101, 20))
     axis = f'<div class="axis"><span></span><span class="track">{steps}</span><span>%</span></div>'
     rows = [_row(row, names, "score", "first" if row.ticks and not q else "") for q, row in enumerate(scores)]
@@ -45,7 +46,7 @@ def markup(scores: Sequence[Dumbbell], classes: Sequence[Dumbbell], names: Seque
 
 
 def _row(row: Dumbbell, names: Sequence[str], kind: str, look: str) -> str:
-    """One row: its name, the dots on their track, and the difference of A and B in points."""
+    """Return one row as HTML: its name, the dots on their track, and the difference of A and B in points."""
     title, value = html.escape(locale.text(row.title)), ""
     if row.difference is not None:
         value = f"{100 * row.difference:+.1f}".replace("-", "−")
@@ -65,7 +66,8 @@ def _row(row: Dumbbell, names: Sequence[str], kind: str, look: str) -> str:
 
 
 def _marks(row: Dumbbell, is_labeled: bool) -> str:
-    """References as ticks, the line from A to B, and a dot for each space; A lies above all others."""
+    """Return the marks of a row as HTML: references as ticks, the line from A to B, and a dot for each space; A is on
+    top."""
     marks = ""
     for q, (name, share) in enumerate(row.ticks.items()):
         text = html.escape(f"{locale.text(name)} {100 * share:.0f}")

@@ -1,4 +1,4 @@
-"""The maps of several spaces side by side, turned onto the first, with one selection in all."""
+"""Maps of several spaces side by side, aligned to the first, with a shared selection."""
 
 from typing import Any
 
@@ -31,7 +31,7 @@ ALIGNED = N_(
 
 
 def empty(title: str, text: str) -> DeltaGenerator:
-    """A place in the middle of an empty stage, which says what is missing and holds the way on."""
+    """Draw an empty stage with a title, the reason, and room for a next step; return that container."""
     place = st.container(key="compare-empty", horizontal_alignment="center", vertical_alignment="center", gap="small")
     place.header(title, width="content")
     place.caption(text, width="content", text_alignment="center")
@@ -39,7 +39,7 @@ def empty(title: str, text: str) -> DeltaGenerator:
 
 
 def choose(spaces: list[Space], samples: ComparedSamples | None) -> None:
-    """The kind of map and its colors, for the toolbar's last control."""
+    """Draw the choices of map kind and colors at the end of the toolbar."""
     group, help = st.segmented_control, locale.text(ALIGNED)
     query_params.one_of(group, _("Map"), _kinds(spaces), name="map", format_func=str.upper, help=help)
     if samples is not None and samples.metric:
@@ -47,14 +47,15 @@ def choose(spaces: list[Space], samples: ComparedSamples | None) -> None:
 
 
 def _kinds(spaces: list[Space]) -> list[str]:
-    """UMAP first, except of many rows, of which it takes minutes."""
+    """Return the kinds of maps, UMAP first unless there are so many rows that it takes minutes."""
     embeddings = (cache.embedding(space) for space in spaces)
     is_large = any(rows is not None and len(rows) > MANY for rows in embeddings)
     return ["pca", "umap"] if is_large else ["umap", "pca"]
 
 
 def maps(spaces: list[Space], samples: ComparedSamples | None) -> str:
-    """All maps side by side, turned onto the first, with one selection in all; returns their content, "" without."""
+    """Draw all maps side by side, aligned to the first, with a shared selection; return their content, "" if there are
+    none."""
     kinds = _kinds(spaces)
     kind = query_params.current("map", kinds, kinds[0])
     embeddings = [rows for space in spaces if (rows := cache.embedding(space)) is not None]
@@ -72,7 +73,8 @@ def maps(spaces: list[Space], samples: ComparedSamples | None) -> str:
 
 
 def _aligned(spaces: list[Space], embeddings: list[EmbeddingSet], kind: str) -> tuple[list[np.ndarray], EmbeddingSet]:
-    """Maps (n, 2) of the samples that all spaces share, aligned to the first, and the first's rows of them."""
+    """Return maps (n, 2) of the samples that all spaces share, aligned to the first, and the first space's rows of
+    them."""
     shared = set.intersection(*(set(rows.ids) for rows in embeddings))
     order = [i for i in embeddings[0].ids if i in shared]
     settings = MAP_DEFAULTS if kind == "umap" else {}
@@ -92,7 +94,7 @@ def _draw(
     shown: tuple[EmbeddingSet, Any],
     kind: str,
 ) -> str:
-    """Draw aligned maps with one shared selection; returns their content. Args: shown: the rows, and for each its
+    """Draw aligned maps with a shared selection; return their content. Args: shown: the rows, and for each its
     category, with the categories' names and colors."""
     first, (values, names, palette) = shown
     drawn_rows = subsample_rows(first.labels, len(first), MAX_POINTS // len(xy))

@@ -1,4 +1,4 @@
-"""Compare's first view on one screen: the verdict with its dumbbells, the maps, and a strip of disagreements."""
+"""Overview of Compare on one screen: the verdict with its dumbbells, the maps, and a strip of disagreements."""
 
 import streamlit as st
 
@@ -17,7 +17,7 @@ CLASSES = 10  # rows, those with the largest differences; the tables have all
 
 
 def show(spaces: list[Space], samples: ComparedSamples | None) -> None:
-    """The three answers; maps alone while nothing is known of scores."""
+    """Draw the overview; only the maps if no scores are known."""
     picture, side = stage.columns(is_first=False)
     with side:
         space_picker.say_left_out()
@@ -38,7 +38,7 @@ def show(spaces: list[Space], samples: ComparedSamples | None) -> None:
 
 
 def _answers(spaces: list[Space], samples: ComparedSamples) -> None:
-    """The verdict, scores and classes, how alike they are, and the next step."""
+    """Draw the verdict, scores and classes, the similarity of the spaces, and the next step."""
     comparison, metric = samples.comparison, samples.metric
     with st.container(key="compare-verdict", gap="xsmall"):
         verdict.draw(spaces, comparison, metric)
@@ -71,7 +71,7 @@ def alike(comparison: Comparison) -> str:
 
 
 def scores(spaces: list[Space], comparison: Comparison) -> list[Dumbbell]:
-    """A row for each accuracy, with the references."""
+    """Return a row for each accuracy, with the references."""
     beside, rows = score_tables.scores_of_references(spaces), []
     for metric, values in comparison.accuracy.items():
         pair = verdict.contrast(comparison, metric, 0, 1)
@@ -87,7 +87,7 @@ def scores(spaces: list[Space], comparison: Comparison) -> list[Dumbbell]:
 
 
 def classes(samples: ComparedSamples) -> list[Dumbbell]:
-    """A row for each class, the largest difference between A and B first; none without labels."""
+    """Return a row for each class, the largest difference between A and B first; none without labels."""
     comparison, metric = samples.comparison, samples.metric
     of_all = [
         {d.label: d.accuracies[1] for d in comparison.by_class(metric, 0, q)} for q in range(len(comparison.names))
@@ -115,7 +115,7 @@ def without_pair(names: list[str]) -> None:
 
 
 def without_common(reason: str, names: list[str], ready: list[Run]) -> None:
-    """Say that the runs have different data sets, and offer a run that A can be compared with."""
+    """Explain that the runs have different data sets, and offer a run that A can be compared with."""
     space_picker.say_left_out()
     with maps.empty(_("No samples in common"), reason):
         data = {run.name: run.data_key for run in ready}

@@ -1,4 +1,4 @@
-"""Compare's tables: scores and cost of each space, and every paired test between them."""
+"""Tables of Compare: scores and cost of each space, and all paired tests between them."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -39,8 +39,8 @@ RESULTS = {  # by whether a higher score is better, and the sign of A − B
 
 
 def scores_of_references(spaces: list[Space]) -> dict[str, Scores]:
-    """Scores of raw pixels, of the untrained encoder and of references that are not among the spaces, by source, of
-    the first space that has them."""
+    """Return the scores of raw pixels, the untrained encoder and further references by source, from the first space
+    that has them."""
     run = next((run for s in spaces if not s.is_loaded and (run := s.run)), None)
     record = cache.scores(run) if run else None
     own = {PREFIX + space.name for space in spaces}
@@ -49,7 +49,7 @@ def scores_of_references(spaces: list[Space]) -> dict[str, Scores]:
 
 
 def of_references(spaces: list[Space]) -> str:
-    """Name the images that the references are judged on; "" where that is not known."""
+    """Describe the images on which the references are evaluated; "" if unknown."""
     run = next((run for space in spaces if not space.is_loaded and (run := space.run)), None)
     images = format.judged_images(record) if run and (record := cache.scores(run)) else ""
     return _("Raw pixels and other references: {images}").format(images=images) if images else ""
@@ -57,14 +57,14 @@ def of_references(spaces: list[Space]) -> str:
 
 @dataclass(frozen=True)
 class ScoreCell:
-    """A value as the page shows it, with its interval; and the columns of a file that hold these."""
+    """A displayed value with its interval, and their columns in a file."""
 
     text: str
     columns: dict[str, object]
 
 
 def table(spaces: list[Space], comparison: Comparison) -> None:
-    """A row for each score and cost, a column for each space and each reference."""
+    """Draw a table with a row for each score and cost, and a column for each space and each reference."""
     st.header(_("Scores"))
     names: Sequence[str] = comparison.names
     if len(set(names)) < len(names):  # files that share a name
@@ -118,13 +118,13 @@ def table(spaces: list[Space], comparison: Comparison) -> None:
 
 
 def needs_labels(run: Run) -> bool:
-    """Return whether its method learns from labels; of recordings nobody knows."""
+    """Return whether the run's method uses labels; False if unknown, as for recordings."""
     methods = cache.catalog()["methods"] if catalog.is_ready() else {}
     return bool(methods.get(str(run.config.get("method")), {}).get("needs_labels"))
 
 
 def _cells(scores: Scores) -> dict[str, ScoreCell]:
-    """The scores of one run that have a value, by the heads of their rows: the accuracies first."""
+    """Return the defined scores of one run by row title, the accuracies first."""
     cells = {}
     first = [scores[name] for name in ACCURACIES if name in scores]
     for score in dict.fromkeys([*first, *scores.values()]):
@@ -141,12 +141,13 @@ def _cells(scores: Scores) -> dict[str, ScoreCell]:
 
 
 def _width(texts: Iterable[str | None]) -> int:
-    """Pixels of a column that holds each text whole."""
+    """Return the width in pixels of a column that shows each text in full."""
     return 24 + max(round(sum(15 if c > "⺀" else 7.5 for c in text or "")) for text in texts)
 
 
 def tests(comparison: Comparison) -> None:
-    """Paired differences of every score between every two runs, against the smallest that matters."""
+    """Draw the paired differences of every score between every two spaces, compared with the smallest relevant
+    difference."""
     if not comparison.tests:
         st.info(_("No score has a value per sample, so no paired test is possible."))
         return
@@ -177,7 +178,7 @@ def tests(comparison: Comparison) -> None:
 
 
 def _test(comparison: Comparison, test: PairedTest, interval: tuple[float, float], least: float) -> dict[str, object]:
-    """One row of the tests."""
+    """Return one row of the table of tests."""
     score = comparison.scores[0][test.score]
     unit, digits = (100, ".1f") if test.score in SHARES else (1, ".3f")
     p, (low, high) = test.p_corrected, interval
@@ -196,7 +197,7 @@ def _test(comparison: Comparison, test: PairedTest, interval: tuple[float, float
 
 
 def classes(samples: ComparedSamples) -> None:
-    """The difference between A and B for each class, the largest first; nothing without labels."""
+    """Draw the difference between A and B for each class, the largest first; nothing without labels."""
     table = [
         {
             "class": samples.class_name(d.label),

@@ -1,4 +1,4 @@
-"""A setting as an axis: runs of one method, drawn as a sweep of it, by accuracy, uniformity and tolerance."""
+"""Curves over a setting: runs of one method, drawn like a sweep, by accuracy, uniformity and tolerance."""
 
 import dataclasses
 from collections.abc import Collection
@@ -24,8 +24,8 @@ MEASURES = ("accuracy", "uniformity", "tolerance")
 
 
 def axis(ready: list[Run], layer: str, chosen: Collection[str]) -> None:
-    """Curves over a setting that differs between runs of one method: of the `chosen` where they differ in one, and are
-    scored first; else of all that are scored, first one of the chosen."""
+    """Draw curves over a setting that differs between runs of one method: of the `chosen` runs if they differ in only
+    one and are scored, else of all scored runs, with a setting of the chosen ones first."""
     own = _settings_with_curves([run for run in ready if run.name in chosen and not run.is_recording])
     differing = {run.name: run for members in own.values() for run in members}
     if not all(cache.scores(run) or scored_or_wait(run) for run in differing.values()):
@@ -60,7 +60,7 @@ def axis(ready: list[Run], layer: str, chosen: Collection[str]) -> None:
 
 
 def _draw(members: list[Run], layer: str, knob: str, zoom: bool) -> None:
-    """The runs' scores over the setting, which value is best, what else differs, and a table."""
+    """Draw the runs' scores over the setting, the best value, other differences, and a table."""
     x = "τ" if knob == "temperature" else shown_name(knob)
     sweep = Sweep(
         name=knob,
@@ -86,7 +86,7 @@ def _draw(members: list[Run], layer: str, knob: str, zoom: bool) -> None:
 
 
 def _curves(sweep: Sweep, rows: list[Row], zoom: bool) -> str:
-    """Draw the figures that have values, and which value is best; returns that sentence, "" for none."""
+    """Draw the figures that have values, and the best value; return the sentence about it, "" for none."""
     place = st.container(horizontal=True)
     for measure, figure in zip(sweep.draw.measures, plots.draw(sweep, rows, KNN, PALETTE, zoom), strict=False):
         if not figure.data:
@@ -104,7 +104,7 @@ def _curves(sweep: Sweep, rows: list[Row], zoom: bool) -> str:
 
 
 def _row(run: Run, layer: str) -> Row:
-    """A run's scores as a cell of a sweep that is done."""
+    """Return a run's scores as a finished cell of a sweep."""
     record = cache.scores(run)
     assert record is not None
     scores = record.scores.get(layer, {})
@@ -121,7 +121,7 @@ def _row(run: Run, layer: str) -> Row:
 
 
 def _settings_with_curves(ready: list[Run]) -> dict[tuple[str, str], list[Run]]:
-    """The runs along each setting that differs between runs of one method on one data set."""
+    """Return the runs for each setting that differs between runs of one method on one data set."""
     found: dict[tuple[str, str], list[Run]] = {}
     for run in ready:
         with guard.on_its_own(run.name):
@@ -132,7 +132,7 @@ def _settings_with_curves(ready: list[Run]) -> dict[tuple[str, str], list[Run]]:
 
 
 def _settings(run: Run) -> JsonObject:
-    """A run's settings that can stand on an axis."""
+    """Return a run's settings that can be an axis."""
     settings = {k: run.config.get(k) for k in PLAIN}
     for group in ("loss_knobs", "method_knobs", "encoder_knobs"):
         settings |= run.config.get(group) or {}
@@ -140,7 +140,7 @@ def _settings(run: Run) -> JsonObject:
 
 
 def _title(of: tuple[str, str]) -> str:
-    """Runs and setting as pages name them: "SimCLR with NT-Xent on digits: temperature τ"."""
+    """Return the displayed name of runs and setting: "SimCLR with NT-Xent on digits: temperature τ"."""
     method, _with, rest = of[0].partition(" with ")
     loss, _on, data = rest.partition(" on ")
     return _("{method} with {loss} on {data}: {setting}").format(

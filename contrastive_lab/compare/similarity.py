@@ -1,4 +1,4 @@
-"""Similarity of spaces, and of the snapshots of one run: numbers for a few, matrices from four on."""
+"""Similarity of spaces, and of the snapshots of one run: numbers for a few, matrices for four or more."""
 
 from collections.abc import Sequence
 from itertools import combinations
@@ -21,7 +21,7 @@ FEW = 3  # spaces, of which each pair has its numbers
 
 
 def alike(spaces: list[Space], comparison: Comparison) -> None:
-    """Numbers or matrices between the runs, and matrices between the snapshots of one of them."""
+    """Draw the similarity between the runs as numbers or matrices, and between the snapshots of one of them."""
     shapes = SHAPES[: len(comparison.names)]
     legend = (f"**{shape}** {format.plain(n)}" for shape, n in zip(shapes, comparison.names, strict=True))
     st.markdown(_(" · ").join(legend))
@@ -69,7 +69,7 @@ READINGS = {
 
 
 def _numbers(shapes: str, values: dict[str, np.ndarray], k: int, chance: Result | None) -> None:
-    """The numbers of each pair beside each other, with what chance gives."""
+    """Draw the similarity numbers of each pair, with their values by chance."""
     for i, j in combinations(range(len(shapes)), 2):
         row = st.container(horizontal=True)
         for key, (title, reading) in READINGS.items():
@@ -84,7 +84,7 @@ def _numbers(shapes: str, values: dict[str, np.ndarray], k: int, chance: Result 
 
 
 def _by_chance(names: Sequence[str], chance: Result) -> str:
-    """Say which pairs of spaces are no more alike than chance gives."""
+    """List the pairs of spaces that are no more similar than by chance."""
     pairs = list(combinations(range(len(names)), 2))
     found = {
         _(title): [f"{names[i]}{names[j]}" for i, j in pairs if not chance.arrays[f"p:{key}"][i, j] <= LEVEL]
@@ -98,7 +98,7 @@ def _by_chance(names: Sequence[str], chance: Result) -> str:
 
 
 def matrices(names: list[str], values: dict[str, np.ndarray], k: int, of: str = "", full: Sequence[str] = ()) -> None:
-    """Matrices beside each other. Args: full: longer names, for a figure that is saved."""
+    """Draw matrices side by side. Args: full: longer names, for a saved figure."""
     row = st.container(horizontal=True)
     for key, (title, reading) in READINGS.items():
         with row.container(width=MATRIX, gap="xsmall"):

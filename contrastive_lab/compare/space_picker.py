@@ -1,4 +1,4 @@
-"""The spaces of the Compare page: runs with weights, and vectors loaded on Explore. The first two are A and B."""
+"""The choice of spaces on Compare: runs with weights, and vectors loaded on Explore. The first two are A and B."""
 
 import streamlit as st
 
@@ -18,12 +18,13 @@ PICKER_WIDTH = 210  # pixels
 
 
 def ready() -> list[Run]:
-    """Runs that have rows to compare."""
+    """Return the runs that have rows to compare."""
     return [run for run in state.all_runs() if has_rows(run)]
 
 
 def choose(ready: list[Run]) -> tuple[list[str], str]:
-    """Names of the chosen runs and loaded vectors, and the layer; no names where there are not two to choose from."""
+    """Draw the pickers; return the names of the chosen runs and vectors, and the layer. No names if fewer than two
+    exist."""
     titles = {run.name: run.name for run in ready}
     titles |= {loaded_vectors.PREFIX + key: str(about["name"]) for key, about in loaded_vectors.loaded().items()}
     if len(titles) < 2:
@@ -60,7 +61,7 @@ def choose(ready: list[Run]) -> tuple[list[str], str]:
 
 
 def _pick(place: int, names: list[str], titles: dict[str, str]) -> None:
-    """The list of A or B. A space that is compared already changes its place."""
+    """Draw the list of A or B. Choosing a space that is already compared swaps the places."""
     key = f"compare-{'AB'[place]}"
     query_params.choose(key, names[place])
     query_params.one_of(
@@ -76,7 +77,7 @@ def _pick(place: int, names: list[str], titles: dict[str, str]) -> None:
 
 
 def put_at(place: int, name: str, names: list[str]) -> None:
-    """Compare this space as A or B, instead of the space there."""
+    """Compare a space as A or B, in place of the current one."""
     changed = list(names)
     if name in names:
         changed[names.index(name)] = names[place]
@@ -85,12 +86,12 @@ def put_at(place: int, name: str, names: list[str]) -> None:
 
 
 def put(names: list[str]) -> None:
-    """Compare the spaces of these names."""
+    """Compare the spaces with these names."""
     query_params.choose(LIST, names, in_popover=True)
 
 
 def say_left_out() -> None:
-    """Name what was asked for and is not compared."""
+    """Show a warning with the requested spaces that are not compared."""
     template = _("Not compared, because the run or its weights are missing: {listed}.")
     texts = (template, _("Only {most} can be compared. Left out: {listed}."))
     for names, text in zip(st.session_state.get(NOT_COMPARED, ()), texts, strict=False):
@@ -99,12 +100,13 @@ def say_left_out() -> None:
 
 
 def spaces(names: list[str], layer: str) -> list[Space]:
-    """The test rows of runs and loaded vectors, the newest rows of recordings. Raises ValueError."""
+    """Return the test rows of runs and loaded vectors, and the newest rows of recordings. Raises ValueError."""
     return [Space.of_name(name, "test", layer) for name in names]
 
 
 def open_files() -> list[str]:
-    """Names of loaded vectors: the file that Explore shows, and those with as many rows; [] while it shows a run."""
+    """Return the names of loaded vectors: the file that Explore shows, and those with equally many rows; [] while it
+    shows a run."""
     files = loaded_vectors.loaded()
     if (now := str(st.session_state.get("vectors"))) not in files:
         return []
@@ -113,7 +115,8 @@ def open_files() -> list[str]:
 
 
 def _start(ready: list[Run]) -> list[str]:
-    """Two open files while one is looked at, else the session's run with another of its data set."""
+    """Return the default spaces: two open files if one is shown, else the session's run with another on its data
+    set."""
     if len(files := open_files()) > 1:
         return files[:2]
     first = [run for run in ready if run == state.chosen_run()] or ready[:1]

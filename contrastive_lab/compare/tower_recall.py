@@ -1,4 +1,4 @@
-"""Compare's scores of spaces with two towers: recall in both directions beside chance, and the modality gap."""
+"""Scores of two-tower spaces on Compare: recall in both directions with its chance level, and the modality gap."""
 
 import re
 from collections.abc import Sequence
@@ -20,8 +20,8 @@ AT_1 = ("recall_1_forth", "recall_1_back")  # in the verdict
 
 
 def of_towers(space: Space, waits: bool = False) -> Scores:
-    """Recall, gap and zero-shot accuracy of a run with a text tower, from its record; recall and gap of a file of two
-    towers. `waits`: compute what is not there; else it is left out."""
+    """Return recall, gap and zero-shot accuracy of a run with a text tower, or recall and gap of a file with two
+    towers. `waits`: compute missing scores; otherwise they are omitted."""
     if space.is_loaded:
         result = _answer(space, waits)
         return {} if result is None else scores_from_json(result.meta["scores"]["own"])
@@ -30,7 +30,7 @@ def of_towers(space: Space, waits: bool = False) -> Scores:
 
 
 def _answer(space: Space, waits: bool = False) -> Result | None:
-    """Recall of a space with what chance gives, where that is known; None of one tower."""
+    """Return the stored or computed recall of a space with its chance level; None for one tower or if it is missing."""
     if (run := space.run) is not None:
         if not run.has_towers:
             return None
@@ -43,8 +43,8 @@ def _answer(space: Space, waits: bool = False) -> Result | None:
 
 
 def side_by_side(scores: Sequence[Scores]) -> list[Scores]:
-    """Return the scores of each space; where towers have different names, recall is titled by direction alone, and
-    stands side by side."""
+    """Return the scores of each space in comparable columns; if tower names differ, recall is titled by direction
+    alone."""
     titles = {str(one[AT_1[0]].title) for one in scores if AT_1[0] in one}
     if len(titles) < 2:
         return list(scores)
@@ -52,7 +52,7 @@ def side_by_side(scores: Sequence[Scores]) -> list[Scores]:
 
 
 def _title(key: str) -> str:
-    """The title of recall by its key, with the towers as first and second; "" of another score."""
+    """Return the title of recall by its key, with the towers as first and second; "" for another score."""
     found = KEY.fullmatch(key)
     if found is None:
         return ""
@@ -61,7 +61,7 @@ def _title(key: str) -> str:
 
 
 def directions(names: Sequence[str], scores: Sequence[Scores]) -> str:
-    """Say which towers are the first and the second, where their names differ; "" else."""
+    """Explain which towers are the first and the second if their names differ; else ""."""
     known = {name: str(one[AT_1[0]].title).partition(", ")[2] for name, one in zip(names, scores, strict=True) if one}
     known = {name: way for name, way in known.items() if way}
     if len({*known.values()}) < 2:
@@ -71,8 +71,7 @@ def directions(names: Sequence[str], scores: Sequence[Scores]) -> str:
 
 
 def show(names: Sequence[str], spaces: Sequence[Space]) -> None:
-    """Show recall@1 of each space of two towers in both directions, with its interval and chance, and what is to be
-    said of it."""
+    """Draw recall@1 of each two-tower space in both directions with its interval and chance level, and notes."""
     scores, shown = [of_towers(space, waits=True) for space in spaces], dict[str, list[str]]()
     for name, space, titled in zip(names, spaces, side_by_side(scores), strict=True):
         answer = _answer(space)
@@ -93,6 +92,6 @@ def show(names: Sequence[str], spaces: Sequence[Space]) -> None:
 
 
 def why_missing(scores: Scores) -> list[str]:
-    """A sentence for each score that has no value, each reason once."""
+    """Return a sentence for each undefined score, each reason once."""
     missing = {score.missing: score.title for score in scores.values() if score.value is None and score.missing}
     return [_("{title}: {reason}.").format(title=_(title), reason=_(why)) for why, title in missing.items()]

@@ -1,4 +1,4 @@
-"""Compare's verdict: which space is better, by how much and why; a warning where test labels look wrong."""
+"""The verdict of Compare: the best space, its lead and the reason; with a warning if test labels look wrong."""
 
 from itertools import combinations, permutations
 from pathlib import Path
@@ -26,7 +26,7 @@ QRELS = "compare: judgments"  # of the session: the path of their file, "" for n
 
 
 def comparable(spaces: list[Space]) -> str:
-    """Return the reason why spaces have no samples in common; "" where they may."""
+    """Return the reason why spaces have no samples in common; "" if they may have some."""
     data = {state.data_of(s) for s in spaces if not s.is_loaded}
     if len(data) < 2:
         return ""
@@ -35,7 +35,7 @@ def comparable(spaces: list[Space]) -> str:
 
 
 def choose_judgments(spaces: list[Space]) -> None:
-    """A field for the file of relevance judgments, where all spaces hold queries and documents."""
+    """Draw a field for the file of relevance judgments if all spaces hold queries and documents."""
     sets = [cache.embedding(space) if space.is_file else None for space in spaces]
     st.session_state[QRELS] = ""
     if all(rows is not None and cache.towers(rows) is not None for rows in sets):
@@ -55,7 +55,8 @@ def request(spaces: list[Space], every_score: bool = True) -> JsonObject:
 
 
 def known(spaces: list[Space], waits: bool = False) -> Comparison | None:
-    """The comparison; None while it is made, which is shown where it `waits`. Untrained encoder and pixels can wait."""
+    """Return the comparison; None while it is computed. `waits`: compute it and show the progress, first without
+    untrained encoder and pixels."""
     first = request(spaces, every_score=False)
     result = cache.result("comparison", request(spaces)) or cache.result("comparison", first)
     if result is None and waits:
@@ -85,7 +86,7 @@ def draw(spaces: list[Space], comparison: Comparison, metric: str) -> None:
 
 
 def headline(comparison: Comparison, metric: str) -> tuple[str, str]:
-    """The best space by its shape with its lead over the next; and that lead's interval."""
+    """Return the best space with its marker and its lead over the next, and the interval of the lead."""
     if not metric:
         share = f"{100 * comparison.overlap[0, 1]:.0f}"
         return _("They share {share} % of neighbors").format(share=share), locale.text(comparison.verdict)
@@ -107,14 +108,14 @@ def headline(comparison: Comparison, metric: str) -> tuple[str, str]:
 
 
 def contrast(comparison: Comparison, metric: str, first: int, second: int) -> Contrast:
-    """The difference between two spaces, told apart by their places: names may be the same."""
+    """Return the difference between two spaces, identified by index because names may be equal."""
     pairs = combinations(range(len(comparison.names)), 2)
     differences = (d for d in comparison.differences if d.metric == metric)
     return dict(zip(pairs, differences, strict=True))[first, second].contrast
 
 
 def with_scores(spaces: list[Space], comparison: Comparison) -> Comparison | None:
-    """The comparison with every score and its test; None while they are taken."""
+    """Return the comparison with all scores and tests; None while they are computed."""
     if comparison.scores:
         return comparison
     result = answer_or_wait("comparison", request(spaces), message("Computing every score"))
@@ -122,7 +123,7 @@ def with_scores(spaces: list[Space], comparison: Comparison) -> Comparison | Non
 
 
 def _rests_on(comparison: Comparison, spaces: list[Space]) -> str:
-    """Describe the samples, the features, the use of labels and the variation that the verdict is based on."""
+    """Describe the samples, features, labels and variation behind the verdict."""
     n = comparison.n_judged
     whole = max((len(rows) for s in spaces if (rows := cache.embedding(s))), default=n)
     template = _("Judged on {n} samples of {whole}. ") if n < whole else _("Judged on {n} samples. ")
@@ -144,7 +145,7 @@ def _rests_on(comparison: Comparison, spaces: list[Space]) -> str:
 
 
 def _warn(spaces: list[Space], comparison: Comparison) -> None:
-    """Warn where undecided suspects among scored test labels could change the order of the runs."""
+    """Warn if undecided suspects among scored test labels could change the order of the runs."""
     runs = [run for space in spaces if (run := space.run) and run.weights.exists()]
     requests = (request_of(run.name, "test", str(run.config.get("loss"))) for run in runs)
     request = next((r for r in requests if r.path().exists()), None)
@@ -164,7 +165,7 @@ def _warn(spaces: list[Space], comparison: Comparison) -> None:
 
 
 def undecided(request: SampleRequest) -> list[str]:
-    """Ids whose label is more likely wrong than right by what Samples shows, and that nobody decided on; in order."""
+    """Return the ids of undecided samples whose label is more probably wrong than right, in order."""
     table = cache.sample_table(request, str(request.path()))
     findings = recalibrated(Findings((request,), (table,)))
     rows, score = table.ranked("mislabeled"), findings.tables[0].score("mislabeled")
@@ -172,11 +173,11 @@ def undecided(request: SampleRequest) -> list[str]:
 
 
 def order_may_change(right: np.ndarray, doubtful: np.ndarray) -> bool:
-    """Return whether other labels of some samples (n) bool could undo a run's lead over another, from who is right
-    (runs, n).
+    """Return whether corrected labels of the `doubtful` samples (n) could undo a run's lead over another, from the
+    correctness `right` (runs, n).
 
-    Where the leader alone is right the lead can fall by two, where both are wrong by one; where both are right they
-    said the same, and are wrong together."""
+    If only the leader is right on a sample, the lead can fall by two; if both are wrong, by one. If both are right,
+    they gave the same answer and would be wrong together."""
     is_right = np.asarray(right) > 0.5
     for a, b in permutations(is_right, 2):
         lead = int(a.sum()) - int(b.sum())

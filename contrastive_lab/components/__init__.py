@@ -1,4 +1,4 @@
-"""Browser parts, a folder each, with its ES modules beside its Python: the live loss view, points on a circle, the
-scatter, a gallery, one sample's loss, a bench to review samples at, a cut-off.
+"""Browser components, one folder each, with ES modules and Python: the live loss view, points on a circle, the scatter,
+a gallery, one sample's loss, a bench for reviewing samples, a cut-off.
 
-Arrays go over once as bytes; what a person drags is computed in the browser; a value comes back when it is let go."""
+Arrays are sent once as bytes. The browser computes everything during a drag and reports a value on release."""

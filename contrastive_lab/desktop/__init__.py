@@ -1,1 +1,1 @@
-"""The command `contrastive-lab`: one server of this user, a window of it, and what it opens."""
+"""The command `contrastive-lab`: a server for this user, a window, and the targets that it opens."""

@@ -1,4 +1,4 @@
-"""A check that the app works here, as a line of JSON for `doctor`: python -m contrastive_lab.desktop.check"""
+"""Check that the app works here; print JSON for `doctor`: python -m contrastive_lab.desktop.check"""
 
 import json
 import os
@@ -10,7 +10,7 @@ from contrastive_lab.desktop import serving, window
 
 
 def problem() -> str:
-    """Return the first fault in a sentence; "" where all works. Nothing of the user's is touched."""
+    """Return the first fault in a sentence; "" if everything works. The user's data are not touched."""
     missing = [part for part in PARTS if not (COMPONENTS / part / "main.js").is_file()]
     if missing:
         return f"browser parts are missing: {', '.join(missing)}"

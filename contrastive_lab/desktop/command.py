@@ -1,5 +1,5 @@
 # PYTHON_ARGCOMPLETE_OK
-"""`contrastive-lab [THING]`: the app in a window; and the commands of `python -m contrastive_core`."""
+"""`contrastive-lab [THING]`: open the app in a window, or run a command of `python -m contrastive_core`."""
 
 import argparse
 import contextlib
@@ -45,7 +45,7 @@ POLL = 1.0  # seconds between two looks at the server, or at what is at work
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Open the app, or run a command; returns the exit status."""
+    """Open the app, or run a command; return the exit status."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     _complete()
     if arguments and arguments[0] in NAMES:
@@ -63,7 +63,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def parser() -> argparse.ArgumentParser:
-    """The options of opening the app."""
+    """Return the parser of the options for opening the app."""
     width = max(map(len, COMMANDS)) + 2
     commands = "\n".join(f"  {name:<{width}}{command.help}" for name, command in COMMANDS.items())
     options = Parser(
@@ -104,7 +104,7 @@ def _open(args: argparse.Namespace) -> int:
 
 
 def _show(server: Server, place: str, args: argparse.Namespace) -> None:
-    """A window until it is closed; else the address, until Ctrl-C."""
+    """Show a window until it is closed, or print the address and wait for Ctrl-C."""
     address = f"{server.address}{place}{'&' if '?' in place else '?'}token={server.token}"
     print_note(f"Contrastive Lab is at {address}")
     with serving.redirecting(address) as link:
@@ -131,7 +131,7 @@ def _show(server: Server, place: str, args: argparse.Namespace) -> None:
 
 @contextlib.contextmanager
 def _ends_cleanly() -> Iterator[None]:
-    """A signal to end is what Ctrl-C is."""
+    """Treat termination signals like Ctrl-C."""
 
     def interrupt(number: int, frame: object) -> NoReturn:
         raise KeyboardInterrupt
@@ -157,7 +157,7 @@ def _versions() -> str:
 
 
 def _complete() -> None:
-    """Answer the shell that asks how a word goes on (it runs the command for that), if it does."""
+    """Answer a shell's request for completions, if this is one (the shell runs the command for it)."""
     if "_ARGCOMPLETE" not in os.environ:
         return
     import argcomplete

@@ -1,4 +1,4 @@
-"""The process that serves the app. It ends itself once the command that started it is gone."""
+"""The server process of the app. It ends when the command that started it is gone."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""The server of one start of the app: begun, asked until it answers, and ended."""
+"""The server process of one app start: start it, wait until it is ready, and stop it."""
 
 import contextlib
 import os
@@ -54,10 +54,10 @@ def folder() -> Path:
 
 @contextlib.contextmanager
 def redirecting(address: str) -> Iterator[str]:
-    """Give the address of a file that redirects to `address`; it is removed at the end. Raises OSError.
+    """Yield the address of a file that redirects to `address`; it is removed at the end. Raises OSError.
 
-    Every user of a computer sees the command lines of all processes: a browser is started with a file that only its
-    owner can read, as Jupyter does it, and not with the token."""
+    All users of a computer can see the command lines of processes. A browser is therefore started with a file that only
+    its owner can read, as in Jupyter, and not with the token."""
     path = folder() / f"open-{urlsplit(address).port}.html"
     safe_files.write_bytes(path, REDIRECT.format(address=escape(address)).encode())
     try:
@@ -67,7 +67,7 @@ def redirecting(address: str) -> Iterator[str]:
 
 
 def check_homes() -> None:
-    """Make the folders that the app writes to. Raises ValueError where it cannot."""
+    """Create the folders that the app writes to. Raises ValueError if that fails."""
     for home, name in ((folder(), "HOME"), (runs_home(), "RUNS")):
         remedy = f"set CONTRASTIVE_LAB_{name} to a folder of your own that can be written"
         try:
@@ -86,7 +86,7 @@ def check_homes() -> None:
 
 
 def _checked_port(port: int | None) -> int:
-    """A port that nothing listens on. Raises ValueError for one that cannot be had."""
+    """Return a free port. Raises ValueError if the requested one cannot be used."""
     with socket.socket() as trial:
         if os.name == "posix":
             trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -99,7 +99,7 @@ def _checked_port(port: int | None) -> int:
 
 
 def begin(port: int | None = None) -> Server:
-    """Start a server. Args: port: None: any free one. Raises: ValueError for a port that cannot be had; OSError."""
+    """Start a server. Args: port: None for any free one. Raises: ValueError for a port that cannot be used; OSError."""
     port = _checked_port(port)
     token = os.environ.get("CONTRASTIVE_LAB_TOKEN", "").strip()
     token = secrets.token_urlsafe(24) if token in ("", "new") else token
@@ -121,7 +121,7 @@ def begin(port: int | None = None) -> Server:
 
 
 def wait_until_ready(server: Server) -> None:
-    """Until it answers. Raises ValueError with what it said if it ends instead."""
+    """Wait until the server answers. Raises ValueError with its last output if it ends instead."""
     end = time.monotonic() + PATIENCE
     while time.monotonic() < end:
         if not server.is_alive():
@@ -135,7 +135,7 @@ def wait_until_ready(server: Server) -> None:
 
 
 def read_page(server: Server, path: str, seconds: float) -> str:
-    """A page of a server: no proxy that the environment names is asked. Raises OSError."""
+    """Return a page of a server, without a proxy from the environment. Raises OSError."""
     jar = urllib.request.HTTPCookieProcessor(CookieJar())
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), jar)
     opener.open(f"{server.address}/?token={server.token}", timeout=seconds).close()  # for the cookie
@@ -144,14 +144,14 @@ def read_page(server: Server, path: str, seconds: float) -> str:
 
 
 def at_work() -> list[str]:
-    """Names of runs that train, begin, or wait for their turn."""
+    """Return the names of runs that are training, starting, or queued."""
     working = [run.name for run in training.working()]
     waiting = [job.name for job in queue.queue() if not job.blocked_reason()]
     return list(dict.fromkeys([*working, *training.starting(), *waiting]))
 
 
 def stop(server: Server) -> None:
-    """End the server: asked first, then made to."""
+    """Terminate the server; kill it after five seconds."""
     server.process.terminate()
     try:
         server.process.wait(5)

@@ -1,5 +1,5 @@
-"""Targets that the command opens, and the page that shows each: `recognize` looks at names alone and is quick;
-`prepare` does the rest while the server starts. What cannot be opened is one sentence."""
+"""Targets that the command opens, and the page for each. `recognize` looks only at names and is quick; `prepare` does
+the rest while the server starts. A target that cannot be opened gives a one-sentence error."""
 
 import os
 import time
@@ -43,7 +43,7 @@ DEPTH, ENTRIES = 3, 20_000  # of a folder, in which an image is looked for
 
 @dataclass(frozen=True)
 class Thing:
-    """`kind` is run, folder, vectors, checkpoint or sweep; `path` of a run is its folder."""
+    """A target. `kind` is run, folder, vectors, checkpoint or sweep; a run's `path` is its folder."""
 
     kind: str
     path: Path
@@ -78,8 +78,8 @@ def recognize(name: str) -> Thing:
 
 
 def prepare(thing: Thing, **of_vectors: Any) -> str:
-    """The page that shows a thing, as a path and query of the server. Args: of_vectors: labels, leave_out, pictures and
-    other of a file of vectors, as `open_vectors` takes them. Raises: ValueError; OSError."""
+    """Return the page that shows a target, as a path and query of the server. Args: of_vectors: labels, leave_out,
+    pictures and other of a file of vectors, as for `open_vectors`. Raises: ValueError; OSError."""
     if thing.kind != "vectors" and any(of_vectors.values()):
         raise ValueError(OF_FILE)
     match thing.kind:
@@ -130,7 +130,7 @@ def _has_images(folder: Path) -> bool:
 
 
 def _name_of_sweep(path: Path) -> str:
-    """Beside the user's own sweeps under its name; under another where that one is taken."""
+    """Add the file to the user's own sweeps, under another name if its own is taken; return the name."""
     sweep_file.load(path)
     text, user_sweeps = read_regular(path, sweep_file.LARGEST), runs_home() / ".sweeps"
     by_name = {p.stem: p for folder in (BUNDLE / "sweeps", user_sweeps) for p in folder.glob("*.toml")}
@@ -146,7 +146,7 @@ def _stamp(path: Path) -> tuple[int, int]:
 
 
 def _check_whole(path: Path, before: tuple[int, int]) -> None:
-    """Raises ValueError where a file has changed, or changes while one looks."""
+    """Check that a file has not changed since `before` and is not changing now. Raises ValueError."""
     if _stamp(path) == before:
         time.sleep(PAUSE)
     if _stamp(path) != before:

@@ -1,4 +1,4 @@
-"""A window of the app: one of its own, else a browser's without its bars, else the browser."""
+"""A window for the app: its own, else an app-mode browser window, else a browser tab."""
 
 import contextlib
 import importlib.util
@@ -28,12 +28,11 @@ Window = Callable[[], None]  # waits until it is closed
 
 
 def open_window(address: str, link: str, browser: bool = False) -> Window | None:
-    """Open the app in the first kind of window that can be had.
+    """Open the app in the first available kind of window.
 
-    Args: link: what a browser is started with: it leads to the address (serving.py); browser: in the browser, and
-        nowhere else.
-    Returns: what waits until the window is closed; None for the browser, which does not say so.
-    Raises: ValueError where nothing can be opened, with the reason."""
+    Args: link: the address for a browser, which redirects to the app (serving.py); browser: open only in the browser.
+    Returns: a function that waits until the window is closed; None for a browser, which does not report it.
+    Raises: ValueError with the reason if nothing can be opened."""
     if not has_display():
         raise ValueError("there is no display here")
     if not browser:
@@ -49,7 +48,7 @@ def open_window(address: str, link: str, browser: bool = False) -> Window | None
 
 
 def describe() -> str:
-    """The window that would be opened, in words."""
+    """Describe the kind of window that would be opened."""
     if not has_display():
         return "none: there is no display"
     if _has_webview():
@@ -63,14 +62,14 @@ def describe() -> str:
 
 
 def has_display() -> bool:
-    """Return whether a window can be shown at all; asked where the system says so."""
+    """Return whether a window can be shown, as far as the system tells."""
     if not sys.platform.startswith("linux"):
         return True
     return bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
 
 
 def chromiums() -> Iterator[str]:
-    """Browsers that can show a page as an application."""
+    """Yield browsers that can show a page in app mode."""
     if sys.platform == "darwin":
         folders = (Path("/Applications"), Path.home() / "Applications")
         places = (f / f"{a}.app/Contents/MacOS/{a}" for a in APPLICATIONS for f in folders)
@@ -91,7 +90,7 @@ def _has_webview() -> bool:
 
 
 def _webview(address: str, link: str) -> None:
-    """A window of its own, on the main thread; where its toolkit is missing, another kind."""
+    """Open an own window on the main thread, or another kind if its toolkit is missing."""
     import webview
 
     try:
@@ -105,8 +104,8 @@ def _webview(address: str, link: str) -> None:
 
 
 def _app_mode(program: str, link: str) -> Window | None:
-    """A browser's window without bars, with a profile of its own: with that of another window Chromium would hand over
-    to it and end. None where the browser ends at once, as Chromium does for root."""
+    """Open a browser window in app mode with its own profile; with a shared profile Chromium would pass the page to a
+    running process and end. None if the browser ends at once, as Chromium does for root."""
     with contextlib.ExitStack() as stack:
         command = [program, f"--app={link}", f"--user-data-dir={stack.enter_context(scratch_folder()) / 'window'}"]
         command += [f"--window-size={SIZE[0]},{SIZE[1]}", "--no-first-run", "--no-default-browser-check"]
@@ -121,7 +120,7 @@ def _app_mode(program: str, link: str) -> Window | None:
 
 
 def _wait(process: subprocess.Popen[bytes], profile: contextlib.ExitStack) -> None:
-    """Until the window is closed; Ctrl-C closes it."""
+    """Wait until the window is closed; Ctrl-C closes it."""
     with profile:
         try:
             process.wait()

@@ -1,5 +1,5 @@
-"""Samples reviewed one by one in the browser, which has a stretch of the list and shows the next without asking.
-What was decided is reported in order, and again until the server says that it has it."""
+"""Review of samples one by one in the browser, which holds a section of the list and moves on without the server.
+Decisions are reported in order, and repeated until the server confirms them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ LARGEST, LARGE = 224, 96  # pixels along the side of a suspect's picture, and of
 
 @dataclass(frozen=True)
 class ShownNeighbor:
-    """A sample beside it: the number of its picture among all of them, −1 where it has none, and its caption."""
+    """A sample shown beside another: the index of its image (−1: none), and its caption."""
 
     picture: int
     text: str
@@ -26,7 +26,7 @@ class ShownNeighbor:
 
 @dataclass(frozen=True)
 class EvidenceGroup:
-    """Samples that speak for a class or show what is near, under their title."""
+    """Titled group of samples that support a class or are near."""
 
     title: str
     near: Sequence[ShownNeighbor]
@@ -66,7 +66,7 @@ class BenchItem:
 
 @dataclass(frozen=True, eq=False)
 class Bench:
-    """A stretch of the list, and where one is in it."""
+    """A section of the list, and the current position in it."""
 
     items: Sequence[BenchItem]
     content: str  # changes with the pictures
@@ -88,16 +88,16 @@ class Bench:
 
 
 def sheets(suspects: np.ndarray | None, near: np.ndarray | None) -> tuple[ThumbnailSheet, ThumbnailSheet]:
-    """Both pictures of pictures, from images (n, c, h, w) and (m, c, h, w) uint8."""
+    """Return both thumbnail sheets, from images (n, c, h, w) and (m, c, h, w) uint8."""
     tile = 32 if suspects is None else max(32, *suspects.shape[2:])
     return thumbnail_sheet(suspects, tile=min(tile, LARGEST)), thumbnail_sheet(near, tile=min(tile, LARGE))
 
 
 def draw_bench(bench: Bench, key: str) -> None:
-    """Draw the bench; what it reports is read by `reported`."""
+    """Draw the bench; `reported` reads its reports."""
     mount("bench", pack(bench), "decided", key, first={})
 
 
 def reported(key: str) -> dict[str, Any]:
-    """Return the browser's last report: `nonce`, `events`, `at` (an id) and `go`; {}: nothing yet."""
+    """Return the browser's last report: `nonce`, `events`, `at` (an id) and `go`; {} before the first."""
     return dict(reported_state(key, "decided") or {})

@@ -22,7 +22,7 @@ class CircleStart:
 
 @dataclass(frozen=True)
 class CircleView:
-    """All that the circle shows."""
+    """The content of the circle."""
 
     kernel: Mapping[str, Any]  # the loss's `kernel()`
     score: str  # what the loss compares: dot, distance or squared_distance
@@ -35,12 +35,12 @@ class CircleView:
 
 
 def draw_circle(view: CircleView, key: str = "circle", on_change: Callable[[], None] | None = None) -> dict[str, Any]:
-    """Draw the circle; returns what was last let go: the knob's `value`, the fields of CircleStart, `report`."""
+    """Draw the circle; return the last released values: the knob's `value`, the fields of CircleStart, `report`."""
     return dict(mount("circle", pack_circle(view), "chosen", key, first={}, on_change=on_change) or {})
 
 
 def pack_circle(view: CircleView) -> bytes:
-    """The circle as the browser gets it, in any host."""
+    """Return the data of the circle for the browser, in any host."""
     moved = {view.kernel.get("knob"), *(knob.name for knob in view.more)}
     fixed = {k: v for k, v in view.kernel.items() if k not in moved}
     return pack(view, content=repr(sorted(fixed.items(), key=str)))

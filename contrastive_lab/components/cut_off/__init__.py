@@ -1,4 +1,4 @@
-"""A small histogram of a score from 0 to 1, and a cut-off on it that is dragged or clicked."""
+"""A small histogram of a score from 0 to 1, with a cut-off to drag or click."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from contrastive_lab.components.shared.transport import pack
 
 @dataclass(frozen=True)
 class CutOff:
-    """The counts of equal bins from 0 to 1, and what is said at each cut: one cut more than bins."""
+    """The counts of equal bins from 0 to 1, and a text for each possible cut (one more than bins)."""
 
     counts: Sequence[int]
     heads: Sequence[str]
@@ -18,5 +18,5 @@ class CutOff:
 
 
 def draw_cut_off(shown: CutOff, key: str, on_change: Callable[[], None]) -> None:
-    """Draw it; `on_change` is called when a cut is let go, which is the part's state `cut`."""
+    """Draw the cut-off; `on_change` is called on release, with the new value in the component's state `cut`."""
     mount("cut_off", pack(shown), "cut", key, on_change=on_change)

@@ -1,5 +1,5 @@
-"""A loss over dimensions, live: the matrix of samples, the matrix of dimensions, and what each term costs. main.js
-mounts the view, ../shared/dimensions.js computes matrices and terms, matrices.js paints them."""
+"""A loss over dimensions, live: the matrix of samples, the matrix of dimensions, and the contribution of each term.
+main.js mounts the view, ../shared/dimensions.js computes matrices and terms, matrices.js draws them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from contrastive_lab.components.shared.transport import SliderKnob, pack
 
 @dataclass(frozen=True, eq=False)
 class DimensionView:
-    """All that the view shows."""
+    """The content of the view."""
 
     content: str  # changes when the rows do
     form: str  # "correlation" (Barlow Twins), "covariance" (VICReg) or "gaussian" (LeJEPA's projections)
@@ -31,5 +31,5 @@ class DimensionView:
 
 
 def draw_dimension_view(view: DimensionView, key: str, on_change: Callable[[], None] | None = None) -> None:
-    """Draw the view; what was last let go is reported as `chosen`: `of`, `more` (values of knobs), `report`."""
+    """Draw the view; the last choices are reported as `chosen`: `of`, `more` (values of knobs), `report`."""
     mount("dimension_view", pack(view), "chosen", key, first={}, on_change=on_change)

@@ -1,4 +1,4 @@
-"""The family tree of the methods as a picture whose nodes are links."""
+"""The family tree of the methods, an image whose nodes are links."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ KEY = "methods-family"
 
 @dataclass(frozen=True)
 class FamilyMember:
-    """A method in the tree: its place in per cent of the picture, and how it stands to the chosen one."""
+    """A method in the tree: its position in per cent of the image, and its relation to the chosen one."""
 
     name: str
     title: str
@@ -25,7 +25,7 @@ class FamilyMember:
 
 @dataclass(frozen=True)
 class FamilyLine:
-    """A curve from a method to one that took from it."""
+    """A curve from a method to one that builds on it."""
 
     d: str
     ends: tuple[str, str]
@@ -47,7 +47,8 @@ class FamilyTree:
 
 
 def draw_family(tree: FamilyTree, choose: Callable[[str, bool], None]) -> None:
-    """Draw the tree. Args: choose: hears of a click: the method's name, and whether it is to stand beside."""
+    """Draw the tree. Args: choose: called on a click with the method's name and whether to show it beside the current
+    one."""
 
     def report() -> None:
         chosen = reported_state(KEY, "chosen") or {}

@@ -1,4 +1,4 @@
-"""Buttons that save a Plotly figure as SVG or PDF in the browser; no server and no other program is needed."""
+"""Buttons that save a Plotly figure as SVG or PDF in the browser, without a server or another program."""
 
 import re
 
@@ -7,7 +7,7 @@ from contrastive_lab.components.shared.transport import pack
 
 
 def draw_buttons(name: str, key: str) -> None:
-    """Buttons for the figure of the same dialog. Args: name: of the file."""
+    """Draw buttons for the figure of the same dialog. Args: name: of the file."""
     mount("figure_file", pack(name=re.sub(r"[^\w.-]+", "-", name).strip("-")), None, key)
 
 

@@ -21,16 +21,17 @@ def draw_gallery(
     points: dict[str, Any] | None = None,
     key: str = "gallery",
 ) -> list[int]:
-    """Show images (n, c, h, w) uint8 with captions, `size` pixels wide; returns the chosen rows.
+    """Draw images (n, c, h, w) uint8 with captions, `size` pixels wide; return the selected rows.
 
-    Args: labels: names for screen readers, default the captions. points: in one line, where pointing at an image shows
-    its point: the content of a map, and the images' rows on it ("map", "rows")."""
+    Args: labels: names for screen readers, default the captions. points: draw one line, where hovering over an image
+    highlights its point: the content of a map, and the images' rows on it ("map", "rows")."""
     look = {"size": size, "title": title, "points": points}
     return _draw(images, key, captions=captions, labels=labels or captions, selected=selected, **look)
 
 
 def draw_strip(images: np.ndarray, labels: Sequence[str], size: int, height: int, title: str, key: str) -> list[int]:
-    """Show images in a box that scrolls above `height` pixels, named for screen readers; at most one is chosen."""
+    """Draw images in a box that scrolls above `height` pixels, with names for screen readers; at most one is
+    selected."""
     look = {"size": size, "height": height, "title": title, "single": True}
     return _draw(images, key, captions=[""] * len(labels), labels=labels, selected=(), **look)
 

@@ -41,7 +41,7 @@ class LossSetting:
 
 @dataclass(frozen=True, eq=False)
 class PairAxes:
-    """Names of anchors and candidates, and which thumbnail each of them has (-1: none)."""
+    """Names of anchors and candidates, and the thumbnail index of each (-1: none)."""
 
     names: Sequence[str]
     column_names: Sequence[str]
@@ -54,7 +54,7 @@ class PairAxes:
 
     @classmethod
     def of(cls, view: Any, sheet: ThumbnailSheet) -> PairAxes:
-        """Those of a view as the library computed it; without thumbnails where the sheet has none."""
+        """Return the axes of a view computed by the library, with thumbnails if the sheet has any."""
         said = {"towers": view.towers, "texts": view.texts, "column_texts": view.column_texts}
         if not sheet.picture:
             return cls(view.names, view.column_names, **said)
@@ -63,7 +63,7 @@ class PairAxes:
 
 @dataclass(frozen=True)
 class Alternatives:
-    """Second settings that the caller can compute, each as (choice, text)."""
+    """Second settings that the caller can compute, as (choice, text)."""
 
     losses: Sequence[tuple[str, str]] = ()
     rows: Sequence[tuple[str, str]] = ()
@@ -71,7 +71,7 @@ class Alternatives:
 
 @dataclass(frozen=True, eq=False)
 class LossView:
-    """All that the view shows. `second` is the alternative that `choice` names."""
+    """The content of the view. `second` is the alternative named by `choice`."""
 
     first: LossSetting
     axes: PairAxes
@@ -90,18 +90,18 @@ class LossView:
 
 
 def draw_loss_view(view: LossView, key: str = "live", on_change: Callable[[], None] | None = None) -> dict[str, Any]:
-    """Draw the view; `on_change` hears of each report. Returns what was last let go: `value`, `anchor`, `view`,
-    `stage`, `order`, `masks`, `second`, `second_value`, `more` (further knobs), and `of`, the `name` that it
-    was chosen for."""
+    """Draw the view; `on_change` is called for each report. Returns the last released values: `value`, `anchor`,
+    `view`, `stage`, `order`, `masks`, `second`, `second_value`, `more` (further knobs), and `of`, the `name` for which
+    they were chosen."""
     blob = pack_loss_view(view)
     return dict(mount("loss_view", blob, "chosen", key, first={}, on_change=on_change) or {})
 
 
 def pack_loss_view(view: LossView) -> bytes:
-    """The view as the browser gets it, in any host."""
+    """Return the data of the view for the browser, in any host."""
     return pack(view, first=_sent(view.first), second=view.second and _sent(view.second))
 
 
 def _sent(setting: LossSetting) -> LossSetting:
-    """Leave out what the browser computes itself."""
+    """Remove values that the browser computes itself."""
     return setting if setting.kernel is None else replace(setting, computed=None)

@@ -1,4 +1,4 @@
-"""Images that a map lacks, brought where pointer or view rest, and the nearest of a sample; the part is unseen."""
+"""An invisible component that sends a map the images missing at the pointer or in view, and a sample's nearest rows."""
 
 from collections.abc import Callable
 
@@ -13,7 +13,7 @@ MOST = 96  # at a time (more.js)
 
 
 def bring_pictures(content: str, n: int, sheet_of: Callable[[np.ndarray], ThumbnailSheet], key: str = "map") -> None:
-    """Send a map (its `content`, n rows, `key`) the thumbnails that it lacks, without redrawing the page."""
+    """Send a map (its `content`, n rows, `key`) its missing thumbnails, without redrawing the page."""
     import streamlit as st
 
     own = f"{key}-brought"
@@ -29,7 +29,7 @@ def bring_pictures(content: str, n: int, sheet_of: Callable[[np.ndarray], Thumbn
 
 
 def tell_nearest(content: str, row: int, rows: list[int], similarity: list[float], key: str = "map") -> None:
-    """Tell a map which of its rows are the nearest of a selected one, the most similar first."""
+    """Send a map the rows nearest to a selected one, the most similar first."""
     import streamlit as st
 
     with st.container(key="map-nearest"):

@@ -1,4 +1,4 @@
-"""An encoder that learns in the browser, on a sphere, while its temperature is dragged."""
+"""An encoder that is trained in the browser, shown on a sphere, with a temperature to drag."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from contrastive_lab.components.shared.transport import pack
 
 @dataclass(frozen=True, eq=False)
 class PlaygroundView:
-    """The training images of the playground, and its held-out images."""
+    """The training images and the held-out images of the playground."""
 
     images: np.ndarray  # (n, height, width) uint8
     labels: np.ndarray | None  # (n) int16
@@ -25,11 +25,11 @@ class PlaygroundView:
 
 
 def pack_playground(view: PlaygroundView, **more: Any) -> bytes:
-    """The playground as the browser gets it, in any host; the training's worker comes with it."""
+    """Return the data of the playground for the browser, in any host, including the training worker."""
     worker = bundle("playground/worker.js").rpartition("export default")[0]  # file:// refuses workers that are modules
     return pack(view, worker=worker, **more)
 
 
 def draw_playground(view: PlaygroundView, key: str = "playground", on_change: Callable[[], None] | None = None) -> str:
-    """Draw the playground; returns the setting that was last let go, as an address holds it."""
+    """Draw the playground; return the last chosen setting, in the format of the URL."""
     return str(mount("playground", pack_playground(view), "setting", key, first=view.settings, on_change=on_change))

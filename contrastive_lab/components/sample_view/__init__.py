@@ -1,4 +1,4 @@
-"""One sample's loss taken apart, live: the share of each pair, its rank as a knob is dragged."""
+"""Live breakdown of one sample's loss: the share of each pair, and its rank as a knob is dragged."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from contrastive_lab.components.shared.transport import SliderKnob, pack
 
 @dataclass(frozen=True)
 class ShownPair:
-    """A pair that is shown, at its column of the scores."""
+    """A displayed pair, with its column in the scores."""
 
     name: str
     column: int
@@ -22,7 +22,7 @@ class ShownPair:
 
 @dataclass(frozen=True, eq=False)
 class LossesOverKnob:
-    """The losses of all samples at some values of the knob; ranks between are interpolated."""
+    """The losses of all samples at some values of the knob; ranks in between are interpolated."""
 
     grid: Sequence[float]  # (g) values of the knob, rising, at least two
     losses: np.ndarray  # (n, g)
@@ -31,7 +31,7 @@ class LossesOverKnob:
 
 @dataclass(frozen=True, eq=False)
 class SampleView:
-    """One sample's scores and the loss that is computed on them in the browser."""
+    """One sample's scores, and the loss that the browser computes on them."""
 
     content: str  # changes when the arrays change
     scores: np.ndarray  # (m), what the loss compares

@@ -1,4 +1,4 @@
-"""A map of many points with their pictures; a selection comes back as row numbers."""
+"""A map of many points with their images; a selection is returned as row numbers."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -21,7 +21,7 @@ GAP = 1.15  # from one map's middle to the next one's side by side, in widths of
 
 @dataclass(frozen=True)
 class Panels:
-    """Several maps of the same rows in one picture, with one selection in all of them."""
+    """Several maps of the same rows in one figure, with a shared selection."""
 
     rows: int
     names: list[str]
@@ -31,7 +31,7 @@ class Panels:
 
 @dataclass(frozen=True, eq=False)
 class ScatterData:
-    """Points with what is known of them."""
+    """Points with their categories, texts and images."""
 
     xy: np.ndarray  # (n, 2)
     ids: Sequence[str]
@@ -60,7 +60,7 @@ class ScatterData:
 
 @dataclass(frozen=True)
 class LinkedSelection:
-    """A selection that other parts share."""
+    """A selection shared with other components."""
 
     rows: Sequence[int] | np.ndarray = ()  # lit from elsewhere, taken over when `stamp` changes
     stamp: str = ""
@@ -68,7 +68,8 @@ class LinkedSelection:
 
 
 def side_by_side(data: ScatterData, maps: Sequence[np.ndarray], titles: Sequence[str]) -> ScatterData:
-    """Maps (n, 2) of the rows of `data`, with their titles, in one scatter; a slider moves all to the first."""
+    """Combine maps (n, 2) of the rows of `data`, with their titles, in one scatter; a slider morphs all into the
+    first."""
     n, count = len(maps[0]), len(maps)
     across = count if count <= 3 else math.ceil(count / 2)
     centered = [xy - (xy.min(0) + xy.max(0)) / 2 for xy in maps]
@@ -94,10 +95,10 @@ def draw_scatter(
     gallery: bool = True,
     key: str = "map",
 ) -> np.ndarray:
-    """Draw a map, `height` pixels high; returns the selected rows (m) int64.
+    """Draw a map, `height` pixels high; return the selected rows (m) int64.
 
-    Args: fits: as high as the screen lets it stand below what is above it. gallery: whether the
-    images of what is selected stand below it; else a line of images of what is in view does."""
+    Args: fits: fill the rest of the screen's height. gallery: draw the images of the selection below; otherwise a line
+    of the images in view."""
     lit = _lit_at_first(key, f"{data.content} {selection.stamp}", selection.rows)
     blob = pack_scatter(data, lit, selection.stamp, height, fits, gallery)
 
@@ -117,7 +118,7 @@ def pack_scatter(
     fits: bool = False,
     gallery: bool = True,
 ) -> bytes:
-    """The map as the browser gets it, in any host; `lit` is taken over when `stamp` changes."""
+    """Return the data of the map for the browser, in any host; `lit` is applied when `stamp` changes."""
     group, labels, colors = categories(data.color, data.names, len(data.xy), data.palette)
     ids = [str(i).replace("\0", " ") for i in data.ids]  # each ends with a zero (ids.js)
     id_bytes = "".join(f"{i}\0" for i in ids).encode("utf-8", "replace")
@@ -132,7 +133,8 @@ def pack_scatter(
 
 
 def _lit_at_first(key: str, stamp: str, rows: Sequence[int] | np.ndarray) -> np.ndarray:
-    """The selection when map or `stamp` last changed: to send one made on the map back would resend its data."""
+    """Return the selection at the last change of map or `stamp`. Sending one made on the map would send its data
+    again."""
     import streamlit as st
 
     name = f"{key}:given"

@@ -1,5 +1,5 @@
-"""Colors of points: by category, or by a number cut into eight steps. The color-blind can tell the eight apart
-(tests/app/test_palette.py); with more categories, the shape of a point tells them apart (points.js)."""
+"""Colors of points: by category, or by a number in eight steps. The eight colors are safe for the color-blind
+(tests/app/test_palette.py); more categories are distinguished by the shape of a point (points.js)."""
 
 import itertools
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ MAX_CATEGORIES = 255  # a category is one byte
 def categories(
     color: np.ndarray | None, names: Sequence[str], n: int, palette: Sequence[str]
 ) -> tuple[np.ndarray, list[str], list[str]]:
-    """Category (n) uint8 of each point, with names and colors of the categories."""
+    """Return the category (n) uint8 of each point, with names and colors of the categories."""
     if color is None:
         return np.zeros(n, np.uint8), ["sample"], [palette[0]]
     color = np.asarray(color)
@@ -41,7 +41,7 @@ def categories(
 
 
 def shade(color: str, turn: int) -> str:
-    """A color as it is used for the nth time: dark ones get lighter and light ones darker, three quarters in all."""
+    """Return a color's variant for its nth use: dark ones get lighter and light ones darker, three steps in all."""
     channels = np.array([int(color[k : k + 2], 16) for k in (1, 3, 5)])
     toward = 255 if channels @ (0.3, 0.59, 0.11) < 120 else 0
     mixed = channels + (toward - channels) * (turn % 4) * 0.25
@@ -49,7 +49,7 @@ def shade(color: str, turn: int) -> str:
 
 
 def _of_classes(color: np.ndarray, names: list[str]) -> tuple[np.ndarray, list[str]]:
-    """Category (n) uint8 by class number (below 0: no label), and the names; the last one holds the rest."""
+    """Return the category (n) uint8 by class number (below 0: no label), and the names; the last one holds the rest."""
     none = (color < 0) | (color >= len(names))
     room = MAX_CATEGORIES - bool(none.any())
     if len(names) > room:

@@ -1,4 +1,4 @@
-"""Names of crowds on a map: where points of one class lie together and are the majority."""
+"""Crowds on a map: areas where the points of one class are dense and the majority."""
 
 import numpy as np
 
@@ -11,8 +11,8 @@ NEIGHBORS = [(a, b) for a in (-1, 0, 1) for b in (-1, 0, 1) if a or b]
 
 
 def crowds(xy: np.ndarray, labels: np.ndarray) -> list[tuple[int, int, float]]:
-    """Crowds of the map's points (n, 2), the largest first: a row at the crowd's upper edge, the class (below 0: none,
-    which is no crowd), and the share that it has of all points in the crowd's cells."""
+    """Return the crowds of the map's points (n, 2), the largest first: a row at the crowd's upper edge, the class, and
+    its share of all points in the crowd's cells. Classes below 0 form no crowds."""
     span = float(np.ptp(xy, axis=0).max()) or 1.0
     cells = np.minimum(SIDE - 1, ((xy - xy.min(0)) / span * SIDE).astype(np.int64))
     number = cells[:, 0] * SIDE + cells[:, 1]
@@ -32,7 +32,7 @@ def crowds(xy: np.ndarray, labels: np.ndarray) -> list[tuple[int, int, float]]:
 
 
 def _groups(filled: np.ndarray) -> np.ndarray:
-    """The number of the connected group of each cell (SIDE²), from 1; 0 of a cell that is not filled."""
+    """Return the number, from 1, of the connected group of each cell (SIDE²); 0 for an empty cell."""
     group, last = np.zeros(SIDE * SIDE, np.int64), 0
     for start in np.flatnonzero(filled).tolist():
         if group[start]:

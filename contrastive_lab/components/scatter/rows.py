@@ -1,7 +1,8 @@
-"""Rows of a map: those that stand for it, and row numbers on their way between server and browser, as rows.js has them.
+"""Rows of a map: representative rows, and the transfer of row numbers between server and browser in the format of
+rows.js.
 
-Many go as runs of neighbors or as one bit for each row, whichever is shorter: a lasso around half
-of a million rows is 170 kB at most, where their numbers as text would be 3.5 MB."""
+Many rows are sent as runs of consecutive numbers or as one bit per row, whichever is shorter: a lasso around half of a
+million rows takes at most 170 kB, where numbers as text would take 3.5 MB."""
 
 import base64
 import warnings
@@ -15,7 +16,7 @@ FEW = 500  # that go as a list
 
 
 def pack_rows(rows: Sequence[int] | np.ndarray, n: int) -> dict[str, Any]:
-    """Rows of n as plain values: a list in its order, or ascending `runs` (uint32 start, length) or `bits`."""
+    """Return rows of n as plain values: an ordered list, or ascending `runs` (uint32 start, length) or `bits`."""
     if len(rows) <= FEW:
         return {"rows": [int(i) for i in rows]}
     ascending = np.unique(np.asarray(rows, np.int64))
@@ -30,7 +31,7 @@ def pack_rows(rows: Sequence[int] | np.ndarray, n: int) -> dict[str, Any]:
 
 
 def rows_of(packed: dict[str, Any] | None) -> Int64[np.ndarray, " m"]:
-    """Row numbers as either side packed them; none where nothing was reported."""
+    """Unpack row numbers from either side; empty without a report."""
     packed = packed or {}
     if "runs" in packed:
         runs = np.frombuffer(base64.b64decode(packed["runs"]), "<u4").astype(np.int64)
@@ -48,10 +49,10 @@ LOOKED_AT = 4_000  # points that the crowds are found among; more would be the s
 
 
 def medoids(xy: Float[np.ndarray, "n 2"], count: int = COUNT) -> Int64[np.ndarray, " m"]:
-    """Rows (m ≤ count) nearest to the centers of k-means on the map, of the largest crowd first.
+    """Return the rows (m ≤ count) nearest to the centers of k-means on the map, that of the largest cluster first.
 
-    They are taken in the map's plane, since that is what they have to cover. A seed is fixed, so that a map always
-    shows the same ones. By scipy, whose import costs 47 MB of memory where scikit-learn's costs 186."""
+    The clusters are in the map's plane, because the rows must cover it. The seed is fixed, so a map always has the same
+    ones. scipy's import costs 47 MB of memory, scikit-learn's 186."""
     from scipy.cluster.vq import kmeans2
 
     at = np.flatnonzero(np.isfinite(xy).all(1))

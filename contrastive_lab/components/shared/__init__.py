@@ -1,1 +1,1 @@
-"""Shared code of the browser parts: transport, thumbnails, knobs, kernels and mounting."""
+"""Shared code of the browser components: transport, thumbnails, knobs, kernels and mounting."""

@@ -1,13 +1,11 @@
-"""A part's modules as one, for hosts that take one module and serve no files: notebooks, a file.
+"""Bundle a component's modules into one, for hosts that accept a single module and serve no files: notebooks, a file.
 
-Each module becomes a function that is called once and gives what it exports, in the order of the
-imports. That way nothing but the one module is ever asked for: no address has to be resolved, so it
-works from a kernel's message, from a file on a phone, and where a page's policy allows neither
-`blob:` nor `data:` scripts (import maps and object URLs would need them). It is made when it is
-first asked for, from the files that the app serves, so that a checkout needs no build and no node.
-
-This is no JavaScript parser. Prettier, which checks these files, writes each import and export at
-the start of a line in one of the few forms below; any other form is refused, never passed on."""
+Each module becomes a function that is called once, in the order of the imports, and returns its exports. Only one
+module is requested, so no URL must be resolved. This works from a kernel's message, from a file on a phone, and where a
+page's policy forbids `blob:` and `data:` scripts (import maps and object URLs would need them). The bundle is created
+on first use from the files that the app serves, so a checkout needs no build and no node. This is not a JavaScript
+parser. Prettier, which checks these files, writes each import and export at the start of a line in one of the few forms
+below; any other form raises an error."""
 
 import re
 from functools import cache
@@ -23,7 +21,8 @@ OTHER = re.compile(r"^\s*(import|export)\b(?!\s*\().*|.*\bimport(\(|\.meta).*", 
 
 @cache
 def bundle(entry: str) -> str:
-    """One ES module that exports what `entry`, below components/, does. Raises ValueError for an unknown form."""
+    """Return one ES module with the exports of `entry`, a path below components/. Raises ValueError for an unknown
+    form."""
     modules: dict[Path, str] = {}
     _add((COMPONENTS / entry).resolve(), modules, ())
     names = {path: f"$module{number}" for number, path in enumerate(modules)}
@@ -33,12 +32,12 @@ def bundle(entry: str) -> str:
 
 @cache
 def style_sheet(*names: str) -> str:
-    """Style sheets of shared/ as one."""
+    """Concatenate style sheets of shared/."""
     return "\n".join((COMPONENTS / "shared" / f"{n}.css").read_text("utf-8") for n in names)
 
 
 def _add(path: Path, modules: dict[Path, str], above: tuple[Path, ...]) -> None:
-    """A module behind all that it imports."""
+    """Add a module after all its imports."""
     if path in above:
         raise ValueError(f"{path.name} imports itself, by way of {above[-1].name}")
     if path in modules:
@@ -50,7 +49,7 @@ def _add(path: Path, modules: dict[Path, str], above: tuple[Path, ...]) -> None:
 
 
 def _as_function(path: Path, names: dict[Path, str]) -> str:
-    """A module as a function that has been called: it gives an object of its exports."""
+    """Wrap a module in a function call that returns an object of its exports."""
     text = path.read_text("utf-8")
     exported = EXPORT.findall(text)
 

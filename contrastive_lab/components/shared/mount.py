@@ -1,8 +1,8 @@
-"""Mounts a browser part: its ES module is served as a file, and so are the modules it imports.
+"""Mount a browser component, whose ES module and imports are served as files.
 
-All parts share one asset folder, this package, so that `../shared/dom.js` is a relative import. Streamlit finds such
-folders in the pyproject.toml of installed distributions only; the app also runs from a bare checkout, so the folder is
-declared here, in the same words, to whichever runtime is active."""
+All components share one asset folder, this package, so `../shared/dom.js` is a relative import. Streamlit finds such
+folders only in the pyproject.toml of installed distributions. The app also runs from a bare checkout, so the folder is
+declared here to the active runtime."""
 
 import hashlib
 import re
@@ -25,12 +25,12 @@ PARTS = {  # each with its style sheet in shared/
 def mount(
     part: str, blob: bytes, state: str | None, key: str, first: Any = None, on_change: Callable[[], None] | None = None
 ) -> Any:
-    """Draw a part; returns its state `state` as the browser last reported it (None: it has none).
+    """Draw a component; return its state `state` as last reported by the browser (None: it has none).
 
     Args:
-        part: one of PARTS: the folder with its main.js. blob: what `pack` gives.
-        key: any text. first: the state at first.
-        on_change: called before the page is drawn anew, when the browser reports a state."""
+        part: one of PARTS: the folder with its main.js. blob: the result of `pack`.
+        key: any text. first: the initial state.
+        on_change: called before the page is redrawn, when the browser reports a state."""
     _declare()
     renderer = _renderer(part)
     if state is None:
@@ -41,14 +41,14 @@ def mount(
 
 
 def component_key(text: str) -> str:
-    """The text where it is plain, else a digest: Streamlit refuses two underscores in a component's key."""
+    """Return the text if it is a valid key, else a digest: Streamlit rejects two underscores in a component's key."""
     if PLAIN.fullmatch(text) and "__" not in text:
         return text
     return f"part-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
 
 
 def reported_state(key: str, state: str) -> Any:
-    """A state of the part of this key, as the browser last reported it; None: not yet."""
+    """Return a state of the component with this key, as last reported by the browser; None before the first report."""
     import streamlit as st
 
     return (st.session_state.get(component_key(key)) or {}).get(state)
@@ -64,7 +64,7 @@ def _renderer(part: str) -> Any:
 
 
 def _declare() -> None:
-    """Tell the active runtime where the parts' files lie, unless it knows."""
+    """Register the components' folder with the active runtime, once."""
     from streamlit.components.v2.get_bidi_component_manager import get_bidi_component_manager
     from streamlit.components.v2.manifest_scanner import ComponentConfig, ComponentManifest
 

@@ -1,4 +1,4 @@
-"""Thumbnails of many images in one picture, which a browser part cuts up again."""
+"""Thumbnails of many images in one sheet, which a browser component cuts up."""
 
 import io
 import itertools
@@ -15,7 +15,7 @@ BLOCK = 1 << 24  # numbers of images that are read at once, since they may lie i
 
 @dataclass(frozen=True, eq=False)
 class ThumbnailSheet:
-    """Square tiles of one picture, `across` in a row, each `tile` pixels wide."""
+    """An image of square tiles, `across` in a row, each `tile` pixels wide."""
 
     picture: bytes = b""  # PNG, JPEG or WebP; empty: there are none
     across: int = 1
@@ -28,11 +28,11 @@ NO_THUMBNAILS = ThumbnailSheet()
 def thumbnail_sheet(
     images: np.ndarray | None, most: int | None = None, tile: int = 0, rows: np.ndarray | None = None
 ) -> ThumbnailSheet:
-    """All images (n, c, h, w) uint8 in one picture: a PNG, or a JPEG where there are many.
+    """Return all images (n, c, h, w) uint8 in one sheet: a PNG, or a JPEG for many.
 
-    Args: most: bytes; then a WebP, as good as fits into so many, of smaller tiles if it must be.
-    tile: side in pixels of each; 0: as their number allows. Of larger ones it is a WebP.
-    rows: (m) int64, of these images only, in this order."""
+    Args: most: maximum bytes; then a WebP of the best quality that fits, with smaller tiles if necessary. tile: side of
+    each in pixels; 0: depends on their number. A sheet of larger tiles is a WebP. rows: (m) int64, only these images,
+    in this order."""
     if images is None or not len(images if rows is None else rows):
         return NO_THUMBNAILS
     rows = np.arange(len(images)) if rows is None else rows
@@ -58,7 +58,7 @@ def _encoded(pixels: np.ndarray, kind: str, **settings: int) -> bytes:
 
 
 def _tiles(images: np.ndarray, rows: np.ndarray, tile: int) -> tuple[np.ndarray, int]:
-    """Pixels (h, w, 3) of the tiles of some images, read in blocks, and how many stand in a row."""
+    """Return the pixels (h, w, 3) of some images' tiles, read in blocks, and the number of tiles in a row."""
     n, (c, h, w) = len(rows), images.shape[1:]
     across = math.ceil(math.sqrt(n))
     down = math.ceil(n / across)

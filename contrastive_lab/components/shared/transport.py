@@ -1,4 +1,4 @@
-"""One packed blob for the browser: a header in JSON, then arrays at multiples of eight; transport.js unpacks it."""
+"""Binary messages for the browser: a JSON header, then arrays aligned to eight bytes; transport.js unpacks them."""
 
 import hashlib
 import json
@@ -16,10 +16,10 @@ TEXTS = {"hints", "label", "note", "reason", "scoreName", "sentence", "title", "
 
 
 def pack(view: Any = None, **more: Any) -> bytes:
-    """The fields of a dataclass as one blob, with further fields, or others in their place.
+    """Return the fields of a dataclass as one message, with additional or replacing fields.
 
-    Arrays (floats as float32), bytes and thumbnails go as bytes under the path of their field; all
-    else goes as JSON, fields in JavaScript's spelling."""
+    Arrays (floats as float32), bytes and thumbnails become bytes under the path of their field. Everything else becomes
+    JSON, with field names in JavaScript's spelling."""
     places: dict[str, tuple[int, int]] = {}
     arrays: dict[str, bytes] = {}
     parts, offset = [], 0
@@ -35,7 +35,7 @@ def pack(view: Any = None, **more: Any) -> bytes:
 
 
 def _fields(values: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
-    """Fields by their names in JavaScript: `column_names` is columnNames there."""
+    """Return the fields by their JavaScript names: `column_names` becomes columnNames."""
     names = {name: name.split("_") for name in {**values, **more}}
     camel = {name: first + "".join(map(str.capitalize, rest)) for name, (first, *rest) in names.items()}
     return {camel[name]: value for name, value in {**values, **more}.items()}
@@ -63,14 +63,14 @@ def _plain(value: Any, path: str, arrays: dict[str, bytes]) -> Any:
 
 
 def localized(meta: dict[str, Any]) -> dict[str, Any]:
-    """Meta data in the session's language, with the messages of the browser parts beside it."""
+    """Translate meta data into the session's language, and add the messages of the browser components."""
     if (language := locale.language()) == "en":
         return meta
     return {**_translated(meta), "language": language, "messages": locale.browser_messages(language)}
 
 
 def _translated(node: Any, key: str = "") -> Any:
-    """Messages of the library, and constants under a key of TEXTS, translated; names stay."""
+    """Translate messages of the library and constants under a key of TEXTS; names stay."""
     if isinstance(node, dict):
         return {k: _translated(v, str(k)) for k, v in node.items()}
     if isinstance(node, (list, tuple)):
@@ -80,7 +80,7 @@ def _translated(node: Any, key: str = "") -> Any:
 
 @dataclass(frozen=True)
 class SliderKnob:
-    """A number that a loss is computed with, as a slider, linear or logarithmic."""
+    """A numeric setting of a loss as a slider, linear or logarithmic."""
 
     label: str  # "τ, temperature": the symbol, then what it is
     low: float
@@ -93,5 +93,5 @@ class SliderKnob:
 
 
 def digest(*parts: Any) -> str:
-    """A short hash of plain values: the key of what was made from them."""
+    """Return a short hash of plain values, the cache key of results computed from them."""
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]

@@ -1,4 +1,5 @@
-"""BYOL and SimSiam on a circle, trained in the browser: main.js mounts the part, training.js computes the steps."""
+"""BYOL and SimSiam on a circle, trained in the browser: main.js mounts the component, training.js computes the
+steps."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ class SiameseStart:
 
 @dataclass(frozen=True)
 class SiameseView:
-    """All that the part shows."""
+    """The content of the component."""
 
     start: SiameseStart
     knobs: Sequence[SliderKnob]  # rate, predictor_rate, momentum
@@ -31,5 +32,6 @@ class SiameseView:
 
 
 def draw_siamese(view: SiameseView, key: str, on_change: Callable[[], None] | None = None) -> None:
-    """Draw the part; what was last chosen is reported as `chosen`: fields of SiameseStart, `more` (knobs), `report`."""
+    """Draw the component; the last choices are reported as `chosen`: fields of SiameseStart, `more` (knobs),
+    `report`."""
     mount("siamese", pack(view), "chosen", key, first={}, on_change=on_change)

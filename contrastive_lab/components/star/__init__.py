@@ -1,4 +1,4 @@
-"""One anchor image in the middle, its other view and its negatives around it: who is pulled and who is pushed."""
+"""One anchor image in the center with its other view and its negatives around it, and the pull or push on each."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from contrastive_lab.components.shared.transport import pack
 
 @dataclass(frozen=True, eq=False)
 class StarView:
-    """A batch of images as the star shows it."""
+    """A batch of images for the star."""
 
     scores: np.ndarray  # (n, n) float32, similarities
     mask: np.ndarray  # (n, n) uint8: 1 positive, 2 negative
@@ -25,11 +25,11 @@ class StarView:
 
 
 def draw_star(view: StarView, key: str, on_press: Callable[[], None]) -> None:
-    """Draw the star; `on_press` is called before the page is drawn anew, when one of its buttons is pressed."""
+    """Draw the star; `on_press` is called before the page is redrawn, when one of its buttons is pressed."""
     mount("star", pack(view), "chosen", key, first={}, on_change=on_press)
 
 
 def pressed_button(key: str) -> int | None:
-    """The button of the star of this key that was pressed last."""
+    """Return the last pressed button of the star with this key."""
     button = (reported_state(key, "chosen") or {}).get("button")
     return button if isinstance(button, int) else None
