@@ -1,5 +1,5 @@
-"""Everything at work, waiting and failed, of all pages and tabs: the records of processes, and what this one asked the
-worker for. A dismissed failure is marked in its record, which the next start replaces; the log stays."""
+"""Running, queued and failed work of all pages and tabs, from the records of processes and this process's requests to
+the worker. A dismissed failure is marked in its record, which the next start replaces; the log stays."""
 
 import time
 from collections import Counter
@@ -25,7 +25,7 @@ _seen: set[tuple[str, float]] = set()  # processes that were at work when it was
 
 @dataclass(frozen=True)
 class AtWork:
-    """`run` is its run's name, "" for what is no training; `seconds_left` None where not known."""
+    """A running task. `run` is the name of its run, "" if it is not a training; `seconds_left` is None if unknown."""
 
     key: str
     label: str
@@ -36,7 +36,7 @@ class AtWork:
 
 @dataclass(frozen=True)
 class Waits:
-    """A run that waits behind `ahead` others; `why` it is held back where it does not wait."""
+    """A queued run behind `ahead` others. `why` is the reason if it is held back, else ""."""
 
     run: str
     ahead: int
@@ -66,12 +66,12 @@ class Activity:
 
     @property
     def is_live(self) -> bool:
-        """Return whether any of it runs or waits and will change by itself."""
+        """Whether any of it runs or is queued, so that it changes by itself."""
         return bool(self.at_work) or any(not waits.why for waits in self.waiting)
 
 
 def activity() -> Activity:
-    """Return what is running, queued or failed now; the oldest first."""
+    """Return the work that is running, queued or failed now, the oldest first."""
     at_work: list[AtWork] = []
     failed: list[Failed] = []
     for record in sorted(process.records(), key=lambda r: r["time"]):
@@ -97,7 +97,7 @@ def activity() -> Activity:
 
 
 def dismiss(failure: Failed) -> None:
-    """Say no more of a failure, until it fails anew. Its log is kept."""
+    """Hide a failure until it occurs again. Its log is kept."""
     for asked in jobs.asked_of_worker():
         asked.is_dismissed |= asked.job.key == failure.key
     if not process.pid_of(failure.key):
@@ -105,7 +105,7 @@ def dismiss(failure: Failed) -> None:
 
 
 def _waiting(begun: set[str]) -> tuple[Waits, ...]:
-    """Runs in the queue that have not begun, each behind those of its device."""
+    """Return the queued runs that have not started, each with the number of runs ahead on its device."""
     ahead, waiting = Counter(queue.busy_devices()), []
     for job in queue.queue():
         if job.name not in begun:
@@ -134,14 +134,14 @@ def _at_work(record: ProcessRecord) -> AtWork:
 
 
 def _in_first_stage(work: AtWork, began: float, first: Progress | None) -> AtWork:
-    """With the time left in the first stage: a later one has a fraction of its own."""
+    """Add the time left in the first stage; later stages count their fractions from 0."""
     if first is None or first.stage != work.progress.stage:
         return work
     return _with_time_left(work, began, first.fraction or 0.0)
 
 
 def _with_time_left(work: AtWork, began: float, fraction: float) -> AtWork:
-    """With the time left at the rate since `began` (s since 1970), when `fraction` was done."""
+    """Add the time left, at the rate since `began` (s since 1970), when the fraction was `fraction`."""
     now = work.progress
     if now.fraction is None:
         return work
@@ -152,8 +152,8 @@ def _with_time_left(work: AtWork, began: float, fraction: float) -> AtWork:
 
 
 def _failure(record: ProcessRecord) -> str | None:
-    """Return why an ended process failed; None if it has a result or if a person stopped it. Mark a success, because
-    its result may be removed later, which is no failure."""
+    """Return why an ended process failed; None if it has a result or a user stopped it. A success is marked, because
+    its result may be removed later without being a failure."""
     key, run = record["key"], _run_of(record)
     result = training.job_of(key).result_path if run else record.get("result")
     if record.get("stopped") or not isinstance(result, (str, Path)):

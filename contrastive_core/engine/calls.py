@@ -1,4 +1,4 @@
-"""Short calls that pages make of the worker and wait for. Their bodies run in its process, where torch is loaded."""
+"""Short synchronous calls from pages to the worker. The functions run in its process, where torch is loaded."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -21,8 +21,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def in_worker(function: F) -> F:
-    """Let the worker run a function of a module without torch. Its arguments and its value are sent by pickle.
-    Raises: what the function raises; WorkerDied where the worker was killed."""
+    """Decorate a function of a torch-free module to run in the worker. Arguments and results are sent by pickle.
+    Raises: the function's errors; WorkerDied if the worker was killed."""
 
     @wraps(function)
     def ask(*arguments: Any) -> Any:
@@ -69,7 +69,7 @@ def explain_sample(request: SampleRequest, sample: str) -> Any:
 
 @in_worker
 def nearest_to_picture(run: Run, split: str, picture: bytes, count: int) -> list[tuple[str, float]]:
-    """Ids and cosines of the images of a split most similar to a picture. Raises: BadSetting for what is no image."""
+    """Return the ids of a split's images that are most similar to a picture. Raises: BadSetting for other files."""
     from contrastive_core.compare import own_picture
 
     return own_picture.nearest_to_picture(run, split, picture, count)
@@ -77,7 +77,7 @@ def nearest_to_picture(run: Run, split: str, picture: bytes, count: int) -> list
 
 @in_worker
 def damage_of(run: Run) -> list[str]:
-    """List damaged files of a run, a sentence each, without changing anything."""
+    """List the damaged files of a run, one sentence each, without changing anything."""
     from contrastive_core.compare.verify import damage
 
     return list(damage(run))
@@ -85,7 +85,7 @@ def damage_of(run: Run) -> list[str]:
 
 @in_worker
 def branch(run: Run, epoch: int | None, *every: JsonObject) -> list[Run]:
-    """Runs that go on from a state of another with other values. Raises: ValueError."""
+    """Create runs that continue from a state of another run with other settings. Raises: ValueError."""
     from contrastive_core.runs import branch
 
     return branch.branch(run, *every, epoch=epoch)
@@ -93,7 +93,7 @@ def branch(run: Run, epoch: int | None, *every: JsonObject) -> list[Run]:
 
 @in_worker
 def resolved_settings(config: TrainConfig, facts: DatasetInfo) -> Resolved:
-    """The settings of a training that a form shows, with the reason for each default. Raises: ValueError."""
+    """Return the settings of a training for a form, with the reason for each default. Raises: ValueError."""
     from contrastive_core.train import settings
 
     return settings.of_page(config, facts)

@@ -1,10 +1,9 @@
-"""The catalog: what the app shows of every method, loss, metric and augmentation.
+"""The catalog: the app's texts and settings of every method, loss, metric and augmentation.
 
-The metadata live in the registered classes and in the cards beside them. A wheel brings the catalog along; in a
-checkout the worker makes it when the files have changed.
+The metadata are in the registered classes and their cards. A wheel contains the catalog; in a checkout the worker
+rebuilds it when the files have changed.
 
-    python -m contrastive_core.engine.catalog    (makes it now)
-"""
+    python -m contrastive_core.engine.catalog    (builds it now)"""
 
 import contextlib
 import dataclasses
@@ -40,8 +39,8 @@ METRIC = "title reading needs_labels needs_train higher_is_better".split()
 
 
 def read() -> Catalog:
-    """Everything that `describe` gives, read from disk; made first if it is not there (seconds).
-    Raises: RuntimeError with what the process said when a file cannot be read as a method or loss."""
+    """Read the catalog from disk; build it first if it is missing (takes seconds).
+    Raises: RuntimeError with the worker's message if a file is not a valid method or loss."""
     asked = values()
     if cards := _built(asked["sources"]):
         return cards
@@ -54,13 +53,13 @@ def read() -> Catalog:
 
 
 def is_ready() -> bool:
-    """Return whether the catalog of the present files is on disk."""
+    """Return whether the catalog of the current files is on disk."""
     asked = values()
     return _built(asked["sources"]) is not None or results.path(KIND, asked).exists()
 
 
 def make() -> Catalog:
-    """Describe what is registered, and keep it for every process of this checkout. Imports torch."""
+    """Build the catalog and store it for every process of this checkout. Imports torch."""
     described = describe()
     if is_checkout():
         text = json.dumps({**values(), "catalog": encode(described)}, ensure_ascii=False)
@@ -69,7 +68,7 @@ def make() -> Catalog:
 
 
 def _built(sources: str) -> Catalog | None:
-    """The catalog that was built, if it is of these source files."""
+    """Return the stored catalog if it was built from these source files."""
     try:
         held = _parsed(CARDS, CARDS.stat().st_mtime_ns)
     except (OSError, ValueError):
@@ -84,7 +83,7 @@ def _parsed(path: Path, changed: int) -> JsonObject:
 
 @lru_cache(maxsize=256)
 def title(kind: str, name: str) -> str:
-    """The title of one of `methods` or `losses` by its card, before there is a catalog; else the name."""
+    """Return the title on the card of a method or loss, without the catalog; the name if there is no card."""
     if name.isidentifier():
         with contextlib.suppress(OSError):
             return str(read_card(kind, name)["title"])
@@ -92,7 +91,7 @@ def title(kind: str, name: str) -> str:
 
 
 def knobs(described: Mapping[str, KnobEntry]) -> dict[str, Knob]:
-    """Knobs again from their description, to draw sliders from and to check values with."""
+    """Rebuild the settings from their description, for sliders and value checks."""
     return {
         k: Knob(v["default"], v["low"], v["high"], tuple(v["choices"]), v["help"], v["log"])
         for k, v in described.items()
@@ -100,7 +99,7 @@ def knobs(described: Mapping[str, KnobEntry]) -> dict[str, Knob]:
 
 
 def describe() -> Catalog:
-    """`methods` and `losses` by their years, `metrics`, `recipe`, `encoders`, as plain values. Imports torch."""
+    """Return `methods` and `losses` by year, `metrics`, `recipe` and `encoders` as plain values. Imports torch."""
     import torch
 
     from contrastive_core import losses, methods, metrics, pairs
@@ -155,7 +154,7 @@ def _plain(value: Any) -> Any:
 
 
 def values() -> JsonObject:
-    """The values of the analysis: what the source files say."""
+    """Return the request for the catalog: the hash of its source files."""
     digest = hashlib.sha256()
     for pattern in SOURCES:
         for path in sorted(PACKAGE.glob(pattern)):

@@ -1,4 +1,4 @@
-"""The worker seen from the process that asks: started, sent requests, replaced when it dies. Pages ask it for jobs
+"""Client of the worker process: starts it, sends requests, and replaces it when it dies. Pages use it for jobs
 (jobs.py) and short calls (calls.py)."""
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ DONE, FAILED, PROGRESS = "done", "failed", "progress"  # kinds of replies
 
 
 class Request(NamedTuple):
-    """A call of `function` ("module:name"), which also gets an `OnProgress` where it `reports`. `environment` holds
-    the variables that say where runs and caches lie."""
+    """A call of `function` ("module:name"), with an extra `OnProgress` argument if it `reports`. `environment` holds
+    the variables with the folders of runs and caches."""
 
     number: int
     function: str
@@ -42,28 +42,28 @@ class Request(NamedTuple):
 
 
 class Stop(NamedTuple):
-    """Stop the request of this number at its next report of progress."""
+    """A request to stop call `number` at its next report of progress."""
 
     number: int
 
 
 class Stopped(Exception):
-    """The client asked the worker to stop."""
+    """The client stopped the call."""
 
 
 class NeedsMemory(ValueError):
-    """An answer would take more memory than the worker may."""
+    """A result needs more memory than the worker may use."""
 
 
 class WorkerDied(ValueError):
-    """The worker ended before it replied; `was_idle` where it ended by itself."""
+    """The worker ended before it replied; `was_idle` if it exited because it was idle."""
 
     was_idle = False
 
 
 @dataclass(eq=False)
 class Call:
-    """A request under way: its outcome, and the first and the last progress that were reported."""
+    """A request in progress: its outcome, and the first and last progress reported."""
 
     worker: WorkerProcess
     number: int
@@ -79,7 +79,7 @@ class Call:
 
 
 class WorkerProcess:
-    """One worker. It ends when the pipe to it is closed, however this process ends."""
+    """A worker process. It ends when its pipe is closed, even if this process is killed."""
 
     def __init__(self) -> None:
         self.code = newest_source()
@@ -102,16 +102,16 @@ class WorkerProcess:
         return self._process.poll() is None
 
     def is_busy(self) -> bool:
-        """Return whether a request waits for its outcome."""
+        """Return whether a request is in progress."""
         return bool(self._calls)
 
     def end(self) -> None:
-        """End the process at once."""
+        """Kill the process."""
         self._process.kill()
         self._process.wait()
 
     def call(self, function: str, *arguments: Any, reports: bool = False) -> Call:
-        """Send a request. A worker that died answers it with `WorkerDied`."""
+        """Send a request. If the worker dies, the outcome is `WorkerDied`."""
         homes = {name: value for name, value in os.environ.items() if name.startswith(HOMES)}
         call = Call(self, next(self._numbers))
         self._calls[call.number] = call
@@ -160,8 +160,8 @@ _worker: WorkerProcess | None = None
 
 def call(function: str, *arguments: Any) -> Any:
     """Run a short call in the worker and return its value.
-    Args: function: "module:name"; arguments: values that pickle can send. Raises: the error of the function;
-    WorkerDied where the worker was killed."""
+    Args: function: "module:name"; arguments: values that pickle can send. Raises: the function's errors; WorkerDied if
+    the worker was killed."""
     try:
         return _live_worker().call(function, *arguments).outcome.result()
     except WorkerDied as error:
@@ -171,23 +171,23 @@ def call(function: str, *arguments: Any) -> Any:
 
 
 def request(function: str, *arguments: Any) -> Call:
-    """Send a call that also reports its progress; return it while it runs."""
+    """Start a call that reports its progress, and return it while it runs."""
     return _live_worker().call(function, *arguments, reports=True)
 
 
 def warm_up() -> None:
-    """Start the worker early: it imports its libraries before the first job."""
+    """Start the worker early, so that it imports its libraries before the first job."""
     _live_worker()
 
 
 def worker_pid() -> int | None:
-    """The process of the worker; None while there is none."""
+    """Return the process id of the worker; None if it does not run."""
     with _lock:
         return _worker.pid if _worker is not None and _worker.is_alive() else None
 
 
 def end_worker() -> None:
-    """End the worker; the next job starts another."""
+    """Kill the worker; the next job starts a new one."""
     global _worker
     with _lock:
         if _worker is not None:
@@ -196,7 +196,7 @@ def end_worker() -> None:
 
 
 def _live_worker() -> WorkerProcess:
-    """The worker; a dead one, or an idle one with older code, is replaced."""
+    """Return a running worker; a dead one, or an idle one with outdated code, is replaced."""
     global _worker
     with _lock:
         if _worker is not None and not _worker.is_busy() and _worker.code != newest_source():
@@ -207,5 +207,5 @@ def _live_worker() -> WorkerProcess:
 
 
 def newest_source() -> float:
-    """Return the time of the library's newest file: a worker with older code is replaced."""
+    """Return the modification time of the library's newest file, to replace a worker with older code."""
     return max((path.stat().st_mtime for path in (ROOT / "contrastive_core").rglob("*.py")), default=0.0)

@@ -1,8 +1,6 @@
-"""Jobs: everything that a page lets compute, follows and stops. A job is made by the warm worker, or by a command in a
-process of its own, which outlives the app: `Job.start` chooses. Torch-free.
-
-Pages and tabs that ask for the same job share one computation, and a result that is on disk is not made again.
-"""
+"""Jobs: computations that pages start, follow and stop. Torch-free.
+A job runs in the warm worker, or as a command in its own process, which outlives the app; `Job.start` chooses.
+Pages and tabs that request the same job share one computation, and an existing result is not computed again."""
 
 from __future__ import annotations
 
@@ -42,11 +40,11 @@ _asked: dict[str, Asked] = {}  # by key: of this process
 
 @dataclass(frozen=True)
 class Job:
-    """Something to make: `key` names it, as a file name, and `result_path` stands when all is done.
+    """A computation with a result file. `key` is its file name; `result_path` exists once all is done.
 
-    `arguments` are those of the command line that makes it. With a `kind` (of `engine/answers`) and `values` the worker
-    can make it too, which is faster but ends with the app. The key of a training or an import is its run's name; all
-    others begin with `_`, which no run's name does."""
+    `arguments` are its command line. With a `kind` (of `engine/answers`) and `values` it can also run in the worker,
+    which is faster but ends with the app. The key of a training or an import is the run's name; all other keys begin
+    with `_`, which run names cannot."""
 
     key: str
     result_path: Path = field(compare=False)
@@ -56,8 +54,8 @@ class Job:
     is_long: bool = field(default=False, compare=False)
 
     def start(self, label: str = "", **about: Any) -> None:
-        """Make it, unless the worker or a process is at it: of two that start at once, one does.
-        Args: about: plain values that the record of a process keeps. Raises: OSError; Locked."""
+        """Start the job unless it already runs in the worker or a process; a lock prevents two simultaneous starts.
+        Args: about: plain values to store in the process's record. Raises: OSError; Locked."""
         if self.kind and not self.is_long:
             with _lock:
                 if not self.is_running():
@@ -71,7 +69,7 @@ class Job:
 
     @property
     def _in_worker(self) -> Asked | None:
-        """Its call of the worker while that runs."""
+        """The job's request to the worker while it runs."""
         asked = _asked.get(self.key)
         return asked if asked is not None and not asked.call.outcome.done() else None
 
@@ -82,7 +80,7 @@ class Job:
         return self.result_path.exists()
 
     def progress(self) -> Progress | None:
-        """Return how far it is; None while nothing is at it."""
+        """Return the progress of the job; None if it is not running."""
         if asked := self._in_worker:
             return asked.progress
         if process.pid_of(self.key) is None:
@@ -90,7 +88,7 @@ class Job:
         return read_progress(process.progress_path(self.key)) or STARTING
 
     def failure(self) -> str | None:
-        """The reason why there is no result; None while nothing is wrong, or before any attempt."""
+        """Return why there is no result; None while the job runs, has succeeded or was never started."""
         if self.is_running():
             return None
         return asked.failure if (asked := _asked.get(self.key)) else self._failure_of_process()
@@ -110,13 +108,13 @@ class Job:
         return message("The computation failed: {lines}", lines=lines[-1].strip()) if is_known else KILLED
 
     def stop(self) -> None:
-        """Stop making it; nothing half-made is left."""
+        """Stop the job. It leaves no partial result."""
         if asked := self._in_worker:
             asked.call.stop()
         process.terminate(self.key)
 
     def forget(self) -> None:
-        """Forget its failure, unless it is running."""
+        """Forget the job's failure, unless it is running."""
         if not self.is_running():
             _asked.pop(self.key, None)
             process.forget(self.key)
@@ -124,7 +122,7 @@ class Job:
 
 @dataclass(eq=False)
 class Asked:
-    """A job that the worker was asked for. `is_dismissed` hides its failure."""
+    """A job that was requested from the worker. `is_dismissed` hides its failure."""
 
     job: Job
     label: str
@@ -138,7 +136,7 @@ class Asked:
 
     @property
     def failure(self) -> str | None:
-        """The reason why it has no result; None while it is made, and where it has one."""
+        """The reason why it failed; None while it runs and after success."""
         if not self.call.outcome.done() or (error := self.call.outcome.exception()) is None:
             return None
         if isinstance(error, Stopped):
@@ -149,7 +147,7 @@ class Asked:
 
 
 def asked_of_worker() -> list[Asked]:
-    """Every job that this process asked the worker for, the oldest first."""
+    """Return all jobs that this process requested from the worker, the oldest first."""
     with _lock:
         return sorted(_asked.values(), key=lambda asked: asked.time)
 
@@ -158,7 +156,7 @@ def asked_of_worker() -> list[Asked]:
 
 
 def analysis(kind: str, values: Mapping[str, Any]) -> Job:
-    """An analysis that is kept under the hash of its values."""
+    """Return the job of an analysis, which is stored under the hash of its values."""
     plain = dict(values)
     compared = [Space(**space) for space in plain["spaces"]] if kind == "comparison" else []
     is_long = any((run := space.run) is not None and _is_large(run) for space in compared)
@@ -166,14 +164,14 @@ def analysis(kind: str, values: Mapping[str, Any]) -> Job:
 
 
 def evaluation(run: Run) -> Job:
-    """The embeddings and scores of a run. Raises ValueError where it has no weights."""
+    """Return the job that embeds and scores a run. Raises ValueError without weights."""
     key = f"evaluate.{run.name}.{run.weights_hash()[:12]}"
     return _job(key, evaluation_path(run), "evaluation", {"run": run.name}, _is_large(run))
 
 
 def embedding(run: Run, split: str, layer: str = "z") -> Job:
-    """The embedding of a split of a run: h and z, with the layer "towers" both towers too. Raises ValueError where it
-    has no weights."""
+    """Return the job that embeds a split of a run: h and z, for the layer "towers" also both towers. Raises ValueError
+    without weights."""
     layer = layer if layer == TOWERS else "z"
     key = f"embed.{run.name}.{split}.{layer}.{content_of(run, layer)[:12]}"
     values = {"run": run.name, "split": split, "layer": layer}
@@ -181,7 +179,7 @@ def embedding(run: Run, split: str, layer: str = "z") -> Job:
 
 
 def samples(request: SampleRequest, rows: int = 0) -> Job:
-    """The table of every sample. `rows`: how many, as far as is known."""
+    """Return the job that creates a table of all samples. `rows`: their number, if known."""
     path = request.path()
     values = {"name": request.name, "split": request.split, "loss": request.loss, "by": request.by}
     is_large = rows > LARGE or (request.run is not None and _is_large(request.run))
@@ -189,7 +187,7 @@ def samples(request: SampleRequest, rows: int = 0) -> Job:
 
 
 def decoding(config: Mapping[str, Any], split: str) -> Job:
-    """The decoded images that a run's settings name. Raises ValueError for what cannot be read."""
+    """Return the job that decodes the images of a run's data set. Raises ValueError for an unreadable data set."""
     dataset, form = str(config.get("dataset")), form_of(config)
     values = {"dataset": dataset, "split": split, "root": config.get("root")}
     if datasets.is_files(dataset) and form.size is not None:

@@ -1,6 +1,6 @@
-"""Run processes: child processes that run the command line and outlive the app. Each has a key, under which
-`folder` keeps its log, its progress and a record of who it is, never a folder of runs: such a folder may come from
-anybody, and a record there could name any process. A page that is closed, refreshed or opened twice changes nothing."""
+"""Child processes that run a command line and outlive the app. Each has a key, under which `folder` stores its log, its
+progress and a record of its identity. These files are never in a folder of runs, which may come from anyone: a record
+there could name any process. Closing, refreshing or duplicating a page does not affect a process."""
 
 import contextlib
 import hashlib
@@ -50,7 +50,7 @@ class ProcessRecord(TypedDict):
 
 
 def folder() -> Path:
-    """Return the user's own folder of logs, records and the queue of these runs, whoever made the folder of runs."""
+    """Return this user's folder for logs, records and queue of the current runs, whoever created the runs' folder."""
     home = runs_home()
     try:
         about = home.stat()
@@ -61,23 +61,23 @@ def folder() -> Path:
 
 @cache
 def _key_of(home: Path, device: int, inode: int) -> str:
-    """Names a folder by its whole path, which is asked for again where another folder has taken its place."""
+    """Return a key for a folder from its resolved path, cached by device and inode in case the folder is replaced."""
     return hashlib.sha256(os.fsencode(home.resolve())).hexdigest()[:16]
 
 
 def progress_path(key: str) -> Path:
-    """The file of lines in which a process says how far it is."""
+    """Return the file in which a process reports its progress."""
     return folder() / f"{key}.progress"
 
 
 def command_line(arguments: Sequence[str]) -> list[str]:
-    """Return the command line of a command of this library."""
+    """Return the command line that runs a command of this library."""
     return [sys.executable, "-u", "-m", "contrastive_core", *arguments]
 
 
 def spawn(key: str, arguments: Sequence[str], **about: Any) -> None:
-    """Start the command line in a session of its own, its output in a log called `key`.
-    Args: about: plain values that the record keeps beside the process. Raises: OSError."""
+    """Start a command in its own session, with its output in the log of `key`.
+    Args: about: plain values to store in the record. Raises: OSError."""
     safe_files.make_folder(folder())
     progress_path(key).unlink(missing_ok=True)
     began = time.time()
@@ -91,7 +91,7 @@ def spawn(key: str, arguments: Sequence[str], **about: Any) -> None:
 
 
 def mark(key: str, **about: bool) -> None:
-    """Add to the record of a process."""
+    """Update the record of a process."""
     if record := record_of(key):
         with contextlib.suppress(OSError):
             write_json(folder() / f"{key}.json", {**record, **about})
@@ -103,12 +103,12 @@ def records() -> list[ProcessRecord]:
 
 
 def keys_of(command: str) -> list[str]:
-    """Keys of the processes that run this command, or did."""
+    """Return the keys of all processes that run, or ran, this command."""
     return [record["key"] for record in records() if record["command"][:1] == [command]]
 
 
 def record_of(key: str) -> ProcessRecord | None:
-    """The record of the process that was started last under a key."""
+    """Return the record of the last process started under a key."""
     try:
         record = _cached_record(folder() / f"{key}.json")
     except OSError:
@@ -131,7 +131,7 @@ _cached_record = FileCache(_read_record, 4096)  # the app asks for all of them e
 
 
 def pid_of(key: str) -> int | None:
-    """The living process of a key, if any."""
+    """Return the id of a key's running process, if any."""
     if (record := record_of(key)) is None:
         return None
     pid = record["pid"]
@@ -141,7 +141,7 @@ def pid_of(key: str) -> int | None:
 
 
 def terminate(key: str) -> None:
-    """Ask the process of a key to end, and keep that it was asked."""
+    """Ask the process of a key to end, and record the request."""
     if (pid := pid_of(key)) is None:
         return
     mark(key, stopped=True)
@@ -150,13 +150,13 @@ def terminate(key: str) -> None:
 
 
 def log_of(key: str, lines: int = 200) -> str:
-    """The last lines that a process wrote; of a run that was renamed, those in its folder."""
+    """Return the last lines of a process's output; for a renamed run, those stored in its folder."""
     text = log_bytes(key).decode("utf-8", "replace")
     return "\n".join(text.replace("\r", "\n").splitlines()[-lines:])
 
 
 def log_bytes(key: str) -> bytes:
-    """The end of what a process wrote; of a run that was renamed, of what its folder has kept."""
+    """Return the end of a process's output; for a renamed run, the part stored in its folder."""
     for path in (folder() / f"{key}.log", runs_home() / key / LOG):
         with contextlib.suppress(OSError, NotRegular), open_regular(path) as file:
             file.seek(max(0, os.fstat(file.fileno()).st_size - TAIL))
@@ -165,6 +165,6 @@ def log_bytes(key: str) -> bytes:
 
 
 def forget(key: str) -> None:
-    """Remove what is kept of an ended process."""
+    """Remove the files of an ended process."""
     for ending in ENDINGS:
         (folder() / f"{key}.{ending}").unlink(missing_ok=True)

@@ -1,10 +1,9 @@
-"""Runs that wait for their turn: one at a time on each device, whoever closes what. Torch-free.
+"""The queue of runs: one runs at a time on each device, even if pages or the app are closed. Torch-free.
 
-A waiting run is a file below the user's own data home: a kill loses none, and a damaged one hides no other. Who adds a
-run starts it when its device is free; else a small process of its own, which outlives the app, starts it later (`python
--m contrastive_core queue`). A file is removed only after its training was started, and a run's folder can be made only
-once: killed in between, nothing is lost and nothing is trained twice.
-"""
+A queued run is a file below the user's data home, so a kill loses none and a damaged file hides no other. Adding a run
+starts it if its device is free; otherwise a small process, which outlives the app, starts it later (`python
+-m contrastive_core queue`). A file is removed only after its training has started, and a run's folder can be created
+only once. So a kill in between loses nothing and trains nothing twice."""
 
 import contextlib
 import time
@@ -30,7 +29,7 @@ PATIENCE = 20.0  # seconds to wait for another process that changes the queue
 
 @dataclass(frozen=True)
 class Waiting:
-    """A run in the queue. `arguments` follow `train`; `hours` is the budget of its group, the cells of one sweep."""
+    """A run in the queue. `arguments` follow `train`; `hours` is the time budget of its group, the cells of a sweep."""
 
     path: Path
     name: str
@@ -48,29 +47,29 @@ class Waiting:
         return device_of(self.arguments)
 
     def blocked_reason(self) -> str:
-        """The reason why it is not started although its device is free, or ""."""
+        """Return why it is not started although its device is free; "" if it can start."""
         if self.hours is None or spent(self.group, self.asked_at) < 3600 * self.hours:
             return ""
         return message("the budget of {hours} h is used up; start the sweep again to continue", hours=f"{self.hours:g}")
 
 
 def queue() -> list[Waiting]:
-    """Waiting runs, first come first. Damaged files are left out; `broken` names them."""
+    """Return the queued runs, the oldest first. Damaged files are left out; `broken` describes them."""
     return [job for job in files() if isinstance(job, Waiting)]
 
 
 def waiting_names() -> set[str]:
-    """The names of waiting runs."""
+    """Return the names of queued runs."""
     return {job.name for job in queue()}
 
 
 def broken() -> list[str]:
-    """A sentence for each file of the queue that cannot be read."""
+    """Return a sentence for each unreadable file of the queue."""
     return [str(job) for job in files() if isinstance(job, Exception)]
 
 
 def spent(group: str, asked_at: float) -> float:
-    """Seconds that the started runs of a group have taken so far."""
+    """Return the seconds that the started runs of a group have taken so far."""
     total, now = 0.0, time.time()
     for record in process.records():
         if group and (record.get("group"), record.get("asked")) == (group, asked_at):
@@ -83,7 +82,7 @@ def spent(group: str, asked_at: float) -> float:
 
 
 def device_of(arguments: Sequence[str]) -> str:
-    """The device of a training with these arguments, as far as can be told without torch."""
+    """Return the device of a training with these arguments, guessed without torch."""
     devices = [b for a, b in pairwise(arguments) if a == "--device"]
     devices += [a.removeprefix("--device=") for a in arguments if a.startswith("--device=")]
     name = devices[-1] if devices else "auto"
@@ -99,13 +98,13 @@ def folder() -> Path:
 
 @contextlib.contextmanager
 def changing() -> Iterator[None]:
-    """One process at a time changes the queue. Raises Locked."""
+    """Context that lets only one process change the queue. Raises Locked."""
     with lock(folder() / "lock", wait=PATIENCE):
         yield
 
 
 def add(name: str, arguments: Sequence[str], asked_at: float, group: str = "", hours: float | None = None) -> None:
-    """Put a run at the end of the queue."""
+    """Append a run to the queue."""
     number = max([int(p.stem) for p in _paths()], default=0) + 1
     job = {"name": name, "arguments": list(arguments), "asked": asked_at, "group": group, "hours": hours}
     json_files.write_json(folder() / f"{number:06d}.json", job)
@@ -125,7 +124,7 @@ def _paths() -> list[Path]:
 
 
 def _job(path: Path) -> Waiting | Exception:
-    """Return the content of a file, or the reason why it cannot be read. Raises FileNotFoundError."""
+    """Read the content of a queue file, or the reason why it cannot be read. Raises FileNotFoundError."""
     try:
         held = json_files.read_json(path)
         name, arguments = runs.checked_name(held["name"]), tuple(str(a) for a in held["arguments"])
@@ -144,8 +143,8 @@ def _job(path: Path) -> Waiting | Exception:
 
 def enqueue(name: str, arguments: Sequence[str]) -> None:
     """Queue a new run, to start as soon as its device is free.
-    Args: arguments: of the command line after `train`, without `--run`. Raises: BadName; FileExistsError when the
-    name is taken, also by a run that waits."""
+    Args: arguments: of the command line after `train`, without `--run`. Raises: BadName; FileExistsError if the
+    name is taken or queued."""
     with _taking(name):
         add(name, arguments, time.time())
     go_on()
@@ -159,7 +158,7 @@ def start_now(name: str, arguments: Sequence[str]) -> None:
 
 @contextlib.contextmanager
 def _taking(name: str) -> Iterator[None]:
-    """Change the queue, for a new run of this name. Raises BadName; FileExistsError."""
+    """Context that changes the queue for a new run of this name. Raises BadName; FileExistsError."""
     runs.new_name(name)
     with changing():
         if training.is_taken(name) or name in waiting_names():
@@ -168,19 +167,19 @@ def _taking(name: str) -> Iterator[None]:
 
 
 def taken_names() -> set[str]:
-    """Names that a run has, waits under, begins or is imported under, or could not start under."""
+    """Return all names in use: of runs and queued runs, and of runs that start, are imported or failed to start."""
     folders = {path.name for home in (runs_home(), SHIPPED) for path in home.glob("*")}
     return folders | waiting_names() | {*training.starting(), *training.failures(), *training.importing()}
 
 
 def free_name(stem: str) -> str:
-    """`stem`, or it with the first number from 2 on that makes it free."""
+    """Return `stem`, with a number from 2 on if that name is taken."""
     return runs.free_name(stem, taken_names())
 
 
 def resume(name: str) -> None:
     """Queue a stopped or failed run, to continue as soon as its device is free.
-    Raises: NoSuchRun; ValueError when it is shipped, done, at work, or waits already."""
+    Raises: NoSuchRun; ValueError if it is shipped, done, running or queued."""
     training.check_resumable(name)  # this may wait for a process that ends; others need not
     with changing():
         training.check_resumable(name)
@@ -191,9 +190,9 @@ def resume(name: str) -> None:
 
 
 def enqueue_group(group: str, trainings: Sequence[tuple[str, Sequence[str]]], hours: float | None = None) -> list[str]:
-    """Let many runs wait in this order: new ones, and those that can go on. Returns their names.
-    Args: trainings: name and arguments of each; hours: after which no more of them is started. What is done, at work
-    or waits already is left out."""
+    """Queue many runs in this order, new ones and those that can be resumed. Returns their names.
+    Args: trainings: name and arguments of each; hours: time budget, after which no further one starts. Runs that are
+    done, running or queued in another group are left out."""
     asked_at, added = time.time(), []
     with changing():
         before = [job for job in queue() if job.group == group]
@@ -221,7 +220,7 @@ def _resuming(name: str) -> list[str]:
 
 
 def remove(name: str) -> None:
-    """Take a waiting run out of the queue; one that is not in it is left alone."""
+    """Remove a run from the queue, if it is queued."""
     with changing():
         for job in queue():
             if job.name == name:
@@ -229,7 +228,7 @@ def remove(name: str) -> None:
 
 
 def go_on() -> None:
-    """Start what can start now, and see to it that a process starts the rest. Any page may call it at any time."""
+    """Start the runs that can start now, and a process that starts the rest. Any page may call it at any time."""
     if not files():
         return
     with contextlib.suppress(Locked):
@@ -239,7 +238,7 @@ def go_on() -> None:
 
 
 def start_due() -> list[str]:
-    """Start the first waiting run of every device on which nothing works. Returns their names."""
+    """Start the first queued run of every free device. Returns their names."""
     started = []
     with changing():
         busy = set(busy_devices())
@@ -255,7 +254,7 @@ def start_due() -> list[str]:
 
 
 def work(report: Callable[[str], None] = lambda text: None) -> None:
-    """Start queued runs until none is left. One process at a time does this: another returns at once."""
+    """Start queued runs until none is left. Only one process does this: a second one returns at once."""
     while _has_due():  # again: more came as the lock went
         try:
             with lock(folder() / "runner.lock"):
@@ -272,7 +271,7 @@ def _has_due() -> bool:
 
 
 def _has_begun(job: Waiting) -> bool:
-    """Return whether the run was started already, by a process that was killed before it could say so."""
+    """Return whether the run was already started by a process that was killed before it removed the file."""
     if process.pid_of(job.name):
         return True
     try:
@@ -292,7 +291,7 @@ def busy_devices() -> list[str]:
 
 
 def wait_for_device(device: str) -> None:
-    """Wait until no training uses the device: for a program that trains in its own process."""
+    """Wait until no training uses the device, for a program that trains in its own process."""
     while device_of(["--device", device]) in busy_devices():
         time.sleep(POLL_SECONDS)
 

@@ -1,9 +1,9 @@
-"""Runs under other names, in the bin and back, and copies of runs of other folders. Torch-free.
+"""Renaming, deleting and restoring runs, and copying runs from other folders. Torch-free.
 
-A deleted run is moved to `.bin` and lies there until the bin is emptied. While a run is moved nothing is started from
-the queue, so that no training finds its folder gone. Who opens a run by its path may have downloaded it: its folder,
-and what lies beside it, may hold links, pipes and whatever another program takes for its own. Only ordinary files are
-copied, links are not followed, and nothing is written where it lies."""
+A deleted run is moved to `.bin` until the bin is emptied. During a move nothing is started from the queue, so no
+training loses its folder. A run opened by its path may have been downloaded: its folder and neighboring files may
+contain links, pipes and files that other programs trust. Only regular files are copied, links are not followed, and
+nothing is written to the original folder."""
 
 import contextlib
 import os
@@ -27,7 +27,7 @@ GROWING = ("status.json", "metrics.jsonl", "weights.safetensors")  # a copy with
 
 
 def delete(name: str) -> Path:
-    """Move a user's run to the bin; returns where it lies. Raises ValueError as `_at_rest` does."""
+    """Move a user's run to the bin; return its new path. Raises ValueError as `_at_rest` does."""
     with _at_rest(name, N_("cannot be moved or deleted")) as run:
         _keep_log(run)
         bin_ = safe_files.make_folder(_bin()) / f"{name}-{secrets.token_hex(4)}"
@@ -40,14 +40,14 @@ def _bin() -> Path:
 
 
 def binned() -> list[Path]:
-    """Deleted runs, the last deleted first. Folders behind links are left out."""
+    """Return the deleted runs, the most recently deleted first. Symbolic links are left out."""
     found = [] if _bin().is_symlink() else [path.parent for path in _bin().glob("*/run.json")]
     own = (path for path in found if not path.is_symlink())
     return sorted(own, key=lambda path: path.stat().st_ctime, reverse=True)
 
 
 def restore(binned: Path) -> Run:
-    """Bring a deleted run back under its name. Raises FileExistsError; FileNotFoundError, not in the bin."""
+    """Restore a deleted run under its name. Raises FileExistsError; FileNotFoundError if it is no longer in the bin."""
     name = binned.name.rsplit("-", 1)[0]
     if not binned.exists():
         raise FileNotFoundError(message("{name} is no longer in the bin", name=name))
@@ -58,7 +58,7 @@ def restore(binned: Path) -> Run:
 
 
 def rename(name: str, new: str) -> Run:
-    """Give a user's run another name. Raises as `create` and `delete` do."""
+    """Rename a user's run. Raises the errors of `create` and `delete`."""
     runs.new_name(new)
     with _at_rest(name, N_("cannot be renamed")) as run:
         if training.is_taken(new) or new in queue.waiting_names():
@@ -71,7 +71,7 @@ def rename(name: str, new: str) -> Run:
 
 @contextlib.contextmanager
 def _at_rest(name: str, so: str) -> Iterator[Run]:
-    """A user's run, kept at rest while inside. Raises ValueError for a shipped one, one at work, one that waits."""
+    """Context with a user's run that stays inactive. Raises ValueError for a shipped, running or queued one."""
     training.at_work(runs.load(name))  # this may wait for a process that ends; others need not
     with queue.changing():
         run = runs.load(name)
@@ -86,14 +86,14 @@ def _at_rest(name: str, so: str) -> Iterator[Run]:
 
 
 def _keep_log(run: Run) -> None:
-    """Move the end of what its process wrote into the run's folder, which is about to change its name."""
+    """Move the end of the process's log into the run's folder before it is renamed."""
     if log := process.log_bytes(run.name):
         run.write(process.LOG, log)
     process.forget(run.name)
 
 
 def empty_bin() -> None:
-    """Remove what was deleted for good."""
+    """Delete the runs in the bin permanently."""
     shutil.rmtree(_bin(), ignore_errors=True)
 
 
@@ -101,8 +101,8 @@ def empty_bin() -> None:
 
 
 def own_run(folder: Path) -> Run:
-    """The user's run, or a shipped one, that lies in this folder; of another folder, its copy among the user's own,
-    which is made anew where the run has changed since. Raises: Damaged; BadSetting where it is too large; OSError."""
+    """Return the user's or shipped run in this folder; for another folder, its copy among the user's runs, which is
+    renewed if the original has changed. Raises: Damaged; BadSetting if it is too large; OSError."""
     if folder.parent in (runs_home().resolve(), SHIPPED.resolve()):
         return runs.load(folder.name)
     manifest = read_manifest(folder / "run.json")
@@ -111,7 +111,7 @@ def own_run(folder: Path) -> Run:
 
 
 def _is_copy(run: Run, folder: Path, manifest: Manifest) -> bool:
-    """Return whether a run has the settings and the weights of a folder."""
+    """Return whether a run has the settings, metrics and weights of a folder."""
     if {**run.manifest, "name": None} != {**manifest, "name": None}:
         return False
     return all(_stamp(run.path / name) == _stamp(folder / name) for name in GROWING)
@@ -158,7 +158,7 @@ def _copied(folder: Path, manifest: Manifest) -> Run:
 
 
 def _files(folder: Path, inside: str = "") -> Iterator[str]:
-    """Names of a run's ordinary files, those of its folders too, but not of folders in these, which no run has."""
+    """Yield the names of a run's regular files, also in subfolders, but not deeper, which no run has."""
     with os.scandir(folder / inside) as entries:
         for entry in entries:
             name = f"{inside}/{entry.name}" if inside else entry.name

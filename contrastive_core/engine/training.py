@@ -1,6 +1,6 @@
-"""Trainings and imports as jobs, each in a process under its run's name: which work, which begin, which could not, and
-how to make one again. A training that starts from a run in the making waits for its import. Torch-free. What waits for
-its turn is in queue.py."""
+"""Trainings and imports as jobs, each in a process under its run's name: which ones run, start or failed to start, and
+the command that repeats a run. A training that starts from a run under import waits for it. Torch-free. Queued runs are
+in queue.py."""
 
 import contextlib
 import itertools
@@ -30,18 +30,18 @@ EARLIER = "~"  # between a name and the number of an attempt that failed before 
 
 
 def gpus() -> int:
-    """Return how many NVIDIA GPUs this machine has; asked without torch."""
+    """Return the number of NVIDIA GPUs of this machine, without torch."""
     return len(list(Path("/dev").glob("nvidia[0-9]*")))
 
 
 def job_of(name: str, arguments: Sequence[str] = ()) -> Job:
-    """The training of a run; its result is the run's status, which it writes from its start on.
+    """Return the job that trains a run. Its result is the run's status file, which it writes from the start.
     Args: arguments: of the command line after `train`, without `--run`."""
     return Job(name, runs_home() / name / "status.json", ("train", "--run", name, *arguments))
 
 
 def start(name: str, arguments: Sequence[str], **about: Any) -> None:
-    """Start a training; the record and the log of an earlier one of this name that could not start are kept."""
+    """Start a training. The record and log of an earlier failed start under this name are kept."""
     if failure(name) is not None:
         folder = process.folder()
         names = (f"{name}{EARLIER}{number}" for number in itertools.count(1))
@@ -52,8 +52,8 @@ def start(name: str, arguments: Sequence[str], **about: Any) -> None:
 
 
 def stop(name: str) -> None:
-    """Ask a run's process to save and end. A run that is not at work here is left alone. Raises ValueError for a
-    recording, whose process is somebody else's training, and where only a file of the run says which process it is."""
+    """Ask a run's process to save and end, if it runs here. Raises ValueError for a recording, whose process is the
+    user's own training, and if only a file of the run names the process."""
     run = runs.load(name) if (runs_home() / name).exists() else None
     if run is not None and run.is_recording:
         raise ValueError(message("{name} is a recording: it stops when its training loop stops", name=name))
@@ -66,12 +66,12 @@ def stop(name: str) -> None:
 
 
 def is_taken(name: str) -> bool:
-    """Return whether a run of that name exists, or its process is about to make it."""
+    """Return whether a run of this name exists or a process is about to create it."""
     return any((home / name).exists() for home in (runs_home(), SHIPPED)) or process.pid_of(name) is not None
 
 
 def check_resumable(name: str) -> None:
-    """Raises: NoSuchRun; ValueError when the run is shipped, done or at work."""
+    """Raise NoSuchRun for an unknown run, and ValueError if it is shipped, done or running."""
     run = runs.load(name)
     if run.is_recording:
         raise ValueError(message("{name} is a recording: continue its training where you started it", name=name))
@@ -84,7 +84,7 @@ def check_resumable(name: str) -> None:
 
 
 def at_work(run: Run) -> bool:
-    """Return whether a process works on a run, or is about to. One that has had its last word gets a moment to end."""
+    """Return whether a process works on a run, or is about to. A process that has just finished gets time to end."""
     end = time.monotonic() + PATIENCE
     while process.pid_of(run.name) and not run.is_claimed() and not _is_silent(run) and time.monotonic() < end:
         time.sleep(0.1)
@@ -92,15 +92,15 @@ def at_work(run: Run) -> bool:
 
 
 def _is_silent(run: Run) -> bool:
-    """Return whether its process lives, and has not written the run's status since it was started."""
+    """Return whether a run's process is alive and has not written the run's status since its start."""
     record = process.record_of(run.name)
     is_older = record is not None and float(run.status().get("updated") or 0.0) <= record["time"]
     return is_older and process.pid_of(run.name) is not None
 
 
 def status_of(run: Run) -> Status:
-    """Return the run's status. It is `starting` from the start of its process to its first output, and until the
-    process that created the run reaches its first step."""
+    """Return the run's status. It is `starting` until the process's first output, or until a new run's first
+    step."""
     status = run.status()
     is_made = status["status"] == "queued" and run.is_claimed()
     is_starting = is_made or (status["status"] not in ("running", "done") and _is_silent(run))
@@ -108,12 +108,12 @@ def status_of(run: Run) -> Status:
 
 
 def working() -> list[Run]:
-    """Runs that a living process of ours works on; recordings are of somebody else's."""
+    """Return the runs that a process of this library is training; recordings belong to other programs."""
     return [run for run in runs.list_runs() if not run.is_recording and run.is_alive()]
 
 
 def starting() -> list[str]:
-    """Names of runs whose process has started and has not written yet."""
+    """Return the names of runs whose process has started but has not written yet."""
     names = []
     for name in filter(process.pid_of, process.keys_of("train")):
         with contextlib.suppress(ValueError, OSError):  # it has made no run yet
@@ -124,12 +124,12 @@ def starting() -> list[str]:
 
 
 def failures() -> dict[str, str]:
-    """Trainings that ended before they wrote anything, with the reason."""
+    """Return the trainings that ended before they wrote anything, with the reason."""
     return {name: why for name in process.keys_of("train") if (why := failure(name)) is not None}
 
 
 def failure(name: str) -> str | None:
-    """Return the reason why a training could not start; None while it is well."""
+    """Return why a training could not start; None if it did."""
     return job_of(name).failure()
 
 
@@ -140,8 +140,8 @@ def dismiss(name: str) -> None:
 
 
 def command_of(run: Run, processes: int = 1, machines: int = 1) -> str:
-    """The command line that trains this run anew, also with many processes or machines. With more than one, what
-    belongs to the first machine (device, threads, bf16) is left out."""
+    """Return the command line that repeats this run, also with several processes or machines. With more than one,
+    settings of the first machine (device, threads, bf16) are left out."""
     if processes * machines == 1:
         return f"contrastive-lab train {shlex.join(settings_of(run.config))}"
     settings = settings_of({k: v for k, v in run.config.items() if k not in ("device", "threads", "amp")})
@@ -156,9 +156,9 @@ def command_of(run: Run, processes: int = 1, machines: int = 1) -> str:
 
 
 def start_import(name: str, arguments: Sequence[str]) -> None:
-    """Import as a run of this name, in a process of its own.
-    Args: arguments: of the command line after `import`, without `--run`. Raises: BadName; FileExistsError when the
-    name is taken, also by what is about to be a run."""
+    """Start an import as a run of this name, in its own process.
+    Args: arguments: of the command line after `import`, without `--run`. Raises: BadName; FileExistsError if the
+    name is taken, also by a run that is being created."""
     runs.check_free(name)
     if is_taken(name):
         raise FileExistsError(message("a run {name} is being created; choose another name", name=f"{name!r}"))
@@ -166,18 +166,18 @@ def start_import(name: str, arguments: Sequence[str]) -> None:
 
 
 def import_of(name: str) -> Job | None:
-    """The import that was begun last under a name; None where none was."""
+    """Return the last import started under a name; None if there is none."""
     words = record["command"] if (record := process.record_of(name)) else []
     return _import(name, tuple(words)) if words[:1] == ["import"] else None
 
 
 def importing() -> list[str]:
-    """The names of the runs that imports are making."""
+    """Return the names of the runs that are being imported."""
     return [name for name in process.keys_of("import") if process.pid_of(name)]
 
 
 def wait_for_import(name: str, on_progress: OnProgress) -> None:
-    """Wait while a run is being made by an import. Raises: BadSetting where it did not come about, with the reason."""
+    """Wait while a run is being imported. Raises: BadSetting with the reason if the import failed."""
     job = import_of(name)
     while job and (now := job.progress()):
         prefixed(on_progress, name)(now.stage, now.fraction)
@@ -191,7 +191,7 @@ def wait_for_import(name: str, on_progress: OnProgress) -> None:
 
 
 def import_waited_for(training_name: str) -> Job | None:
-    """Return the running import that the training of that name starts from, or None."""
+    """Return the running import that a training waits for; None if there is none."""
     words = record["command"] if (record := process.record_of(training_name)) else []
     starts = [b for a, b in pairwise(words) if a == "--start"]
     job = import_of(starts[-1]) if starts else None
@@ -199,5 +199,5 @@ def import_waited_for(training_name: str) -> Job | None:
 
 
 def _import(name: str, arguments: tuple[str, ...]) -> Job:
-    """Its result, the run's weights, is the last but the run's status."""
+    """Return the job of an import. Its result file, the run's weights, is written last except for the status."""
     return Job(name, runs_home() / name / "weights.safetensors", arguments)

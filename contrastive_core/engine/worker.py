@@ -1,12 +1,12 @@
-"""The worker: one warm process that computes what pages ask for, several answers at once in threads.
+"""The worker: a warm process that computes results for pages, several at once in threads.
 
 It reads requests as pickles from standard input and writes replies to standard output; both ends are this library's own
-processes. It ends with the process that started it, and when it was idle for some time, which frees its memory.
-joblib's loky was used before: its worker makes one call at a time and ends itself when its memory has grown by 300 MB.
-`multiprocessing` imports the program's main module again, which Streamlit does not have.
+processes. It ends with its parent process, and after some idle time, which frees its memory.
 
-    python -m contrastive_core.engine.worker
-"""
+joblib's loky is unsuitable: its worker makes one call at a time and ends when its memory has grown by 300 MB.
+`multiprocessing` imports the program's main module again, which does not exist under Streamlit.
+
+    python -m contrastive_core.engine.worker"""
 
 import contextlib
 import importlib
@@ -44,7 +44,7 @@ class Worker:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def serve(self, requests: BinaryIO) -> None:
-        """Answer requests until the other end is closed."""
+        """Answer requests until the client closes the pipe."""
         with contextlib.suppress(EOFError, OSError):
             while True:
                 request = pickle.load(requests)
@@ -77,7 +77,7 @@ class Worker:
         self.stopped.discard(request.number)
 
     def _progress(self, number: int) -> OnProgress:
-        """An `OnProgress` that reports to the client, and raises `Stopped` when it asked for that."""
+        """Return an `OnProgress` that reports to the client and raises `Stopped` once the client has asked for it."""
         last_stage, last_time = "", 0.0
 
         def on_progress(stage: str, fraction: float | None, /) -> None:
@@ -104,7 +104,7 @@ class Worker:
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Return whether the process may not take more memory: torch says so in words only."""
+    """Return whether an error means that no more memory is available; torch only says so in its message."""
     return isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and "DefaultCPUAllocator" in str(error))
 
 

@@ -1,5 +1,5 @@
-"""A checkpoint from elsewhere, opened: its tensors converted in a child process with limited memory, held to those that
-an encoder and a head of ours have, and made a run."""
+"""Import of a checkpoint: its tensors are converted in a child process with limited memory, matched with those of this
+library's encoder and head, and stored as a run."""
 
 import dataclasses
 import shutil
@@ -38,8 +38,8 @@ LIMITS = Limits(3 * LIMIT, 300, 2 * LIMIT, ("torch", "safetensors.torch"))
 
 @dataclass(frozen=True)
 class OpenedCheckpoint:
-    """A checkpoint whose tensors lie converted in `weights`. `missing` and `unlike` are keys of the
-    encoder that the file lacks or has in another shape; `unused` is what nothing here needs."""
+    """A checkpoint whose tensors are converted to the file `weights`. `missing` and `unlike` are keys of the
+    encoder that the file lacks or has with another shape; `unused` are tensors that are not needed."""
 
     source: Path
     weights: Path
@@ -59,8 +59,8 @@ class OpenedCheckpoint:
 
 @contextmanager
 def open_checkpoint(path: str | Path, encoder: str | None = None, pixels: int = 0) -> Iterator[OpenedCheckpoint]:
-    """A checkpoint, or with `run:NAME` the encoder of a run, opened in a child process, while inside.
-    `pixels`: side of the images that it was made for, where the file does not tell it (0).
+    """Context with an opened checkpoint, converted in a child process; `run:NAME` opens the encoder of a run.
+    `pixels`: side of the images that it was made for, if the file does not tell (0: unknown).
     Raises: CannotImport, NotRecognized, FileNotFoundError; NoSuchRun."""
     name, knobs, source = str(path), JsonObject(), Path(path).absolute()
     if run := runs.load(name.removeprefix(RUN)) if name.startswith(RUN) else None:
@@ -81,7 +81,7 @@ def open_checkpoint(path: str | Path, encoder: str | None = None, pixels: int = 
 
 @contextmanager
 def converted(source: Path) -> Iterator[tuple[Path, list[str]]]:
-    """A file's tensors as safetensors, and top-level names, while inside. Raises: CannotImport, FileNotFoundError."""
+    """Context with a file's tensors as safetensors and its top-level names. Raises: CannotImport, FileNotFoundError."""
     try:
         open_regular(source, LIMIT).close()
     except (NotRegular, IsADirectoryError) as error:
@@ -97,7 +97,7 @@ def converted(source: Path) -> Iterator[tuple[Path, list[str]]]:
 
 
 def _plainer(why: str) -> str:
-    """torch's long advice is to open the file without care; ours is not."""
+    """Replace torch's error message, which advises to open the file unsafely, with a safe one."""
     if "Unsupported global" in why or "WeightsUnpickler" in why or "weights_only" in why:
         words = why.split("GLOBAL ")[1].split(" ")[0] if "GLOBAL " in why else ""
         what = (
@@ -114,7 +114,7 @@ def _plainer(why: str) -> str:
 
 
 def match(source: Path, weights: Path, recognized: Recognized, shapes: Shapes) -> OpenedCheckpoint:
-    """Hold the file's tensors to those that our encoder and head have."""
+    """Match the file's tensors with those of our encoder and head."""
     ours, theirs = _our_shapes(recognized), dict(shapes)
     for part in recognized.folds:  # gives a bias where there is none
         theirs[f"{part.linear}bias"] = theirs[f"{part.linear}weight"][:1]
@@ -138,7 +138,7 @@ def match(source: Path, weights: Path, recognized: Recognized, shapes: Shapes) -
 
 
 def _our_shapes(recognized: Recognized) -> dict[str, tuple[int, ...]]:
-    """Keys of our encoder and head with their shapes, without making their numbers."""
+    """Return the keys and shapes of our encoder and head, without allocating their weights."""
     name, head = recognized.encoder, recognized.head
 
     def make() -> dict[str, Any]:
@@ -164,14 +164,13 @@ def create_run(
     root: str | None = None,
     on_progress: OnProgress = ignore_progress,
 ) -> Run:
-    """Make a run of an opened checkpoint, to be evaluated on `dataset`.
+    """Create a run from an opened checkpoint, to be evaluated on `dataset`.
 
-    The images are decoded first (`on_progress`), since the run stores their fingerprint. An
-    interruption leaves no run; images that were decoded by then are not decoded again.
+    The images are decoded first (`on_progress`), because the run stores their fingerprint. An
+    interruption leaves no run; images decoded by then are not decoded again.
 
-    Raises: CannotImport when tensors are missing, or the images have other channels; as
-    `datasets.load`.
-    """
+    Raises: CannotImport if tensors are missing or the images have other channels; the errors of
+    `datasets.load`."""
     it = checkpoint.recognized
     if bad := [*checkpoint.missing, *checkpoint.unlike]:
         name_of_file = printable(checkpoint.source.name)

@@ -1,6 +1,6 @@
-"""One checkpoint's tensors as safetensors: runs in the child that `base/sandbox.py` starts.
-`torch.load(weights_only=True)` and nothing else. A few classes that only hold settings are named to it and become an
-inert shell that runs no code of theirs; any other class ends the import."""
+"""Conversion of a checkpoint's tensors to safetensors, in the child process of `base/sandbox.py`.
+Only `torch.load(weights_only=True)` is used. It gets a few classes that only hold settings, each replaced by an inert
+shell that runs no code; any other class ends the import."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SETTINGS = (  # classes that hold settings in Lightning's, solo-learn's and SupC
 
 
 class _Shell(dict[Any, Any]):
-    """Stands for a class of settings: takes anything, does nothing."""
+    """Inert replacement for a class of settings: accepts any arguments and does nothing."""
 
     def __new__(cls, *args: Any, **kwargs: Any) -> _Shell:
         return super().__new__(cls)
@@ -76,7 +76,7 @@ def _check_size(total: int, stored: int) -> None:
 
 
 def _state(value: Any, stored: int) -> dict[str, Tensor]:
-    """Return the tensors by name, without sparse ones."""
+    """Return the dense tensors of a checkpoint by name. Raises: Refused if there are none or too many."""
     state: dict[str, Tensor] = {}
     if isinstance(value, dict):
         nested = [value[k] for k in STATES if isinstance(value.get(k), dict)]

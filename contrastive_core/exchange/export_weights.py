@@ -1,9 +1,8 @@
-"""A run's encoder without this project: its weights as safetensors and a few lines that load them.
+"""Export of a run's encoder for use without this project: weights as safetensors and a few lines that load them.
 
-The lines need torch and safetensors, torchvision for a ResNet, timm for one of timm's. What stands in a run's files may
-come from anybody and these lines are meant to be run: every value enters them as a number, as a quoted literal, as one
-of the names known here, or as a comment without line breaks. Torch-free.
-"""
+The lines need torch and safetensors, torchvision for a ResNet, timm for one of timm's models. A run's files may come
+from anyone and these lines are meant to be executed, so every value enters them as a number, a quoted literal, one of
+the names known here, or a comment without line breaks. Torch-free."""
 
 import json  # its texts are Python literals too
 
@@ -76,8 +75,8 @@ net.fc = nn.Identity()"""
 
 
 def snippet(run: Run, shapes: Shapes) -> str:
-    """Python that loads the run's encoder from its exported weights. `shapes`: of the weights' tensors by name, as
-    `shapes_of` reads them. Raises: Damaged where the run's settings are not those of an encoder."""
+    """Return Python code that loads the run's encoder from its exported weights. `shapes`: of the tensors by name, from
+    `shapes_of`. Raises: Damaged if the run's settings match no encoder."""
     config = run.config
     try:
         knobs = dict(config.get("encoder_knobs") or {})
@@ -110,7 +109,7 @@ def snippet(run: Run, shapes: Shapes) -> str:
 
 
 def shapes_of(run: Run) -> Shapes:
-    """Shapes of a run's tensors, from the file's header alone. Raises Damaged, OSError."""
+    """Read the shapes of a run's tensors from the file's header. Raises Damaged, OSError."""
     try:
         with open_regular(run.weights) as file:
             size = int.from_bytes(file.read(8), "little")
@@ -121,7 +120,7 @@ def shapes_of(run: Run) -> Shapes:
 
 
 def _of_library(encoder: str, body: Shapes, side: int) -> tuple[str, str, int]:
-    """Return what `_network` returns, for a model of torchvision or timm."""
+    """Return the results of `_network` for a model of torchvision or timm."""
     library, _, model = encoder.partition(":")
     first = next((v for k, v in body.items() if k.endswith("weight") and len(v) == 4), (0, 3))
     if library == "timm":
@@ -140,7 +139,7 @@ def _of_library(encoder: str, body: Shapes, side: int) -> tuple[str, str, int]:
 
 
 def _network(name: str, stem: str, body: Shapes, side: int) -> tuple[str, str, int]:
-    """Imports, the lines that make the untrained network as `net`, and the images' channels."""
+    """Return the imports, the lines that create the untrained network `net`, and the number of image channels."""
     if name in RESNETS:
         out, channels, kernel = body["conv1.weight"][:3]
         lines = RESNET.format(name=name)

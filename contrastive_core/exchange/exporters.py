@@ -1,9 +1,8 @@
-"""A run's encoder as an ONNX file, and a run for TensorBoard.
+"""Export of a run's encoder as an ONNX file, and of a run to TensorBoard.
 
-The ONNX file is kept only if it gives what torch gives. It takes `images` (n, c, height, width) in [0, 1] at the size
-that the run was trained on, any n, and gives `h` or `z` in float32. The log for TensorBoard holds metrics as scalars,
-settings and the embedding for the projector; TensorFlow is not needed.
-"""
+The ONNX file is kept only if its output matches torch's. It takes `images` (n, c, height, width) in [0, 1] at the
+run's training size, for any n, and returns `h` or `z` in float32. The log for TensorBoard holds metrics as scalars,
+settings, and the embedding for the projector; TensorFlow is not needed."""
 
 import json
 import math
@@ -31,9 +30,9 @@ OF_A_STEP = "images_per_s"  # only a step's line has it
 
 
 def export_onnx(run: Run, out: Path, layer: str = "h") -> dict[str, Any]:
-    """Write the encoder; returns `out`, `inputs`, `width`, and the `worst` difference from torch. Raises: ValueError
-    where the extra is missing, the run has no weights or data, or onnxruntime gives something else than torch; then
-    nothing is written."""
+    """Write the encoder as ONNX; return `out`, `inputs`, `width`, and the `worst` difference from torch. Raises:
+    ValueError if the extra is not installed, the run has no weights or data, or onnxruntime's output differs from
+    torch's; then nothing is written."""
     try:
         import onnx  # noqa: F401
         import onnxruntime  # noqa: F401
@@ -57,7 +56,7 @@ def export_onnx(run: Run, out: Path, layer: str = "h") -> dict[str, Any]:
 
 
 def worst_difference(model: nn.Module, images: Tensor, path: Path) -> tuple[float, int]:
-    """|Δ| / max(1, |x|) at its largest, over batches of two sizes, and the width of the rows."""
+    """Return the largest |Δ| / max(1, |x|) over batches of two sizes, and the width of the rows."""
     import onnxruntime
 
     session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
@@ -95,8 +94,8 @@ def export_tensorboard(
     device: str = "auto",
     on_progress: OnProgress = ignore_progress,
 ) -> dict[str, Any]:
-    """Write the log folder `out`; returns how many `scalars` and `rows` it holds. Raises: ValueError where the extra is
-    missing, the folder holds something, or the run has no weights or data."""
+    """Write a log folder for TensorBoard; return the numbers of `scalars` and `rows`. Raises: ValueError if the extra
+    is not installed, the folder is not empty, or the run has no weights or data."""
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ModuleNotFoundError:
@@ -119,7 +118,7 @@ def export_tensorboard(
 
 
 def _scalars(writer: Any, run: Run) -> int:
-    """Every number of the metrics, by step: of steps and of epochs apart."""
+    """Write every number of the metrics by step, per step and per epoch; return their count."""
     count = 0
     for line in run.metrics():
         kind = "step" if OF_A_STEP in line else "epoch"
@@ -132,7 +131,7 @@ def _scalars(writer: Any, run: Run) -> int:
 
 
 def _embedding(writer: Any, rows: EmbeddingSet, images: Any, tag: str) -> int:
-    """The projector's files: vectors, ids and classes, and one picture of all images."""
+    """Write the projector's files: vectors, ids, classes and one picture of all images; return the number of rows."""
     shown = np.arange(len(rows))
     if len(rows) > MOST:
         shown = np.sort(np.random.default_rng(0).permutation(len(rows))[:MOST])
@@ -150,5 +149,5 @@ def _embedding(writer: Any, rows: EmbeddingSet, images: Any, tag: str) -> int:
 
 
 def _cell(text: object) -> str:
-    """A cell of a table that is parted by tabs and lines."""
+    """Return text for a cell of a tab-separated table, without tabs or line breaks."""
     return "".join(c if c.isprintable() else " " for c in str(text)) or "–"

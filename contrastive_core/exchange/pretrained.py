@@ -1,11 +1,9 @@
-"""A model of torchvision or timm as an encoder that was not trained here. Its weights come from a file, from what was
-fetched before (weights_files.py), or, only where that is asked for, from the network; or they are random, and
-everything says so. Every file is opened as `open_checkpoint` opens one: in a child process, weights only.
+"""Pretrained models of torchvision or timm as encoders.
+Their weights come from a file, from an earlier download, on request from the network, or are random, which is stated
+everywhere. Every file is opened like a checkpoint (`open_checkpoint`): in a child process, weights only.
 
-Where weights of torchvision's and timm's models lie on this computer, and how they get there. Both libraries' own
-places: torch hub's folder of checkpoints and Hugging Face's cache, so that what one program has fetched serves the
-others. Only `fetch` speaks to the network.
-"""
+Downloads are stored in the libraries' own caches, torch hub's folder of checkpoints and Hugging Face's cache, so that
+programs share them. Only `fetch` accesses the network."""
 
 import contextlib
 import dataclasses
@@ -34,7 +32,7 @@ LOOK = 0.5  # seconds between two looks at how much of a file is there
 
 
 def find(entry: Pretrained) -> Path | None:
-    """The file of some weights in the caches of Hugging Face and torch hub, if it is there."""
+    """Return the file of some weights in the caches of Hugging Face and torch hub, if it exists."""
     if entry.repo:
         from huggingface_hub import try_to_load_from_cache
 
@@ -52,7 +50,7 @@ def _hub_file(entry: Pretrained) -> Path:
 
 
 def fetch(entry: Pretrained, on_fraction: OnFraction = ignore_fraction) -> Path:
-    """Fetch weights to where their library keeps them; another thread calls `on_fraction`. Raises: CannotImport."""
+    """Download weights to their library's cache; a second thread calls `on_fraction`. Raises: CannotImport."""
     try:
         return (_from_hugging_face if entry.repo else _from_url)(entry, on_fraction)
     except Exception as error:  # of the network, in as many classes as there are clients
@@ -87,7 +85,7 @@ def _from_url(entry: Pretrained, on_fraction: OnFraction) -> Path:
 
 @contextlib.contextmanager
 def _watched(folder: Path, files: str, size: int, on_fraction: OnFraction) -> Iterator[None]:
-    """While inside, tell how much of `size` bytes the newest of some unfinished files has."""
+    """Context that reports the downloaded share of `size` bytes from the newest of the unfinished files."""
     over = threading.Event()
 
     def look() -> None:
@@ -114,8 +112,8 @@ SEED = 0  # of random weights
 
 @dataclass(frozen=True)
 class Wanted:
-    """A model, and the source of its weights: `weights`, a file; else, `random`; else what lies on this
-    computer; else, with `may_fetch`, the network. `pixels`: side of the images that it is opened for (0: its own)."""
+    """A model and the source of its weights: the file `weights`, else random ones with `random`, else a cached
+    download, else with `may_fetch` the network. `pixels`: side of the images that it is opened for (0: its own)."""
 
     name: str
     weights: str = ""
@@ -125,12 +123,12 @@ class Wanted:
 
 
 def is_model(name: str) -> bool:
-    """Return whether a name is that of a library's model, not a file's."""
+    """Return whether a name is that of a library's model, not of a file."""
     return name.startswith(("torchvision:", "timm:"))
 
 
 def about(wanted: Wanted) -> JsonObject:
-    """Facts on a model without opening or downloading anything: its input; host, size and license of its weights;
+    """Describe a model without opening or downloading it: its input; host, size and license of its weights;
     `file` if they are on this computer. Raises: NotRecognized."""
     entry, file = _entry_and_file(wanted)
     facts = {name: getattr(entry, name) for name in ("pixels", "host", "license", "size", "size_is_exact")}
@@ -139,7 +137,7 @@ def about(wanted: Wanted) -> JsonObject:
 
 
 def _source(entry: Pretrained) -> str:
-    """Host, size and license of weights, in words."""
+    """Describe the host, size and license of weights in words."""
     size = f"{entry.size / 1e6:,.0f}"
     return message(
         "{host} ({size}; license: {license})",
@@ -151,8 +149,8 @@ def _source(entry: Pretrained) -> str:
 
 @contextmanager
 def open_model(wanted: Wanted, on_progress: OnProgress = ignore_progress) -> Iterator[OpenedCheckpoint]:
-    """A model with its weights, opened while inside; `on_progress` hears of what is fetched, from where and under which
-    license, before it is. Raises: CannotImport, NotRecognized, NotDownloaded where its weights are not here."""
+    """Context with an opened model and its weights. `on_progress` reports the source and license before a download.
+    Raises: CannotImport, NotRecognized, NotDownloaded if its weights are not on this computer."""
     entry, file = _entry_and_file(wanted)
     if not (wanted.random or file):
         if not (wanted.may_fetch and entry.host):
@@ -176,7 +174,7 @@ def open_model(wanted: Wanted, on_progress: OnProgress = ignore_progress) -> Ite
 
 
 def _entry_and_file(wanted: Wanted) -> tuple[Pretrained, Path | None]:
-    """Return the set of weights to open of a model, and its file if it is on this computer."""
+    """Choose the set of weights for a model; return it with its file, if that is on this computer."""
     try:
         entries = pretrained(wanted.name)
     except ValueError as error:
@@ -188,7 +186,7 @@ def _entry_and_file(wanted: Wanted) -> tuple[Pretrained, Path | None]:
 
 
 def _recognized(wanted: Wanted, entry: Pretrained) -> Recognized:
-    """The encoder with its own input size and scale of channels; its keys are known later."""
+    """Describe a library's model as a recognized encoder, with its input size and color scale, but without keys."""
     library = wanted.name.partition(":")[0]
     pixels = wanted.pixels or entry.pixels
     if pixels == entry.pixels:
@@ -210,7 +208,7 @@ def _recognized(wanted: Wanted, entry: Pretrained) -> Recognized:
 
 
 def _random_weights(recognized: Recognized) -> tuple[Tensors, dict[str, str]]:
-    """Random weights of an encoder, and its keys to their names."""
+    """Return random weights of an encoder, and the mapping of its keys to their names."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(SEED)
         try:
@@ -222,7 +220,7 @@ def _random_weights(recognized: Recognized) -> tuple[Tensors, dict[str, str]]:
 
 
 def _fit_weights(recognized: Recognized, tensors: Tensors) -> tuple[Tensors, dict[str, str]]:
-    """A file's tensors under the encoder's names at its image size, and its keys to these names."""
+    """Rename and resize a file's tensors for the encoder; return them and the mapping of its keys to their names."""
     name, pixels = recognized.encoder, int(recognized.encoder_knobs["pixels"])
     try:
         network, _ = without_numbers(lambda: create_network(name, 3, pixels))
@@ -237,7 +235,7 @@ def _fit_weights(recognized: Recognized, tensors: Tensors) -> tuple[Tensors, dic
 
 
 def _check_network(network: Any, pixels: int) -> None:
-    """Raises what the network raises for an image of that size; ValueError where it gives more than a vector."""
+    """Raise the network's error for an image of this size, or ValueError if the output is not a vector per image."""
     device = next(network.parameters()).device  # "meta": only sizes are computed
     with contextlib.suppress(NotImplementedError), torch.no_grad():
         made = network.eval()(torch.zeros(1, 3, pixels, pixels, device=device))

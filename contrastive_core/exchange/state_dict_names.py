@@ -1,16 +1,13 @@
-"""Whose checkpoint is it, and which of its tensors is which of ours? Told from names and shapes.
+"""Recognition of a checkpoint's project and its tensors, from their names and shapes.
 
-Formats (the code that writes them was read): MoCo `module.encoder_q.`, SupContrast `encoder.` and
+The formats are taken from the source code of each project: MoCo `module.encoder_q.`, SupContrast `encoder.` and
 `head.` with `shortcut`, SimCLR by sthalles `backbone.` with `backbone.fc.0`, lightly `backbone.`
 often as a numbered Sequential, solo-learn `backbone.` with `projector.`, torchvision and timm
 without a prefix.
 
-Projection heads of checkpoints from elsewhere, brought to the form of ours.
-
-Ours is linear, or linear, ReLU, linear, all with biases. Others put batch norm behind a linear
-layer, or leave its bias out. In evaluation a batch norm is a scale and a shift of each number, so
-that it and the linear layer before it are one linear layer: it is folded in, exactly.
-"""
+Projection heads are converted to this library's form: linear, or linear, ReLU, linear, all with biases. Others add
+batch norm after a linear layer, or omit its bias. In evaluation mode, batch norm scales and shifts each value, so it
+can be folded exactly into the linear layer before it."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -32,7 +29,7 @@ LARGEST = 9  # number of a layer
 
 @dataclass(frozen=True)
 class Fold:
-    """A linear layer without a bias, or with a batch norm behind it ('' for none), by the starts of tensor names."""
+    """A linear layer without a bias, or followed by batch norm ('' for none), by the prefixes of tensor names."""
 
     linear: str
     norm: str = ""
@@ -40,7 +37,7 @@ class Fold:
 
 @dataclass(frozen=True)
 class Head:
-    """`settings` of our head, `keys` from ours to the file's (also of folds), and a note on what was done."""
+    """A matched head: its `settings`, `keys` from our names to the file's (including folds), and a note."""
 
     settings: Knobs
     keys: dict[str, str]
@@ -70,7 +67,7 @@ def match_head(shapes: Shapes, prefixes: Sequence[str]) -> Head:
 
 
 def _layers(names: set[str], prefix: str, shapes: Shapes) -> list[Fold]:
-    """Each linear layer with its batch norm, in order; [] for any other sequence."""
+    """Return each linear layer with its batch norm, in order; [] for any other sequence."""
     numbered = [re.fullmatch(r"(\d{1,3})\.\w+", name) for name in names]
     numbers = {int(match[1]) for match in numbered if match}
     if not all(numbered) or max(numbers) > LARGEST:
@@ -90,7 +87,7 @@ def _layers(names: set[str], prefix: str, shapes: Shapes) -> list[Fold]:
 
 
 def _fit(layers: Sequence[Fold], shapes: Shapes) -> bool:
-    """Return whether every tensor has the shape that its place asks for."""
+    """Return whether all tensors have consistent shapes."""
     width = None
     for layer in layers:
         weight = shapes.get(f"{layer.linear}weight", ())
@@ -120,7 +117,7 @@ def _head(layers: Sequence[Fold], shapes: Shapes) -> Head:
 
 
 def fold(tensors: dict[str, Tensor], folds: Sequence[Fold]) -> dict[str, Tensor]:
-    """The tensors with every fold's weight and bias replaced by those of the two layers in one."""
+    """Fold each batch norm into the linear layer before it; return the tensors with the new weights and biases."""
     folded = dict(tensors)
     for layer in folds:
         weight = tensors[f"{layer.linear}weight"].double()  # (out, in)
@@ -169,8 +166,8 @@ class Recognized:
 
 
 def recognize(shapes: Shapes, top: Sequence[str] = (), encoder: str | None = None) -> Recognized:
-    """Recognize a checkpoint. `shapes`: of its tensors by name; `top`: names at the file's top level; `encoder`: one of
-    `create_encoder`'s names, where it cannot be told from the tensors. Raises: NotRecognized."""
+    """Recognize a checkpoint. `shapes`: of its tensors by name; `top`: names at the file's top level; `encoder`: a name
+    for `create_encoder`, if the tensors do not determine it. Raises: NotRecognized."""
     prefix = next((p for p in PREFIXES if any(p + s in shapes for s in STEMS)), None)
     if prefix is None and encoder is None:
         raise NotRecognized("it contains no known encoder; its tensor names: {some}", some=_some(shapes))
@@ -199,7 +196,7 @@ def recognize(shapes: Shapes, top: Sequence[str] = (), encoder: str | None = Non
 
 
 def _renamed(names: list[str], prefix: str) -> dict[str, str]:
-    """Names as torchvision's ResNet has them, to the file's (without prefix)."""
+    """Map torchvision's ResNet names to the file's names (without prefix)."""
     stages = sorted({int(n.split(".")[0]) for n in names if re.match(r"\d+\.\d+\.conv1\.", n)})
     table = {"0": "conv1", "1": "bn1"} | {str(s): f"layer{i}" for i, s in enumerate(stages, 1)}
     renamed = {}
@@ -211,7 +208,7 @@ def _renamed(names: list[str], prefix: str) -> dict[str, str]:
 
 
 def _architecture(body: Shapes, encoder: str | None, shapes: Shapes) -> tuple[str, Knobs, int]:
-    """Encoder name, its knobs, and the images' channels."""
+    """Return the encoder's name, its settings, and the number of image channels."""
     stem = next((body[name] for name in STEMS if name in body), None)
     channels = stem[1] if stem and len(stem) == 4 else 3
     if encoder is not None:
@@ -241,7 +238,7 @@ def _architecture(body: Shapes, encoder: str | None, shapes: Shapes) -> tuple[st
 
 
 def _kind(shapes: Shapes, top: Sequence[str], prefix: str) -> tuple[str, str, tuple[str, ...]]:
-    """Whose it is in words, our method that is nearest, and where its head's tensors lie."""
+    """Return the project in words, our closest method, and the prefixes of the head's tensors."""
     starts = {k.removeprefix("module.").split(".")[0] for k in shapes}
     by_momentum = "moco_v2" if starts & {"momentum_backbone", "backbone_momentum"} else "simclr"
     if prefix == OURS:
@@ -262,8 +259,8 @@ def _kind(shapes: Shapes, top: Sequence[str], prefix: str) -> tuple[str, str, tu
 
 
 def _input_scale(kind: str, knobs: Knobs) -> tuple[Knobs, str]:
-    """Return the settings of image scaling and of solo-learn's small stem, as in training, and a sentence about
-    them."""
+    """Return the settings for color normalization and solo-learn's small stem, as used in training, and a sentence on
+    assumptions."""
     is_small = knobs.get("stem") == "small"
     match kind:
         case "Contrastive Lab":

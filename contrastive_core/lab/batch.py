@@ -1,10 +1,9 @@
-"""Rows for the Loss Lab: views of real images through an encoder, a snapshot, or loaded vectors. The encoder is frozen:
-what moves when a knob is dragged is the loss's view of it.
+"""Rows for the Loss Lab: encoded views of real images, a snapshot, or loaded vectors. The encoder is frozen: settings
+change only the loss on these rows.
 
-What a query meets beside its own key in the Loss Lab: MoCo's queue, or Inst Disc's bank. Weights that hold the run's
-own memory give it as training left it. Shipped runs keep encoder and head only: then training images are encoded to
-stand in it, as training would have filled it.
-"""
+The Loss Lab's memory is MoCo's queue or Inst Disc's bank. If the weights contain the run's own memory, it is used as
+training left it. Shipped runs contain only encoder and head: then the memory is filled with encoded training images,
+as in training."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -57,7 +56,7 @@ def queue_of(
     size: int,
     rng: np.random.Generator,
 ) -> Memory:
-    """`count` keys of the run's queue, newest first, or of one made of the images `others`. `size`: K in training."""
+    """Return `count` keys of the run's queue, newest first, or a queue made of the images `others`. `size`: K."""
     if int(weights.get("queue.enqueued", 0)):
         size = len(weights["queue.rows"])
         filled = min(size, int(weights["queue.enqueued"]))  # the rest is still as it was drawn
@@ -86,8 +85,8 @@ def queue_of(
 def bank_of(
     weights: Weights, dataset: Dataset, queries: np.ndarray, others: np.ndarray, count: int, encode: Encode
 ) -> Memory:
-    """The slots of the queries and of `count` other images: the run's own, or made of their images. `queries`,
-    `others`: row numbers in the training set; each has one slot."""
+    """Return the bank's slots of the queries and of `count` other images: the run's own, or filled with their images.
+    `queries`, `others`: row numbers in the training set; each image has one slot."""
     slots = _by_class(dataset, np.concatenate([queries, others[:count]]))
     query_slots = np.array([int(np.flatnonzero(slots == q)[0]) for q in queries])
     size = len(dataset)
@@ -119,7 +118,7 @@ def bank_of(
 
 
 def _missing(weights: Weights, kind: str) -> str:
-    """Return the reason why the run's own memory cannot be used."""
+    """Explain why the run's own memory is not available."""
     if not weights:
         return message("A {kind} contains z of the trained encoder, but these vectors are not z", kind=kind)
     return message("The run's weights hold no {kind} (shipped runs keep encoder and head only)", kind=kind)
@@ -138,8 +137,7 @@ PER_QUERY = 3  # rows of a memory beside each query: a quarter of the columns ar
 
 
 def load_batch(run: Run, request: BatchRequest) -> LabBatch | TowerBatch:
-    """The rows that are asked for; of two towers where a file has them. Raises ValueError when there are no such
-    rows."""
+    """Return the requested rows; those of two towers if a file has them. Raises ValueError if there are none."""
     source, rows, seed = request.source, request.images * request.views, request.seed
     if source.startswith("file:"):
         return _batch_of_file(source.removeprefix("file:"), rows, seed)
@@ -212,7 +210,7 @@ def _batch_of_images(run: Run, request: BatchRequest, dataset: Dataset) -> LabBa
 
 @torch.no_grad()
 def _encode(method: Method, source: str, x: Tensor) -> Tensor:
-    """Rows (n, d) of images (n, c, h, w) by the encoder, or by the encoder and its head; or their pixels."""
+    """Return rows (n, d) of images (n, c, h, w): h, z (encoder and head), or the pixels."""
     if source == "pixels":
         return x.flatten(1) - 0.5
     chunk = forward_batch_size(max(AT_ONCE, len(x)), x, method.encoder)  # small ones at once
@@ -221,13 +219,13 @@ def _encode(method: Method, source: str, x: Tensor) -> Tensor:
 
 
 def _pictures(x: Any) -> np.ndarray:
-    """Images (n, c, h, w) in [0, 1] as uint8."""
+    """Convert images (n, c, h, w) in [0, 1] to uint8."""
     pixels: np.ndarray = (x * 255).round().byte().numpy()
     return pixels
 
 
 def _batch_of_snapshot(run: Run, epoch: str, dataset: Dataset, rows: int, seed: int) -> LabBatch:
-    """z of some images of the fixed sample, by class: the same images in every snapshot."""
+    """Return z of some images of a snapshot's fixed sample, by class: the same images in every snapshot."""
     epochs = {str(e): e for e in run.snapshots()}
     if epoch not in epochs:
         raise ValueError(message("{name} has no snapshot of epoch {epoch}.", name=run.name, epoch=epoch))
@@ -243,7 +241,7 @@ def _batch_of_snapshot(run: Run, epoch: str, dataset: Dataset, rows: int, seed: 
 
 
 def _batch_of_recording(run: Run, request: BatchRequest) -> LabBatch | TowerBatch:
-    """Rows that a recording kept, of a step with what stood in the queue, or of its probe set."""
+    """Return recorded rows of a step, with the queue's content, or of the probe set."""
     kind, _, number = request.source.partition(":")
     if not number.isdigit() or f"{kind}:" not in (STEP, SNAPSHOT):
         raise ValueError(message("{name} is a recording: it has rows of steps and no encoder", name=run.name))
@@ -265,7 +263,7 @@ def _batch_of_recording(run: Run, request: BatchRequest) -> LabBatch | TowerBatc
 
 
 def _batch_of_vectors(vectors: EmbeddingSet, pictures: np.ndarray | None, rows: int, seed: int) -> LabBatch:
-    """Some rows of loaded vectors, by class. Rows are views of an image if all ids are shared by as many."""
+    """Return some rows of loaded vectors, by class. Rows with equal ids are views if every id has as many."""
     ids, place = np.unique(np.array(vectors.ids), return_inverse=True)
     v = len(vectors) // len(ids)
     views = np.arange(len(vectors))[:, None]  # (b, v) row numbers
@@ -292,10 +290,9 @@ LONGEST_ID = 40
 
 
 def batch_of_towers(towers: Towers, pictures: Any, most: int, seed: int, only_a: bool = False) -> TowerBatch:
-    """Some rows of two towers, by class where rows have one: partners, the negatives that were given with them, and of
-    other rows without a partner as large a share as all rows have, at most half.
-
-    Args: pictures: (n, c, h, w) uint8 of all rows, or None; most: rows of each tower; only_a: of tower a alone.
+    """Return some rows of two towers, by class if rows have one: partners, their given negatives, and rows without a
+    partner in the same proportion as in all rows, at most half.
+    Args: pictures: (n, c, h, w) uint8 of all rows, or None; most: rows per tower; only_a: pictures of tower a only.
     Raises: UnusableEmbedding without partners."""
     sides, given = towers.usable_sides(), towers.given_negatives()
     given = given[np.isin(given[:, 0], sides[1][0])]
@@ -335,7 +332,7 @@ def batch_of_towers(towers: Towers, pictures: Any, most: int, seed: int, only_a:
 
 
 def _places(towers: Towers, order: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """The place of each row's group in `order`; a row without a partner there has a number of its own."""
+    """Return the index of each row's group in `order`; a row without a partner there gets its own number."""
     own = np.full(len(towers.rows), -1)
     own[towers.a], own[towers.b] = towers.group_a, towers.group_b
     place = {group: k for k, group in enumerate(order.tolist())}
@@ -357,7 +354,7 @@ def row_texts(rows: EmbeddingSet, at: np.ndarray) -> list[str]:
 
 
 def _choose(sides: list[tuple[np.ndarray, np.ndarray]], order: np.ndarray, most: list[int]) -> list[list[np.ndarray]]:
-    """Row numbers of a and of b, group by group in this order, until a tower has `most`; of the last group some."""
+    """Choose row numbers of a and b, group by group in this order, until a tower has `most`; cut the last group."""
     ends = []
     for _, group in sides:
         by_group = np.argsort(group, kind="stable")
@@ -374,8 +371,8 @@ def _choose(sides: list[tuple[np.ndarray, np.ndarray]], order: np.ndarray, most:
 
 
 def _tower_pictures(pictures: Any, a: np.ndarray, b: np.ndarray, only_a: bool) -> tuple[np.ndarray | None, list[int]]:
-    """Pictures (k, c, h, w) of rows of a and b, and which each row has, -1 for none. A picture of a single color stands
-    for none, as where a file lacks some."""
+    """Return pictures (k, c, h, w) of rows of a and b, and each row's picture number, −1 for none. A picture of a
+    single color counts as none, because it fills gaps in a file."""
     rows = a if only_a else np.concatenate([a, b])
     numbers = np.full(len(a) + len(b), -1)
     if pictures is None:
@@ -388,7 +385,7 @@ def _tower_pictures(pictures: Any, a: np.ndarray, b: np.ndarray, only_a: bool) -
 
 
 def _part(towers: Towers, a: LabTower, b: LabTower) -> str:
-    """Describe which of all rows of the towers these rows are; "" for all."""
+    """Describe which part of the towers' rows is shown; "" for all."""
     total_a, total_b = len(towers.a), len(towers.b)
     parts = []
     if len(a.rows) < total_a or len(b.rows) < total_b:

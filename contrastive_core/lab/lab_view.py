@@ -1,9 +1,6 @@
-"""A loss on a batch of the Loss Lab, as the browser draws it, and the rows that a page requests for it.
+"""The Loss Lab's data: a loss on a batch, the rows that a page requests, and rows of two towers. Torch-free.
 
-What the Loss Lab opens on, as it comes with a shipped run: losses on one batch, and its thumbnails. Torch-free.
-
-Two towers in the Loss Lab: some rows of both, and which of them belong together. Torch-free.
-"""
+Shipped runs store the first view that the Loss Lab shows: losses on one batch, with thumbnails."""
 
 from __future__ import annotations
 
@@ -68,7 +65,7 @@ ZERO = N_(
 
 @dataclass(frozen=True, eq=False)
 class LabView:
-    """A loss on a batch, as the browser draws it."""
+    """A loss on a batch, as displayed in the browser."""
 
     scores: np.ndarray  # (n, w) float32
     mask: np.ndarray  # (n, w) uint8: 0 not comparable, 1 positive, 2 negative, 3 self
@@ -92,14 +89,14 @@ class LabView:
     column_texts: Sequence[str] = ()
 
     def with_knobs(self, **values: float | None) -> LabView:
-        """The view with other values of knobs that its kernel computes with."""
+        """Return the view with other values for its kernel's settings."""
         kernel = Kernel(**{**(self.kernel or {}), **values})  # type: ignore[typeddict-item]
         return replace(self, kernel=kernel)
 
 
 @dataclass(frozen=True)
 class Trade:
-    """At one τ, the means over anchors that have negatives."""
+    """Statistics of the softmax at one temperature, averaged over anchors with negatives."""
 
     temperature: float
     spread: float  # effective negatives over their number: 1 pushes all alike
@@ -108,7 +105,7 @@ class Trade:
 
 
 def confusable_anchor(view: LabView) -> int:
-    """The anchor whose nearest negative is nearest, compared with its nearest positive; 0 where no anchor has both."""
+    """Return the anchor whose hardest negative most exceeds its most similar positive; 0 if no anchor has both."""
     near = -view.scores if "distance" in view.score_name else view.scores
     positive = np.where(view.mask == POSITIVE, near, -np.inf).max(1, initial=-np.inf)  # (n)
     negative = np.where(view.mask == NEGATIVE, near, -np.inf).max(1, initial=-np.inf)
@@ -125,8 +122,8 @@ def confusable_anchor(view: LabView) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Memory:
-    """Rows (k, d) of a queue or bank that has `size` in all, with a picture (k, c, h, w) uint8 and
-    a name of each; `query_slots` (b): where each query's slot stands in a bank."""
+    """Rows (k, d) of a queue or bank with `size` rows in total, each with a picture (k, c, h, w) uint8 and
+    a name; `query_slots` (b): index of each query's slot in a bank."""
 
     rows: np.ndarray
     thumbs: np.ndarray | None
@@ -139,7 +136,7 @@ class Memory:
 
 @dataclass(frozen=True, eq=False)
 class LabBatch:
-    """Rows (b, v, d) of the views of b images, with what is known of the images."""
+    """Rows (b, v, d) of the views of b images, with labels, pictures and names of the images."""
 
     rows: np.ndarray
     labels: np.ndarray  # (b)
@@ -152,7 +149,7 @@ class LabBatch:
     of_images: bool = True  # or rows of something else
 
     def name(self, row: int) -> str:
-        """A row, image-major, in words: its image, view and class."""
+        """Return the name of a row (image-major): its image, view and class."""
         b, v = divmod(row, self.rows.shape[1])
         letter = "abcdefgh"[v] if v < 8 else str(v + 1)
         words = IMAGE if self.of_images else ROW
@@ -161,7 +158,7 @@ class LabBatch:
 
     @property
     def note(self) -> str:
-        """A note on these rows: where they come from, the owner of the memory, and zero rows."""
+        """A note on these rows: their origin, the owner of the memory, and zero rows."""
         every = [self.rows] if self.memory is None else [self.rows, self.memory.rows]
         parts = [self.about] if self.about else []
         if self.memory is not None:
@@ -173,12 +170,11 @@ class LabBatch:
 
 @dataclass(frozen=True)
 class BatchRequest:
-    """The rows of a batch: augmented views of some images of a run's data set, by class, or rows that exist.
+    """The request for a batch: augmented views of some images of a run's data set, by class, or existing rows.
 
-    source: "z", "h", "random" or "pixels": the encoder; "snapshot:EPOCH" for rows of the run's fixed sample (or a
-    recording's probe set), "step:STEP" for those of a recording's step and "file:KEY" for loaded vectors, of all three
-    images · views rows. memory: "queue" or "bank": the images are training images, and rows stand beside them.
-    """
+    source: "z", "h", "random" or "pixels": the encoder; or images · views existing rows: "snapshot:EPOCH" of the run's
+    fixed sample (or a recording's probe set), "step:STEP" of a recording's step, "file:KEY" of loaded vectors.
+    memory: "queue" or "bank": the images are training images, with the rows of that memory."""
 
     source: str
     images: int
@@ -189,7 +185,7 @@ class BatchRequest:
 
 
 def snapshots_of(run: Run, are_all: bool = False) -> dict[str, str]:
-    """Sources that some of a run's snapshots give, or all of them, first to last, with their names."""
+    """Return the sources from some or all of a run's snapshots, first to last, with their titles."""
     epochs = run.snapshots() if are_all else _some(run.snapshots())
     place = {epochs[0]: message(", the first"), epochs[-1]: message(", the last")} if len(epochs) > 1 else {}
     template = N_("Snapshot: z after epoch {epoch}{place}")
@@ -199,20 +195,20 @@ def snapshots_of(run: Run, are_all: bool = False) -> dict[str, str]:
 
 
 def steps_of(run: Run) -> dict[str, str]:
-    """Sources that some steps of a recording give, first to last, with their names."""
+    """Return the sources from some steps of a recording, first to last, with their titles."""
     steps = _some(recorded_rows.steps(run))
     return {f"{STEP}{step}": message("Vectors of step {step}", step=f"{step:,}") for step in steps}
 
 
 def _some(numbers: list[int]) -> list[int]:
-    """At most SHOWN of them, evenly, with the first and the last."""
+    """Return at most SHOWN evenly spaced numbers, including the first and the last."""
     if len(numbers) <= SHOWN:
         return numbers
     return [numbers[round(q)] for q in np.linspace(0, len(numbers) - 1, SHOWN)]
 
 
 def label_name(dataset: Any, i: int) -> str:
-    """The class of a row, in words; of anything with `labels` and `classes`."""
+    """Return the class name of a row, for any object with `labels` and `classes`."""
     label = int(dataset.labels[i])
     name = dataset.classes[label] if 0 <= label < len(dataset.classes) else N_("no label")
     return message("class {name}", name=name) if name.isdigit() else str(name)
@@ -223,7 +219,7 @@ THUMBS = "thumbs"
 
 
 def question(weights: str, batch: BatchRequest, pairing: str = "", loss: str = "", knobs: str = "") -> str:
-    """Name the subject of a file: a loss on a batch, with the knobs as JSON, or a batch alone. weights: their hash."""
+    """Return the key of a stored file: a loss on a batch with its settings (JSON), or a batch. weights: their hash."""
     return json.dumps([weights, asdict(batch), pairing, loss, knobs])
 
 
@@ -232,7 +228,7 @@ def path_of(run: Run, loss: str) -> Path:
 
 
 def read_view(run: Run, loss: str, asked: str) -> LabView | None:
-    """The loss on the batch; None where it did not come with the run."""
+    """Read the shipped view of a loss on a batch; None if the run has none."""
     if (found := _read(run, loss, asked)) is None:
         return None
     meta, arrays = found
@@ -240,7 +236,7 @@ def read_view(run: Run, loss: str, asked: str) -> LabView | None:
 
 
 def opening_view(run: Run, loss: str) -> tuple[LabView, np.ndarray] | None:
-    """The view that the Loss Lab opens a shipped run on, and its thumbnails; None where the run has none."""
+    """Return the first view of a shipped run in the Loss Lab, and its thumbnails; None if the run has none."""
     if not run.shipped:
         return None
     try:
@@ -255,14 +251,14 @@ def opening_view(run: Run, loss: str) -> tuple[LabView, np.ndarray] | None:
 
 
 def images_of_batch(labels: np.ndarray, images: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """The rows of a data set whose images make a batch, by class, and all others."""
+    """Choose the rows of a data set for a batch, sorted by class; also return all others."""
     order = rng.permutation(len(labels))
     chosen = order[:images]
     return chosen[np.argsort(labels[chosen], kind="stable")], order[images:]
 
 
 def read_thumbs(run: Run, asked: str) -> np.ndarray | None:
-    """Thumbnails (n, c, h, w) of the batch; None where they did not come with the run."""
+    """Read the shipped thumbnails (n, c, h, w) of the batch; None if the run has none."""
     if (found := _read(run, THUMBS, asked)) is None:
         return None
     try:
@@ -272,12 +268,12 @@ def read_thumbs(run: Run, asked: str) -> np.ndarray | None:
 
 
 def thumbs_path(thumbs: np.ndarray) -> Path:
-    """Return the path of thumbnails, stored once for all runs."""
+    """Return the path of thumbnails, which all runs share."""
     return IMAGES / FOLDER / f"{hashlib.sha256(thumbs.tobytes()).hexdigest()[:16]}.npz"
 
 
 def view_arrays(asked: str, view: LabView) -> dict[str, np.ndarray]:
-    """A view as the arrays of its file."""
+    """Return a view as the arrays of its file."""
     values = {f.name: getattr(view, f.name) for f in fields(view)}
     arrays = {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
     return with_meta(asked, {name: value for name, value in values.items() if name not in arrays}, **arrays)
@@ -289,7 +285,7 @@ def with_meta(asked: str, meta: Mapping[str, Any], **arrays: np.ndarray) -> dict
 
 
 def _read(run: Run, name: str, asked: str) -> tuple[dict[str, Any], dict[str, np.ndarray]] | None:
-    """Plain values and arrays of a file that answers this question."""
+    """Read the plain values and arrays of a file with this key; None if there is none."""
     if not run.shipped:
         return None
     try:
@@ -308,8 +304,8 @@ ARROW = N_("{anchors} → {candidates}")
 
 @dataclass(frozen=True, eq=False)
 class LabTower:
-    """Rows (n, d) of one tower, with a name and what it says ("" for nothing) of each. `groups` (n): equal where rows
-    of the two towers belong together; `thumbs`: which thumbnail of the batch each row has, -1 for none."""
+    """Rows (n, d) of one tower, each with a name and a text ("" for none). `groups` (n): equal for partners in the two
+    towers; `thumbs`: index of each row's thumbnail in the batch, −1 for none."""
 
     title: str
     rows: np.ndarray
@@ -321,8 +317,8 @@ class LabTower:
 
 @dataclass(frozen=True, eq=False)
 class TowerBatch:
-    """Rows of two towers, each with a partner in the other. `thumbs`: (k, c, h, w) uint8 or None; `part`: which rows
-    these are of all, in a sentence, or ""."""
+    """Rows of two towers with their partners. `thumbs`: (k, c, h, w) uint8 or None; `part`: a sentence on the
+    selection, "" if all rows are included."""
 
     a: LabTower
     b: LabTower
@@ -330,7 +326,7 @@ class TowerBatch:
     part: str = ""
 
     def sides(self, direction: str) -> tuple[LabTower, LabTower]:
-        """Return the tower of the anchors and that of the candidates. Raises ValueError for no direction."""
+        """Return the towers of the anchors and of the candidates. Raises ValueError for an unknown direction."""
         if direction not in DIRECTIONS:
             values = {"choices": ", ".join(DIRECTIONS), "direction": repr(direction)}
             raise ValueError(message("direction must be one of {choices}; got {direction}", **values))
@@ -338,13 +334,13 @@ class TowerBatch:
 
     @property
     def note(self) -> str:
-        """A note on these rows: which part of all they are, and zero rows."""
+        """A note on these rows: their selection, and zero rows."""
         zero = sum(int((~tower.rows.any(-1)).sum()) for tower in (self.a, self.b))
         return join(" ", filter(None, [self.part, message(ZERO, zero=zero) if zero else ""]))
 
 
 def direction_names(names: tuple[str, str]) -> dict[str, str]:
-    """Directions with their names. Args: names: of tower a and of tower b."""
+    """Return the directions with their titles. Args: names: of tower a and of tower b."""
     return {
         direction: message(ARROW, anchors=first, candidates=second)
         for direction, (first, second) in zip(DIRECTIONS, (names, names[::-1]), strict=True)

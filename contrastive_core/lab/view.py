@@ -1,4 +1,4 @@
-"""A loss on a batch of the Loss Lab: who is compared with whom, and what it costs."""
+"""The loss on a batch of the Loss Lab: which rows are compared, with the resulting loss and gradients."""
 
 from dataclasses import asdict, replace
 from typing import Any, NamedTuple
@@ -17,8 +17,7 @@ TEMPERATURES = tuple(float(f"{t:.3g}") for t in np.geomspace(0.02, 2.0, 25))
 
 
 class Compared(NamedTuple):
-    """Pairs with which thumbnail each anchor and each candidate has, and their names; `columns`: the candidates that
-    are shown."""
+    """Pairs, with the thumbnails and names of anchors and candidates; `columns` selects the displayed candidates."""
 
     pairs: Any
     row_thumbs: list[int]
@@ -29,9 +28,9 @@ class Compared(NamedTuple):
 
 
 def compute_view(batch: LabBatch | TowerBatch, pairing: str, loss: str, knobs: dict[str, Any]) -> LabView:
-    """The anatomy of a loss on a batch. Raises ValueError for a loss that cannot use the pairs.
+    """Compute the scores, weights and gradients of a loss on a batch. Raises ValueError for unsuitable pairs.
 
-    Args: pairing: one of PAIRINGS; of two towers one of DIRECTIONS."""
+    Args: pairing: one of PAIRINGS; for two towers one of DIRECTIONS."""
     criterion = losses.create(loss, **knobs)
     compared = _across(batch, pairing) if isinstance(batch, TowerBatch) else _related(batch, pairing)
     anatomy = criterion.anatomy(compared.pairs)
@@ -71,7 +70,7 @@ def compute_view(batch: LabBatch | TowerBatch, pairing: str, loss: str, knobs: d
 
 
 def _words(batch: LabBatch | TowerBatch, direction: str, compared: Compared) -> dict[str, Any]:
-    """Names of the towers, and what rows say; {} for neither."""
+    """Return the names of the towers and the texts of rows; {} if there are neither."""
     if isinstance(batch, LabBatch):
         if not batch.texts or batch.memory is not None:
             return {}
@@ -84,7 +83,7 @@ def _words(batch: LabBatch | TowerBatch, direction: str, compared: Compared) -> 
 
 
 def _across(batch: TowerBatch, direction: str) -> Compared:
-    """Rows of one tower as anchors, of the other as candidates."""
+    """Compare rows of one tower as anchors with rows of the other as candidates."""
     anchors, candidates = batch.sides(direction)
     a, b = (torch.from_numpy(np.ascontiguousarray(tower.rows, np.float32)) for tower in (batch.a, batch.b))
     groups_a, groups_b = (torch.from_numpy(tower.groups.astype(np.int64)) for tower in (batch.a, batch.b))
@@ -95,7 +94,7 @@ def _across(batch: TowerBatch, direction: str) -> Compared:
 
 
 def _views_to_show(batch: LabBatch, reason: str) -> tuple[np.ndarray | None, str]:
-    """First and second views (b, 2, d) for the browser, none where they are too wide, and the reason."""
+    """Return the first and second views (b, 2, d) for the browser, None if they are too wide, and the reason."""
     d = batch.rows.shape[2]
     if d <= MOST_DIMENSIONS:
         return np.ascontiguousarray(batch.rows[:, :2], np.float32), reason
@@ -108,7 +107,7 @@ def _views_to_show(batch: LabBatch, reason: str) -> tuple[np.ndarray | None, str
 
 
 def _by_dimensions(title: str, anatomy: Anatomy) -> str:
-    """Return the explanation for a loss that puts no weights on pairs."""
+    """Explain that a loss on dimensions has no weights on pairs, with its value and terms."""
     parts = {k.replace("_", " "): v.item() for k, v in anatomy.extras.items() if torch.is_tensor(v) and v.ndim == 0}
     return message(
         "{title} compares dimensions over the batch and puts no weight on pairs. Its value on this batch is {value} "
@@ -120,7 +119,7 @@ def _by_dimensions(title: str, anatomy: Anatomy) -> str:
 
 
 def _related(batch: LabBatch, pairing: str) -> Compared:
-    """Pairs of a batch of one encoder."""
+    """Compare rows of one encoder according to the pairing."""
     if pairing not in PAIRINGS:
         values = {"pairings": ", ".join(PAIRINGS), "pairing": f"{pairing!r}"}
         raise ValueError(message("pairing must be one of {pairings}; got {pairing}", **values))
@@ -154,7 +153,7 @@ def _related(batch: LabBatch, pairing: str) -> Compared:
 
 
 def _with_memory(batch: LabBatch, memory: Memory, pairing: str, q: torch.Tensor, k: torch.Tensor) -> Compared:
-    """Queries (b, d) against their keys and the queue, or against the bank."""
+    """Compare queries (b, d) with their keys and the queue, or with the bank."""
     b, v = batch.rows.shape[:2]
     rows, m = torch.from_numpy(memory.rows), len(memory.rows)
     thumbs = [-1] * m if memory.thumbs is None else [b * v + i for i in range(m)]
@@ -191,12 +190,11 @@ def trade(
     same_class: np.ndarray | None,
     temperatures: tuple[float, ...] = TEMPERATURES,
 ) -> list[Trade]:
-    """Compute the trade-off of temperatures on a batch, from the softmax over negatives: a low τ pushes the nearest
-    rows, which spreads the embedding (uniformity) and tears alike rows apart (tolerance); a high one pushes all alike
-    (Wang and Liu, https://arxiv.org/abs/2012.09740). Raises ValueError where no anchor has a negative.
+    """Compute the trade-off between temperatures on a batch, from the softmax over negatives: a low τ pushes mainly the
+    nearest rows, which increases uniformity but separates similar rows (low tolerance); a high τ pushes all equally
+    (Wang and Liu, https://arxiv.org/abs/2012.09740). Raises ValueError if no anchor has a negative.
 
-    Args: scores (n, w) similarities; negative (n, w) bool; same_class (n, w) bool, or None without labels.
-    """
+    Args: scores (n, w) similarities; negative (n, w) bool; same_class (n, w) bool, or None without labels."""
     from scipy.special import entr, softmax
 
     anchors = negative.any(1)
@@ -214,9 +212,7 @@ def trade(
 
 
 def about_loss(loss: str, knobs: dict[str, Any] | None = None) -> LossEntry:
-    """Describe a loss for the live view: its catalog entry, with the `values` of its knobs. Raises UnknownName,
-    ValueError.
-    """
+    """Describe a loss for the live view: its catalog entry with the `values` of its settings. Raises ValueError."""
     criterion, registered = losses.create(loss, **(knobs or {})), losses.knobs(loss)
     return LossEntry(
         title=criterion.card.title,

@@ -1,6 +1,6 @@
-"""Computations of jobs, by their kind; `spaces/results.py` keeps most of it. A job has plain values:
-spaces (`Space.values`) and settings. The module of an answer is imported when it is asked for:
-a look at a folder need not wait for torch."""
+"""Computations of jobs by kind; most results are cached by `spaces/results.py`. A job has plain values:
+spaces (`Space.values`) and settings. The module of a computation is imported on demand,
+so the preview of a folder does not wait for torch."""
 
 import dataclasses
 import importlib
@@ -55,7 +55,7 @@ def _function(name: str) -> Any:
 
 
 def cached_result(kind: str, analysis: Analysis, values: Values, on_progress: OnProgress, device: str) -> Result:
-    """Return the stored result of these values; compute it on the device if there is none."""
+    """Return the stored result for these values; compute and store it if there is none."""
     if (result := results.read(kind, values)) is None:
         result = analysis(values, on_progress, device)
         results.write(kind, values, result)
@@ -63,12 +63,12 @@ def cached_result(kind: str, analysis: Analysis, values: Values, on_progress: On
 
 
 def with_defaults(values: Values) -> Values:
-    """The values of a map, with UMAP's default settings where none are given."""
+    """Return the values of a map, with UMAP's default settings added."""
     return {**values, **MAP_DEFAULTS} if values["kind"] == "umap" else values
 
 
 def rows_of(space: Space, on_progress: OnProgress, device: str) -> EmbeddingSet:
-    """The rows of a space; a run's are embedded if they have not been."""
+    """Return the rows of a space; a run's embedding is computed if it is not cached."""
     if (rows := space.rows()) is not None:
         return rows
     run = runs.load(space.name)
@@ -80,7 +80,7 @@ def rows_of(space: Space, on_progress: OnProgress, device: str) -> EmbeddingSet:
 def test_rows(
     space: Space, rows: EmbeddingSet, on_progress: OnProgress, device: str
 ) -> tuple[EmbeddingSet | None, EmbeddingSet, np.ndarray, str]:
-    """Training rows, judged rows, where these stand among `rows`, and a sentence."""
+    """Return training rows, test rows, the indices of the test rows in `rows`, and a sentence on the split."""
     if space.is_loaded and not space.split:
         return train_test_split(rows)
     everywhere = np.arange(len(rows))
@@ -91,5 +91,5 @@ def test_rows(
 
 
 def cached_graphs(on_progress: OnProgress, device: str) -> Graphs:
-    """Nearest neighbors, kept on the disk."""
+    """Return a cache of nearest neighbors, stored on the disk."""
     return Graphs(device, place=graph_path, on_progress=on_progress)

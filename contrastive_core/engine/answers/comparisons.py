@@ -1,4 +1,4 @@
-"""Several spaces: which is better and how alike they are; the snapshots of one run likewise."""
+"""Analyses of several spaces: comparisons and their similarity; also of the snapshots of one run."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -41,12 +41,10 @@ SNAPSHOTS = 12  # of a run that are compared at most
 def comparison(values: Values, on_progress: OnProgress, device: str) -> Result:
     """Compare spaces: the better one, their similarity, and the samples on which they differ.
 
-    Scores that are kept are not taken again, nor are their training rows embedded: shipped runs are compared in a
-    moment. Every score is tested where all are kept, even if only the first was asked for.
+    Stored scores are reused, without embedding their training rows, so shipped runs are compared in a moment. If all
+    scores are stored, all are tested, even if only the first was requested.
 
-    Args: values: as of `comparison_request`; `metrics`: the accuracies to compare; `is_scored_only`: leave out how
-        alike they are.
-    """
+    Args: values: from `comparison_request`; `metrics`: accuracies to compare; `is_scored_only`: skip the similarity."""
     spaces = [Space(**plain) for plain in values["spaces"]]
     groups = [(method, int(seed)) for method, seed in values.get("groups", [])] or [("", 0)] * len(spaces)
     entries = [
@@ -81,14 +79,14 @@ def comparison(values: Values, on_progress: OnProgress, device: str) -> Result:
 
 
 def entry_of(space: Space, name: str, on_progress: OnProgress, device: str) -> Entry:
-    """Return the compared entry of a run, a file or a recording; training rows only where scores have to be taken."""
+    """Return the entry of a run, a file or a recording; with training rows only if scores must be computed."""
     if kept := kept_scores(space):
         return Entry(name, None, rows_of(space, on_progress, device), scores=kept)
     return Entry(name, *judged(space, on_progress, device))
 
 
 def scored(space: Space, entry: Entry, names: Sequence[str], graphs: Graphs) -> Entry:
-    """The entry with its scores; accuracies are kept for tables of runs."""
+    """Compute the scores of an entry, and store its accuracies for tables of runs."""
     scores = evaluate_sets(names, entry.train, entry.test, graphs)
     about = {"n_train": len(entry.train) if entry.train else 0, "n_test": len(entry.test)}
     accuracies = scores_to_json({name: scores[name] for name in ACCURACIES if name in scores})
@@ -97,8 +95,8 @@ def scored(space: Space, entry: Entry, names: Sequence[str], graphs: Graphs) -> 
 
 
 def judged(space: Space, on_progress: OnProgress, device: str) -> tuple[EmbeddingSet | None, EmbeddingSet]:
-    """Training rows and judged rows of a space; of loaded rows without labels or
-    with partners none teaches, and all are judged."""
+    """Return the training and test rows of a space. Loaded rows without labels or with
+    partners have no training rows; all of them are test rows."""
     rows = rows_of(space, on_progress, device)
     if space.is_loaded and (rows.labels is None or towers_of(rows) is not None):
         return None, rows
@@ -107,9 +105,8 @@ def judged(space: Space, on_progress: OnProgress, device: str) -> tuple[Embeddin
 
 
 def kept_scores(space: Space) -> Scores:
-    """Stored scores of the judged rows of a space with their values per row; none where they are not stored whole, or
-    are of other rows: of vectors without splits, scores that need no training rows are of all rows.
-    """
+    """Return the stored scores of a space's test rows, with values per row; {} if they are incomplete or cover other
+    rows: without splits, scores that need no training rows cover all rows."""
     if space.is_loaded and not space.split:
         return {}
     result = results.read("scores", {"space": space.values})
@@ -118,7 +115,7 @@ def kept_scores(space: Space) -> Scores:
 
 
 def snapshots(values: Values, on_progress: OnProgress, device: str) -> Result:
-    """Compute the similarity of the snapshots of one run, by CKA, shared neighbors and Procrustes."""
+    """Compute the similarity of one run's snapshots by CKA, shared neighbors and Procrustes."""
     run, layer = runs.load(values["run"]), values["layer"]
     epochs = run.snapshots()
     if len(epochs) < 2:
@@ -134,7 +131,7 @@ def snapshots(values: Values, on_progress: OnProgress, device: str) -> Result:
 
 
 def calibration(values: Values, on_progress: OnProgress, device: str) -> Result:
-    """How alike spaces are beside what chance gives, by measure, for the samples that all have."""
+    """Compute the similarity of spaces relative to chance, by measure, on their common samples."""
     spaces = [Space(**plain) for plain in values["spaces"]]
     place = on_progress, device
     sets = common([judged(s, *place)[1] if s.is_loaded else rows_of(s, *place) for s in spaces])
@@ -145,14 +142,14 @@ def calibration(values: Values, on_progress: OnProgress, device: str) -> Result:
 
 
 def checkpoints(values: Values, on_progress: OnProgress, device: str) -> Result:
-    """Recall and modality gap of two checkpoints of a run with two towers, and the differences."""
+    """Compare the recall and modality gap of two checkpoints of a run with two towers."""
     spaces = [Space(values["run"], "train", TOWERS, epoch=epoch) for epoch in values["epochs"]]
     before, after = (two_towers(space.rows()) for space in spaces)
     return _changes(before, after, on_progress)
 
 
 def centered(values: Values, on_progress: OnProgress, device: str) -> Result:
-    """Recall and modality gap of two towers as they are and less the mean of each, and the differences."""
+    """Compare the recall and modality gap of two towers before and after each mean is subtracted."""
     pair = two_towers(rows_of(Space(**values["space"]), on_progress, device))
     return _changes(pair, subtract_means(pair), on_progress)
 

@@ -1,4 +1,4 @@
-"""Jobs that keep files of their own: the embeddings and scores of a run, tables of samples, decoded images."""
+"""Jobs with result files of their own: embeddings and scores of a run, tables of samples, decoded images."""
 
 from contrastive_core import runs
 from contrastive_core.base.messages import N_, message
@@ -19,14 +19,14 @@ def evaluation(values: Values, on_progress: OnProgress, device: str) -> None:
 
 
 def embedding(values: Values, on_progress: OnProgress, device: str) -> None:
-    """Embed a split of a run: h and z, and both towers if they are asked for."""
+    """Embed a split of a run: h and z, and on request both towers."""
     run = runs.load(values["run"])
     for layer in dict.fromkeys((*LAYERS, values.get("layer", "z"))):
         embed_run(run, values["split"], layer, device, fraction_of(on_progress, N_("embedding")))
 
 
 def samples(values: Values, on_progress: OnProgress, device: str) -> None:
-    """The table of every sample of a run's split, of loaded vectors or of a recording."""
+    """Create the table of all samples of a run's split, of loaded vectors or of a recording."""
     request = request_of(values["name"], values["split"], values["loss"], values["by"])
     sample_table(request, on_progress, device)
 
@@ -41,6 +41,6 @@ def sample_table(request: SampleRequest, on_progress: OnProgress, device: str = 
 
 
 def decoding(values: Values, on_progress: OnProgress, device: str) -> None:
-    """Decode the images of a data set, so that reading them is quick."""
+    """Decode and cache the images of a data set."""
     form = ImageForm(values.get("size"), values.get("resize", "crop"))
     datasets.load(values["dataset"], values["split"], values["root"], form=form, on_progress=on_progress)

@@ -24,8 +24,8 @@ OF_EACH = 3  # of each kind, where views differ
 
 
 def views(values: Values, on_progress: OnProgress, device: str) -> Result:
-    """Some images of a data set (k, c, h, w), and the views (k, v, c, h, w) that a training with these settings
-    would make of them; uint8. Where views differ, so many of the first, then as many of the second."""
+    """Return some images of a data set (k, c, h, w) and their views (k, v, c, h, w) in a training with these settings,
+    uint8. If the recipe's views differ, they are grouped by kind, equally many of each."""
     import torch
 
     config = with_settings(TrainConfig(values["method"], values["dataset"]), values["set"])
@@ -62,7 +62,7 @@ def described(values: Values, on_progress: OnProgress, device: str) -> Result:
 
 
 def look(values: Values, on_progress: OnProgress, device: str) -> Result:
-    """Facts of a data set, and what follows from them."""
+    """Return the facts of a data set and the suggestions that follow from them."""
     seen = first_look(values["dataset"], None, values["method"], device, on_progress)
     return Result({**seen.to_json(), "sentence": in_words(seen.facts)})
 

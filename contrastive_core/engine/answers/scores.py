@@ -45,8 +45,8 @@ def evaluate(
     on_progress: OnProgress = ignore_progress,
     metrics: Sequence[str] | None = None,
 ) -> Evaluation:
-    """Score h and z of a run beside raw pixels and the untrained encoder, and its two towers. What is kept is not
-    scored again. Args: metrics: names, default all. Raises: UnknownName; ValueError without weights."""
+    """Score h and z of a run with the baselines (raw pixels, untrained encoder), and its two towers. Cached scores are
+    reused. Args: metrics: names, default all. Raises: UnknownName; ValueError without weights."""
     names = metric_names(metrics) if metrics else ()
     whole = gather(run, split, lambda kind, values: make(kind, values, on_progress, device), names)
     assert whole is not None
@@ -54,7 +54,7 @@ def evaluate(
 
 
 def scores(values: Values, on_progress: OnProgress, device: str) -> Result:
-    """Every score, or those of `metrics`, with all its details, and what it says of each sample."""
+    """Compute all scores of a space, or those of `metrics`, with their details and values per sample."""
     space, names = Space(**values["space"]), metric_names(values.get("metrics"))
     rows = rows_of(space, on_progress, device)
     train, test, at, how = test_rows(space, rows, on_progress, device)
@@ -72,7 +72,7 @@ def scores(values: Values, on_progress: OnProgress, device: str) -> Result:
 
 
 def _spread(array: np.ndarray, at: np.ndarray, n: int) -> np.ndarray:
-    """Values of the rows `at` among all n: NaN, or -1, for others. What is not per row stays."""
+    """Place the values of rows `at` among all n rows, NaN or −1 elsewhere. Other arrays stay unchanged."""
     if len(array) != len(at) or len(at) == n or array.ndim != 1:
         return array
     out = np.full(n, np.nan if array.dtype.kind == "f" else -1, array.dtype)
@@ -104,7 +104,7 @@ def _references(values: Values, names: Sequence[str], on_progress: OnProgress, d
 
 
 def towers(values: Values, on_progress: OnProgress, device: str) -> Result:
-    """Recall and modality gap of a space of two towers, with what chance gives; the rank of each row's partner."""
+    """Compute the recall and modality gap of two towers, the chance levels, and the rank of each row's partner."""
     pair = two_towers(rows_of(Space(**values["space"]), on_progress, device))
     on_progress(N_("ranks of partners"), None)
     own, chance, ranks = tower_scores(pair)
@@ -113,14 +113,14 @@ def towers(values: Values, on_progress: OnProgress, device: str) -> Result:
 
 
 def two_towers(rows: EmbeddingSet | None) -> Towers:
-    """The towers of some rows. Raises ValueError where they are not of two."""
+    """Return the two towers of some rows. Raises ValueError if there are no two towers."""
     if rows is None or (pair := towers_of(rows)) is None:
         raise ValueError(N_("these rows do not belong to two towers"))
     return pair
 
 
 def tower_pairs(values: Values, on_progress: OnProgress, device: str) -> Result:
-    """Every pair of a space of two towers, with how likely it is mismatched, or a false negative."""
+    """Find all pairs of a space with two towers, with scores for mismatched pairs and false negatives."""
     pair = two_towers(rows_of(Space(**values["space"]), on_progress, device))
     on_progress(N_("pairs of the two towers"), None)
     found = find_tower_pairs(pair)
@@ -131,21 +131,21 @@ def tower_pairs(values: Values, on_progress: OnProgress, device: str) -> Result:
 
 
 def zero_shot(values: Values, on_progress: OnProgress, device: str) -> Result:
-    """Zero-shot accuracy of a run's images with templates for the class names, and what chance gives."""
+    """Compute the zero-shot accuracy of a run's images with templates for the class names, and the chance level."""
     run, towers = _run_and_towers(values, on_progress, device)
     own, chance = zero_shot_scores(towers, lambda: open_model(run, device), values["templates"])
     return Result({"scores": {"own": scores_to_json(own), "chance": scores_to_json(chance)}})
 
 
 def text_query(values: Values, on_progress: OnProgress, device: str) -> Result:
-    """The images most similar to a sentence, and the words of it that the text tower has not learned."""
+    """Find the images most similar to a sentence, and its words that the text tower has not learned."""
     run, towers = _run_and_towers(values, on_progress, device)
     rows, similarity, unknown = nearest_images(open_model(run, device), towers, values["text"], values["most"])
     return Result({"unknown": unknown}, {"rows": rows, "similarity": similarity})
 
 
 def likeness(values: Values, on_progress: OnProgress, device: str) -> Result:
-    """Explain the similarity of two images of a run: the part of each patch, its effect when covered, and a figure."""
+    """Explain the similarity of two images of a run: patch contributions, the effect of covering them, and a figure."""
     space = Space(**values["space"])
     run = runs.load(space.name)
     on_progress(N_("similarity of patches"), None)
@@ -159,7 +159,7 @@ def likeness(values: Values, on_progress: OnProgress, device: str) -> Result:
 
 
 def open_model(run: Run, device: str) -> Method:
-    """Return the model of a run and keep it open: a second question takes no second load."""
+    """Return the model of a run; the last one stays in memory for further requests."""
     return _open_model(str(run.path), run.weights_hash(), run.name, device)
 
 
@@ -176,7 +176,7 @@ def _run_and_towers(values: Values, on_progress: OnProgress, device: str) -> tup
 
 
 def losses(values: Values, on_progress: OnProgress, device: str) -> Result:
-    """The loss of every sample, with the run's own loss."""
+    """Compute the loss of every sample with the run's own loss."""
     space = Space(**values["space"])
     on_progress(N_("the loss of every sample"), None)
     table = run_samples.samples_of_run(runs.load(space.name), None, space.split, device=device)
@@ -186,7 +186,7 @@ def losses(values: Values, on_progress: OnProgress, device: str) -> Result:
 
 
 def map_of_space(values: Values, on_progress: OnProgress, device: str) -> Result:
-    """A map with its settings and how far it can be believed."""
+    """Compute a map with its settings and quality."""
     rows = rows_of(Space(**values["space"]), on_progress, device)
     settings = {k: v for k, v in values.items() if k not in ("space", "kind")}
     return map_of_rows(rows, values["kind"], settings, cached_graphs(on_progress, device), on_progress)
@@ -201,7 +201,7 @@ def map_of_rows(rows: EmbeddingSet, kind: str, settings: JsonObject, graphs: Gra
 
 
 def agreement(values: Values, on_progress: OnProgress, device: str) -> Result:
-    """Return the share of nearest points that maps of two more seeds have in common with this one."""
+    """Return the mean share of nearest points in common between the maps of three seeds."""
     seeds = [int(values["seed"]) + q for q in range(SEEDS)]
     maps = []
     for number, seed in enumerate(seeds, 1):
@@ -213,7 +213,7 @@ def agreement(values: Values, on_progress: OnProgress, device: str) -> Result:
 
 
 def placed(values: Values, on_progress: OnProgress, device: str) -> Result:
-    """Place the samples of another space, of the same width, on a map that exists."""
+    """Place the samples of another space of the same width on an existing map."""
     map_values = values["map"]
     rows = rows_of(Space(**map_values["space"]), on_progress, device)
     new = rows_of(Space(**values["new"]), on_progress, device)
