@@ -28,12 +28,13 @@ Neighbors = tuple[np.ndarray, np.ndarray, float | None]
 
 
 def fits_csv(rows: int, columns: int) -> bool:
-    """Return whether so much is offered as CSV."""
+    """Return whether a table of this size is offered as CSV."""
     return rows * columns <= CSV_UP_TO
 
 
 def about_neighbors(rows: EmbeddingSet) -> tuple[bool, float | None]:
-    """Return whether a table of these rows has neighbors, known or soon found, and their recall if approximate."""
+    """Return whether a table of these rows has neighbors, stored or quickly computed, and their recall if
+    approximate."""
     found = nearest.kept_graph(rows, min(K, len(rows) - 1))
     if found is None:
         return len(rows) <= nearest.EXACT_UP_TO, None
@@ -41,13 +42,13 @@ def about_neighbors(rows: EmbeddingSet) -> tuple[bool, float | None]:
 
 
 def table(rows: EmbeddingSet, xy: np.ndarray, chosen: Sequence[int] | None, ending: str) -> bytes:
-    """A row per sample: id, label, class, columns, x, y and neighbors; "parquet" or "csv". A column
-    whose name is one of these gets "(given)" behind it.
+    """Return a table with a row per sample: id, label, class, columns, x, y and neighbors. `ending`: "parquet" or
+    "csv". A column with a reserved name gets the suffix "(given)".
 
     Args: xy: (n, 2) of all rows; chosen: only these, in this order. `neighbors` holds `ids` (in Parquet rows of this
-        table from 0, as Embedding Atlas reads them) and `distances`, 1 − cosine; of a selection, within it; left out
-        where they would have to be looked for among many. `neighbors_recall` is the share of the true ones among them,
-        where the search was approximate."""
+        table from 0, as Embedding Atlas reads them) and `distances`, 1 − cosine. A selection has neighbors within it.
+        They are omitted if searching them would take long. `neighbors_recall` is the recall of an approximate search.
+    """
     at = np.arange(len(rows)) if chosen is None else np.asarray(list(chosen), np.int64)
     part = rows if chosen is None else rows.take(at)
     columns: dict[str, Any] = {"id": part.ids, **part.label_columns}
@@ -64,14 +65,15 @@ def table(rows: EmbeddingSet, xy: np.ndarray, chosen: Sequence[int] | None, endi
 
 
 def vectors(rows: EmbeddingSet) -> bytes:
-    """Ids, labels, columns and vectors as Parquet, which this app opens again."""
+    """Return ids, labels, columns and vectors as Parquet, which this app can open."""
     out = io.BytesIO()
     rows.write_parquet(out)
     return out.getvalue()
 
 
 def keep_vectors(rows: EmbeddingSet, name: str) -> Path:
-    """Write the same as a file below `data_home()`, in parts; returns its path. Raises OSError."""
+    """Write ids, labels, columns and vectors to a file below `data_home()`, in parts; return its path. Raises
+    OSError."""
     plain = re.sub(r"[^\w.-]+", "-", name)
     path = data_home() / "exports" / f"{plain}-{rows.content_hash[:8]}.parquet"
     safe_files.make_folder(path.parent)
@@ -92,7 +94,7 @@ def _parquet(columns: dict[str, Any], near: Neighbors | None) -> bytes:
 
 
 def _with_neighbors(part: Any, near: Neighbors | None, start: int) -> Any:
-    """Some rows of a table from number `start` on, with their neighbors as lists."""
+    """Add neighbors as lists to the part of a table that begins with row `start`."""
     import pyarrow as pa
 
     if near is None:

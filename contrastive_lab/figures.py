@@ -1,7 +1,5 @@
-"""Plotly figures on a page, each with a dialog that saves it as SVG or PDF in a size and font for a paper.
-
-A table of a page: heads in the session's language over names that stay.
-"""
+"""Plotly figures and tables on a page. Each figure has a dialog that saves it as SVG or PDF in a size and font for a
+paper. Table headings are shown in the session's language; the column names stay English."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -35,7 +33,7 @@ def draw(figure: Any, name: str, key: str, saved: Any = None) -> None:
 
 
 def _choose(figure: Any, name: str) -> None:
-    """The figure in the chosen size and font, and its files."""
+    """Draw the choice of size and font, the figure in them, and its files."""
     row = st.container(horizontal=True)
     width = row.segmented_control(_("Width, mm"), WIDTHS, default=WIDTHS[0], required=True)
     height = row.segmented_control(_("Height, mm"), HEIGHTS, default=HEIGHTS[1], required=True)
@@ -48,7 +46,8 @@ def _choose(figure: Any, name: str) -> None:
 
 
 def for_paper(figure: Any, size_mm: tuple[int, int], font: str, size: int, corner: tuple[int, int]) -> Any:
-    """A copy of a figure on white, its legend inside. Args: size: of the font in points; corner: the legend's."""
+    """Return a copy of a figure on white with the legend inside. Args: size: font size in points; corner: of the
+    legend."""
     import plotly.graph_objects as go
 
     x, y = corner
@@ -65,8 +64,8 @@ def for_paper(figure: Any, size_mm: tuple[int, int], font: str, size: int, corne
 
 
 def draw_table(rows: Any, column_config: dict[str, Any] | None = None, **options: Any) -> Any:
-    """`st.dataframe` of rows, a frame or a styled frame. Its columns keep their English names, by which selections and
-    sorting go; messages in cells are translated. Args: column_config, options: as `st.dataframe` takes them."""
+    """Draw rows, a frame or a styled frame with `st.dataframe`. Column names stay English for selections and sorting;
+    messages in cells are translated. Args: column_config, options: as for `st.dataframe`."""
     if isinstance(rows, list):
         rows = [{k: text(v) if isinstance(v, Message) else v for k, v in row.items()} for row in rows]
         names = list(dict.fromkeys(k for row in rows for k in row))
@@ -83,7 +82,7 @@ def draw_table(rows: Any, column_config: dict[str, Any] | None = None, **options
 
 
 def draw_definitions(scores: Iterable[Score]) -> None:
-    """Show the meaning of each score, or why it has no value."""
+    """Draw the meaning of each score, or the reason why it has no value."""
     sides = st.columns(2, gap="medium")
     for number, score in enumerate(scores):
         missing = f" *{format.plain(score.missing)}.*" if score.missing else ""

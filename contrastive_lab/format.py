@@ -1,4 +1,4 @@
-"""Figures and rows as text: what pages write and what they offer as CSV."""
+"""Numbers and rows as text, for pages and CSV files."""
 
 import csv
 import io
@@ -18,19 +18,19 @@ MAP_SETTINGS = (N_("seed"), N_("neighbors"), N_("metric"))
 
 
 def figure_of(score: Score | None) -> str:
-    """A score as text: shares in per cent."""
+    """Format a score, shares in per cent."""
     if score is None or score.value is None:
         return "–"
     return f"{100 * score.value:.1f} %" if score.unit == "share" else f"{score.value:.{decimals_of(score)}f}"
 
 
 def decimals_of(score: Score) -> int:
-    """Decimals of a score and of both ends of its interval."""
+    """Return the number of decimals for a score and its interval."""
     return 1 if score.unit == "share" else decimals(score.value or 0.0, *(score.interval or ()))
 
 
 def decimals(*values: float) -> int:
-    """Decimals of numbers that are shown together: three, one from 10 on, more of very small ones."""
+    """Return the number of decimals for numbers shown together: three, one from 10 on, more for very small ones."""
     size = max(map(abs, values))
     if size >= 10:
         return 1
@@ -38,7 +38,7 @@ def decimals(*values: float) -> int:
 
 
 def number_of(score: Score | None) -> dict[str, float | str | None]:
-    """A score as cells of a table file: its number, shares in per cent, and its unit."""
+    """Return a score as cells of a table file: its number, shares in per cent, and its unit."""
     if score is None or score.value is None:
         return {"value": None, "unit": None}
     is_share = score.unit == "share"
@@ -49,13 +49,13 @@ def number_of(score: Score | None) -> dict[str, float | str | None]:
 
 
 class Interval(str):
-    """An interval as a page shows it; two columns of numbers in a CSV file."""
+    """An interval formatted for a page; a CSV file gets two columns of numbers."""
 
     ends: tuple[float | None, float | None] = (None, None)
 
 
 def interval(ends: tuple[float, float] | None, digits: str = ".3g") -> Interval:
-    """Two ends as text; "" where there are none."""
+    """Format the ends of an interval; "" for None."""
     if ends is None:
         return Interval("")
     low, high = (f"{end:{digits}}" for end in ends)
@@ -65,14 +65,14 @@ def interval(ends: tuple[float, float] | None, digits: str = ".3g") -> Interval:
 
 
 def interval_of(score: Score | ClassShare) -> Interval:
-    """The 95 % interval of a score, or of a class's share, as text; "" where there is none."""
+    """Format the 95 % interval of a score or of a class's accuracy; "" for none."""
     if isinstance(score, Score) and score.unit != "share":
         return interval(score.interval, f".{decimals_of(score)}f")
     return interval(score.interval and (100 * score.interval[0], 100 * score.interval[1]), ".1f")
 
 
 def map_of(settings: Mapping[str, Any], of: str = "") -> str:
-    """Describe the making of a map in a sentence. Args: of: which rows it is of, " of the test set"."""
+    """Describe in a sentence how a map was computed. Args: of: its rows, such as " of the test set"."""
     used = {k: v for k, v in settings.items() if k not in ("kind", "landmarks")}
     parts = [f"{_(k)} {v:g}" if isinstance(v, float) else f"{_(k)} {_(str(v))}" for k, v in used.items()]
     template = _("{kind}{of}: {settings}. ") if parts else _("{kind}{of}. ")
@@ -84,7 +84,7 @@ def map_of(settings: Mapping[str, Any], of: str = "") -> str:
 
 
 def quality_of(quality: Mapping[str, float]) -> str:
-    """Return how far a map can be believed, as a sentence; "" where it was not judged."""
+    """Describe the quality of a map in a sentence; "" if it was not measured."""
     if "trustworthiness" not in quality:
         return ""
     recall = recall_text(quality.get("recall"))
@@ -103,12 +103,12 @@ def quality_of(quality: Mapping[str, float]) -> str:
 
 
 def data_of(name: object) -> str:
-    """A data set as a page names it: a folder or a list by its path alone."""
+    """Return the displayed name of a data set; for a folder or a list, its path."""
     return str(name).removeprefix("folder:").removeprefix("csv:")
 
 
 def judged_images(scores: Evaluation) -> str:
-    """The images that a run's kNN accuracy, and that of raw pixels beside it, is of; "" where there is none."""
+    """Describe the images behind the kNN accuracy of a run and of raw pixels; "" without one."""
     if scores.score("h", "knn") is None:
         return ""
     text = _("kNN on {n} test images, by the vote of {m} training images.")
@@ -116,12 +116,12 @@ def judged_images(scores: Evaluation) -> str:
 
 
 def epochs(count: object) -> str:
-    """1 epoch, 20 epochs; a record may lack the number."""
+    """Format a number of epochs: "1 epoch", "20 epochs"; the number may be missing."""
     return ngettext("{epochs} epoch", "{epochs} epochs", count if isinstance(count, int) else 2).format(epochs=count)
 
 
 def duration(seconds: float) -> str:
-    """About so long: 40 s, 12 min, 3.5 h."""
+    """Format an approximate duration: 40 s, 12 min, 3.5 h."""
     if seconds < 55:
         return f"{max(1, round(seconds))} s"
     return _("{seconds} min").format(seconds=f"{seconds / 60:.0f}") if seconds < 5400 else f"{seconds / 3600:.1f} h"
@@ -132,7 +132,7 @@ FIELDS = {"batch_size": N_("Batch size"), "lr": N_("Learning rate"), "loss.tempe
 
 
 def in_form(text: object) -> str:
-    """A text of the library, translated, that names fields of the training form in place of options."""
+    """Translate a text of the library, with names of form fields in place of command-line options."""
 
     def field(option: re.Match[str]) -> str:
         name, value = option.groups()
@@ -147,12 +147,12 @@ MARKUP = re.compile(r"([\\\\`*_{}\[\]()#+!|<>~:$&@.-])")
 
 
 def plain(text: object) -> str:
-    """A text, translated and escaped for Markdown; translated here, since no catalog knows an escaped sentence."""
+    """Translate a text and escape it for Markdown, in this order, because catalogs have no escaped texts."""
     return MARKUP.sub(r"\\\1", locale.text(text))
 
 
 def csv_of(rows: EmbeddingSet, chosen: Iterable[int]) -> str:
-    """Ids, labels and features of some rows as CSV."""
+    """Return ids, labels and features of some rows as CSV."""
     out = io.StringIO()
     table = csv.writer(out)
     table.writerow(["id", "label", *(f"x{j}" for j in range(rows.width))])
@@ -163,7 +163,7 @@ def csv_of(rows: EmbeddingSet, chosen: Iterable[int]) -> str:
 
 
 def table_csv(rows: Iterable[dict[str, Any]]) -> str:
-    """Rows of plain values as CSV, with every field that any row has; each row is asked for when it is written."""
+    """Return rows of plain values as CSV, with the fields of all rows. Rows are read one at a time."""
     fields: dict[str, None] = {}
     lines: list[tuple[int, str]] = []  # fields known so far, and the row
     for row in map(_cells, rows):
@@ -174,14 +174,14 @@ def table_csv(rows: Iterable[dict[str, Any]]) -> str:
 
 
 def _line(values: Iterable[Any]) -> str:
-    """One line of a CSV file."""
+    """Return one line of a CSV file."""
     out = io.StringIO()
     csv.writer(out).writerow(safe_cell("" if value is None else value) for value in values)
     return out.getvalue()
 
 
 def _cells(row: dict[str, Any]) -> dict[str, Any]:
-    """A row with two columns of numbers for each interval."""
+    """Return a row with two columns of numbers for each interval."""
     cells: dict[str, Any] = {}
     for name, value in row.items():
         if isinstance(value, Interval):

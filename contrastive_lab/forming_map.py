@@ -1,5 +1,5 @@
-"""The map that forms on Train: a run's fixed sample after an epoch, each map aligned to the one before. Explore shows
-it while its own is made."""
+"""The forming map of a training: a run's fixed sample after each epoch, each map aligned to the previous one. Explore
+shows it until its own map is ready."""
 
 import contextlib
 from collections.abc import Mapping, Sequence
@@ -27,7 +27,7 @@ AT_A_STEP = {name: SNAPSHOT[name] for name in ("index", "labels", "z")} | {"step
 
 @dataclass(frozen=True, eq=False)
 class Forming:
-    """Maps of a run's fixed sample: each is turned, mirrored and sized like that of the epoch before."""
+    """Maps of a run's fixed sample, each rotated, reflected and scaled to fit the previous epoch's."""
 
     epochs: list[int]  # that have a map of the newest one's rows
     maps: list[np.ndarray]  # (n, 2) each
@@ -37,8 +37,9 @@ class Forming:
 
 
 def draw(run: Run, *, with_images: bool = False, changed: Mapping[int, str] = {}, is_running: bool = False) -> None:
-    """The newest map, with a strip of those before it or with images; why not, where its rows cannot be read.
-    Args: changed: settings that changed in an epoch, by the epoch; is_running: the map of this moment too."""
+    """Draw the newest map, with a strip of earlier ones or with images; or the reason why its rows cannot be read.
+
+    Args: changed: changed settings by epoch; is_running: include the map of the current step."""
     try:
         found = forming(run, is_running)
     except UNREADABLE as error:
@@ -75,7 +76,7 @@ def draw(run: Run, *, with_images: bool = False, changed: Mapping[int, str] = {}
 
 
 def _names(epochs: Sequence[int], changed: Mapping[int, str]) -> list[str]:
-    """The name of each map, with what changed since the one before."""
+    """Return the name of each map, with the settings changed since the previous one."""
     names = []
     for before, epoch in zip([0, *epochs], epochs, strict=False):
         what = [changed[each] for each in range(before + 1, epoch + 1) if each in changed]
@@ -84,8 +85,8 @@ def _names(epochs: Sequence[int], changed: Mapping[int, str]) -> list[str]:
 
 
 def forming(run: Run, is_running: bool = False) -> Forming:
-    """The maps of all epochs that can be read, and one of a step since where the training writes it. Raises what
-    `Run.snapshot` and `pca` raise of the newest epoch."""
+    """Return the maps of all readable epochs, and one of a later step if the training has written it. Raises the errors
+    of `Run.snapshot` and `pca` for the newest epoch."""
     epochs, found = run.snapshots(), Forming([], [], np.empty(0), np.empty(0))
     if epochs:
         found = _forming(str(run.path), epochs[-1], run.snapshot_path(epochs[-1]).stat().st_mtime_ns, run)
@@ -129,7 +130,7 @@ def _pca_map(path: str, epoch: int, changed: int, _run: Run) -> tuple[np.ndarray
 
 
 def show_last(run: Run) -> None:
-    """Train's last map with its images, if there is one, and what it is."""
+    """Draw the last map of a training with its images and a caption, if there is one."""
     epochs = run.snapshots()
     if epochs:
         text = _(
@@ -140,7 +141,7 @@ def show_last(run: Run) -> None:
 
 
 def _images(run: Run, index: np.ndarray) -> np.ndarray | None:
-    """The images (n, c, h, w) behind the points, where the data set is decoded already."""
+    """Return the images (n, c, h, w) of the points if the data set is already decoded."""
     if not datasets.is_made(str(run.config.get("dataset")), "train", form_of(run.config)):
         return None
     try:

@@ -1,4 +1,4 @@
-"""One damaged run does not take a page down: what is drawn of it is drawn on its own."""
+"""Error handling of pages: a damaged run or a refused action shows a message and does not break the page."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,7 +16,7 @@ UNREADABLE = (LabError, OSError)  # what the readers of files raise: where anyth
 
 @contextmanager
 def errors_shown() -> Iterator[None]:
-    """Say why an action is refused (a name that is taken, a lock, a full disk) where it was asked for."""
+    """Show the reason of a refused action (a name that is taken, a lock, a full disk) in place."""
     try:
         yield
     except (ValueError, OSError, Locked) as error:
@@ -25,7 +25,8 @@ def errors_shown() -> Iterator[None]:
 
 @contextmanager
 def errors_told() -> Iterator[None]:
-    """As `errors_shown`, in a button's callback: what it draws would stand above the page."""
+    """Show the reason of a refused action as a toast, for button callbacks, whose output would appear above the
+    page."""
     try:
         yield
     except (ValueError, OSError, Locked) as error:
@@ -34,8 +35,8 @@ def errors_told() -> Iterator[None]:
 
 @contextmanager
 def errors_kept(form: str, values: object, is_sent: bool) -> Iterator[None]:
-    """As `errors_shown`, for an `st.form`: the error stays while the page is redrawn, until the form is sent again.
-    Args: values: what the form was sent with: another visit begins with others."""
+    """Show the reason of a refused `st.form` until it is submitted again. Args: values: the submitted ones; a form with
+    other values, as on another visit, shows no error."""
     key = f"error of {form}"
     if is_sent:
         st.session_state.pop(key, None)
@@ -50,7 +51,7 @@ def errors_kept(form: str, values: object, is_sent: bool) -> Iterator[None]:
 
 @contextmanager
 def on_its_own(name: str, errors: tuple[type[Exception], ...] = DAMAGE) -> Iterator[None]:
-    """Draw a row or a section of one run; where its files are damaged, a line says so instead."""
+    """Draw a row or section of one run; if its files are damaged, show a warning instead."""
     try:
         yield
     except errors as error:

@@ -1,4 +1,4 @@
-"""The front page: the star, four entry points, and the way back to the newest run."""
+"""The front page: the star, four entry points, and a link to the newest run."""
 
 from dataclasses import dataclass, replace
 
@@ -28,7 +28,7 @@ DROPPED = "home-dropped"  # the field for files that covers the page while one i
 
 @dataclass(frozen=True)
 class Door:
-    """A way in: a card whose title leads to a page."""
+    """An entry point: a card whose title links to a page."""
 
     title: str
     text: str
@@ -62,7 +62,7 @@ DOORS = (LEARN, PLAYGROUND, VECTORS, LABELS, TRAIN)
 
 
 def star() -> None:
-    """Draw the star; its buttons open the first lesson that is not done, and the newest run."""
+    """Draw the star; its buttons open the first unfinished lesson and the newest run."""
     st.title("Contrastive Lab")
     if (view := _star_view()) is None:
         return
@@ -84,7 +84,7 @@ def _press() -> None:
 
 @st.cache_resource(show_spinner=False)
 def _star_view() -> StarView | None:
-    """The batch that the Loss Lab opens on; None without the shipped run."""
+    """Return the initial batch of the Loss Lab; None without the shipped run."""
     run = next((run for run in runs.list_runs() if run.name == RUN), None)
     view = None if run is None else lab_view.opening_view(run, "nt_xent")
     if view is None:
@@ -110,7 +110,7 @@ def _places(images: int) -> np.ndarray:
 
 
 def doors() -> None:
-    """Show the entry points side by side."""
+    """Draw the entry points side by side."""
     st.session_state[OFFERED] = True
     pictures = door_pictures.all_pictures()
     with st.container(key="doors", horizontal=True, gap="small"):
@@ -127,25 +127,25 @@ def doors() -> None:
 
 
 def drop_target() -> None:
-    """Open a file of vectors that is dropped anywhere on the page."""
+    """Draw a field that opens a file of vectors dropped anywhere on the page."""
     with st.container(key="drop-target"):
         load_vectors.open_dropped(DROPPED, _look_at)
 
 
 def _look_at(key: str) -> None:
-    """Go to the map of vectors that were opened here."""
+    """Open the map of the vectors that were loaded here."""
     load_vectors.look_at(key)
     st.switch_page("pages/explore.py", query_params={"vectors": key})
 
 
 def _lessons_door() -> Door:
-    """To the first lesson that is not done."""
+    """Return the entry point to the first unfinished lesson."""
     text = message(LEARN.text, done=lesson_panel.number_done(), total=len(LESSONS))
     return replace(LEARN, text=text, address={"lesson": str(lesson_panel.next_step()["number"])})
 
 
 def _labels_door() -> Door:
-    """The newest run of one's own that has labels; the example where there is none."""
+    """Return the entry point to wrong labels: the newest own run with labels, or the example."""
     mine = next((run for run in _own_runs() if run.weights.exists() and run.manifest.get("classes")), None)
     if mine is None:
         return LABELS
@@ -154,12 +154,12 @@ def _labels_door() -> Door:
 
 
 def _own_runs() -> list[Run]:
-    """The user's runs, the newest first, without an adviser's tries and the example."""
+    """Return the user's runs, newest first, without an adviser's trials and the example."""
     return [run for run in runs.list_runs() if not run.shipped and not is_trial(run.name) and run.name != EXAMPLE]
 
 
 def examples() -> None:
-    """Trained examples, until there is a run of one's own."""
+    """Draw links to trained examples until the user has a run."""
     if _own_runs():
         return
     with st.container(key="examples", horizontal=True, vertical_alignment="center"):

@@ -1,7 +1,5 @@
-"""Open vector files by upload or path, with one sentence per fault.
-
-The fields of a second file of vectors: the other tower, the names of both, and the column that pairs their rows.
-"""
+"""Open vector files by upload or path, with one sentence per error. A second file can be the other tower; fields set
+the names of both towers and the column that pairs their rows."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -22,14 +20,14 @@ ASKED = "vectors-asked"  # of the session: a file is to be read; lasts until it 
 
 
 class File(NamedTuple):
-    """A file that is to be read: where it lies, and what a person calls it."""
+    """A file to read: its path and its displayed name."""
 
     path: str
     name: str
 
 
 def chosen() -> str | None:
-    """The key of the vectors that are looked at, kept in the address; None: a run is."""
+    """Return the key of the current vectors, kept in the URL; None if a run is shown."""
     key = query_params.requested("vectors") or st.session_state.get("vectors")
     if key not in loaded_vectors.loaded():
         key = None
@@ -48,13 +46,13 @@ def _ask() -> None:
 
 
 def _close() -> None:
-    """Another number makes another popover: closed, with empty fields."""
+    """Close the popover and clear its fields by giving it a new key."""
     st.session_state["vectors-opened"] = st.session_state.get("vectors-opened", 0) + 1
 
 
 def opener(on_open: Callable[[str], None] | None = None) -> None:
-    """The popover that opens a file, or comes back to one, or to the run. `on_open`: what is done with the key of a
-    file on a page that lists files itself; else Explore looks at it."""
+    """Draw the popover that opens a file, a recent file, or the run. `on_open`: called with the key of the opened file;
+    by default Explore shows it."""
     number = st.session_state.get("vectors-opened", 0)
     with st.popover(_("Open my embeddings"), icon=":material/folder_open:", key=f"vectors-{number}", width="content"):
         text = _(
@@ -90,7 +88,7 @@ def opener(on_open: Callable[[str], None] | None = None) -> None:
 
 
 def open_dropped(key: str, on_open: Callable[[str], None]) -> None:
-    """A field for one file of vectors, which is opened when it is there. key: of the field."""
+    """Draw an upload field for a file of vectors, and open the file. key: of the field."""
     upload = st.file_uploader(_("Drop a file of vectors to open it"), _kinds(file_formats.OPENED), key=key)
     if upload is None:
         return
@@ -102,7 +100,8 @@ def open_dropped(key: str, on_open: Callable[[str], None]) -> None:
 
 
 def _tower_fields(number: int) -> tuple[Any, str, tuple[str, str], str]:
-    """The other tower's file as it was uploaded, and the path of one; the towers' names; the column that pairs rows."""
+    """Draw the fields of the other tower; return its upload, its path, the towers' names, and the column that pairs
+    rows."""
     help = _(
         "For example the captions of the images, or the answers to the questions, from an encoder that embeds "
         "into the same space. A table with two columns of vectors, or an .npz with two arrays, needs no second "
@@ -126,7 +125,8 @@ def _tower_fields(number: int) -> tuple[Any, str, tuple[str, str], str]:
 
 
 def _more_fields(number: int) -> tuple[Any, str, str, list[str]]:
-    """A file of labels as it was uploaded, and the path of one; the folder of pictures; columns to leave out."""
+    """Draw the fields of labels and columns; return the labels' upload and path, the image folder, and columns to leave
+    out."""
     label, kinds = _("Labels of its rows, if they are in a separate file"), _kinds(label_files.ENDINGS)
     help = _(
         "A .npy file with one label per row, or a text or CSV file with one label per line. Labels are class names "
@@ -161,7 +161,7 @@ def _file(copies: ExitStack, upload: Any, path: str) -> File | None:
 
 @contextmanager
 def _errors_of(files: list[File]) -> Iterator[None]:
-    """Say why files cannot be read, by the names that a person knows."""
+    """Show why files cannot be read, with their displayed names."""
     try:
         yield
     except (ValueError, OSError) as error:
@@ -180,7 +180,7 @@ def _errors_of(files: list[File]) -> Iterator[None]:
 
 
 def _recent_files() -> None:
-    """Files that were opened before, and the way back to the run."""
+    """Draw the files that were opened before, and a button that returns to the run."""
     now = chosen()
     if now:
         st.button(_("Back to the run"), icon=":material/arrow_back:", on_click=look_at, args=[None])
@@ -208,7 +208,7 @@ def about_left_out(key: str) -> str:
 
 
 def left_out(counts: Mapping[str, int]) -> str:
-    """Describe how many rows were left out, by the reason; "" if none."""
+    """Describe how many rows were left out, by reason; "" if none."""
     reasons = {"not_finite": _("with values that are not finite"), "zero": _("with only zeros")}
     reasons["unpaired"] = _("without a usable partner")
     parts = ", ".join(f"{n:,} {reasons[k]}" for k, n in counts.items())

@@ -1,4 +1,4 @@
-"""A loss on a batch, the same for the app, a notebook and a file. Imports no Streamlit and no torch."""
+"""A loss on a batch, shared by the app, notebooks and report files. Imports no Streamlit and no torch."""
 
 import contextlib
 from typing import Any
@@ -55,24 +55,24 @@ PAIRED_BY = {"moco_v1": "queue", "moco_v2": "queue", "inst_disc": "bank", "sup_c
 
 
 def live_knob(about: LossEntry) -> str | None:
-    """The name of the knob that is dragged. about: the loss's entry in the catalog."""
+    """Return the name of the main knob to drag; None without one. about: the loss's entry in the catalog."""
     return next((k for k in LIVE if k in about["knobs"]), None)
 
 
 def further_knobs(about: LossEntry) -> list[str]:
-    """Names of the knobs that are dragged below the first one. about: the loss's entry in the catalog."""
+    """Return the names of the knobs below the main one. about: the loss's entry in the catalog."""
     in_browser = about.get("kernel") or about.get("matrix")
     return [name for name in LIMITS if name in about["knobs"]] if in_browser else []
 
 
 def dragged(about: LossEntry) -> list[str]:
-    """Names of all knobs that are dragged."""
+    """Return the names of all knobs that can be dragged."""
     return [*filter(None, [live_knob(about)]), *further_knobs(about)]
 
 
 def knobs_to_compute(about: LossEntry, knobs: dict[str, Any]) -> dict[str, Any]:
-    """The knobs that the library computes a batch with: those that are dragged at their defaults where the browser
-    computes every other value."""
+    """Return the knobs for the library's computation: dragged ones at their defaults if the browser computes all other
+    values."""
     if about["kernel"] or about.get("matrix"):
         return knobs | {name: about["knobs"][name]["default"] for name in dragged(about)}
     return knobs
@@ -88,7 +88,7 @@ def knob_of(about: LossEntry, live: str, value: float) -> SliderKnob:
 
 
 def further_knobs_of(about: LossEntry, knobs: dict[str, Any]) -> list[SliderKnob]:
-    """Return the further knobs that are dragged and change something, with their values."""
+    """Return the further knobs that can be dragged and have an effect, with their values."""
     found = []
     for name in further_knobs(about):
         if name == "sigma" and knobs.get("weighting", about["knobs"]["weighting"]["default"]) == "none":
@@ -114,7 +114,7 @@ def further_knobs_of(about: LossEntry, knobs: dict[str, Any]) -> list[SliderKnob
 
 
 def setting_of(view: LabView, about: LossEntry, knobs: dict[str, Any], content: str) -> LossSetting:
-    """A loss with its knobs on a batch; `content` changes when the batch does."""
+    """Return a loss with its knobs on a batch; `content` changes when the batch does."""
     knob = knob_of(about, live, knobs[live]) if (live := live_knob(about)) else None
     return LossSetting(
         content=content,
@@ -131,7 +131,7 @@ def setting_of(view: LabView, about: LossEntry, knobs: dict[str, Any], content: 
 
 
 def request_of(source: str, pairing: str, size: int, seed: int) -> BatchRequest:
-    """Images, views and the memory beside them, so that the matrix has `size` columns."""
+    """Return a batch request whose images, views and memory give a matrix of `size` columns."""
     if source.startswith(STEP) and pairing == "queue":
         return BatchRequest(source, size // 4, 2, seed, pairing)
     if pairing not in MEMORIES or source.startswith((SNAPSHOT, STEP)):
@@ -142,7 +142,7 @@ def request_of(source: str, pairing: str, size: int, seed: int) -> BatchRequest:
 
 
 def default_pairing(run: Run) -> str:
-    """Return the pairing of a run's own loss; of a recording, the pairing of its newest rows."""
+    """Return the pairing of a run's own loss; for a recording, the pairing of its newest rows."""
     if not run.is_recording:
         return PAIRED_BY.get(str(run.config.get("method")), "views")
     with contextlib.suppress(ValueError, OSError):

@@ -1,10 +1,7 @@
-"""A field for a path; an address fills it only by the id of a path that a person named (command_files.py).
+"""A field for a path. A URL can fill it only with the id of a path that the user named on the command line.
 
-Files that a person named on the command line, under a number that nobody can guess.
-
-A page that reads a path from its address could be made to open any file by a link in another page.
-So the command writes the path into a file of its owner's, and the address has that file's name.
-"""
+A page that reads a path from its URL could be made to open any file by a link on another page. The command therefore
+stores the path in a private file with a random name, and the URL has that name (command_files.py)."""
 
 import contextlib
 import os
@@ -26,7 +23,7 @@ SHAPE = fields({"path": text})
 
 
 def remember(path: Path) -> str:
-    """The id of a path, the same as before for one that is known. Raises OSError."""
+    """Return the id of a path, always the same one for a path. Raises OSError."""
     path = path.expanduser().absolute()
     if path_id := id_of(str(path)):
         return path_id
@@ -38,7 +35,7 @@ def remember(path: Path) -> str:
 
 
 def path_of(name: str | None) -> Path | None:
-    """The path behind an id; None for what was not remembered here."""
+    """Return the path of an id; None for an id that was not stored here."""
     if not name or not ID.fullmatch(name):
         return None
     try:
@@ -49,18 +46,18 @@ def path_of(name: str | None) -> Path | None:
 
 
 def id_of(path: str) -> str | None:
-    """The id of a path, if it was remembered."""
+    """Return the id of a path if it was stored; else None."""
     return next((p.stem for p in _newest_first() if path and path_of(p.stem) == Path(path)), None)
 
 
 def address_of(dataset: str) -> dict[str, str]:
-    """Return the address of the Train page with a data set, which may be a folder or a list. Raises OSError."""
+    """Return the URL parameters of the Train page with a data set, which may be a folder or a list. Raises OSError."""
     _kind, is_path, path = dataset.partition(":")
     return {"data": "folder", "folder": remember(Path(path))} if is_path else {"data": dataset}
 
 
 def folders() -> list[Path]:
-    """Folders that were named here and are still there, the last one first."""
+    """Return the stored folders that still exist, newest first."""
     paths = dict.fromkeys(path_of(p.stem) for p in _newest_first())
     return [path for path in paths if path is not None and path.is_dir()]
 
@@ -75,7 +72,7 @@ def _newest_first() -> list[Path]:
 
 
 def path_input(label: str, name: str, placeholder: str, help: str | None = None) -> str:
-    """Draw the field and return its text, or the path behind the address's parameter `name`."""
+    """Draw the field; return its text, or the path of the URL's parameter `name`."""
     key = f"path-{name}"
     if path := path_of(query_params.take(name)):
         query_params.choose(key, str(path))

@@ -1,4 +1,4 @@
-"""Figures as PDF: the browser posts a drawing as SVG and gets it as vectors, with its fonts embedded."""
+"""Figures as PDF: the browser posts a drawing as SVG and receives vector graphics with embedded fonts."""
 
 import io
 import tempfile
@@ -16,9 +16,8 @@ DRAWING = '#image(bytes(sys.inputs.svg), format: "svg", width: 100%)'
 
 
 def pdf_of(svg: str) -> bytes:
-    """Return a page as large as the drawing says in millimeters.
-
-    Raises ValueError for what is no such drawing, and for one that names a file or an address: nothing is fetched."""
+    """Return a page of the size of the drawing, which is given in millimeters. Raises ValueError for an invalid
+    drawing, and for one that refers to a file or URL: nothing is fetched."""
     import typst
 
     try:

@@ -1,4 +1,4 @@
-"""Whose process is at the other end of a connection, where the system says so (Linux)."""
+"""Owner of the process at the other end of a connection, if the system tells it (Linux)."""
 
 import ipaddress
 import os
@@ -11,9 +11,8 @@ Address = tuple[str, int]
 
 
 def is_own(client: Address | None, server: Address | None) -> bool | None:
-    """Return whether the process at the client's end belongs to this user or to root; None where the system does not
-    say. A connection whose process has closed its end belongs to nobody.
-    """
+    """Return whether the process at the client's end belongs to this user or to root; None if the system does not tell.
+    A connection whose process has closed its end belongs to nobody."""
     if client is None or server is None:
         return None
     sides = _columns(client), _columns(server)
@@ -31,12 +30,12 @@ def is_own(client: Address | None, server: Address | None) -> bool | None:
 
 
 def is_supported() -> bool:
-    """Return whether the system says whose connections are."""
+    """Return whether the system tells the owners of connections."""
     return CONNECTIONS[0].exists()
 
 
 def _columns(address: Address) -> set[str]:
-    """An address as the two tables write it, IPv4 also as IPv6."""
+    """Return an address in the notation of the kernel's two tables, IPv4 also as IPv6."""
     ip, port = ipaddress.ip_address(address[0].partition("%")[0]), f"{address[1]:04X}"
     v4 = ip if ip.version == 4 else ip.ipv4_mapped
     v6 = ip if ip.version == 6 else ipaddress.IPv6Address(b"\0" * 10 + b"\xff\xff" + ip.packed)

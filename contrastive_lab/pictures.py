@@ -1,4 +1,4 @@
-"""The images behind the rows of an embedding, as the maps and galleries show them."""
+"""The images of the rows of an embedding, for maps and galleries."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -19,7 +19,7 @@ SIDE = 48  # pixels of an image in a gallery
 
 
 def are_decoded(space: Space) -> bool:
-    """Return whether there are images to be shown; while they are being made the page says so."""
+    """Return whether images are available; while they are decoded the page shows the progress."""
     run = space.run
     if run is None:
         return cache.images(space) is not None
@@ -30,14 +30,14 @@ def are_decoded(space: Space) -> bool:
 
 
 def of(space: Space) -> np.ndarray:
-    """Images (n, c, h, w) in the order of the rows."""
+    """Return images (n, c, h, w) in the order of the rows."""
     images = cache.images(space)
     assert images is not None
     return images
 
 
 def some_of(space: Space, rows: Sequence[int]) -> np.ndarray:
-    """Images (m, c, h, w) of these rows."""
+    """Return images (m, c, h, w) of these rows."""
     images = of(space)
     return np.stack([images[i] for i in rows])
 
@@ -45,7 +45,7 @@ def some_of(space: Space, rows: Sequence[int]) -> np.ndarray:
 def gallery(
     space: Space, some: list[int], captions: list[str], title: str, key: str, labels: Sequence[str] = ()
 ) -> None:
-    """Images; a click on one goes to its point. labels: names for screen readers, default the captions."""
+    """Draw images; a click selects an image's point. labels: names for screen readers, default the captions."""
     look: dict[str, Any] = {"labels": labels, "size": SIDE, "title": title, "key": key}
     picked, place = draw_gallery(some_of(space, some), captions, **look), state.place_of(space)
     if picked and state.selection(place) != [some[picked[0]]]:

@@ -1,4 +1,4 @@
-"""Records as Plotly figures. Plotly is imported when the first figure is drawn."""
+"""Plotly figures from records. Plotly is imported when the first figure is drawn."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -10,7 +10,7 @@ SVG = {"displaylogo": False, "toImageButtonOptions": {"format": "svg"}}  # of a 
 
 
 def curves(series: Mapping[str, tuple[Sequence[float], Sequence[float]]], x: str, y: str, height: int = 280) -> Any:
-    """A Plotly line for each name: (xs, ys). Args: x, y: titles of the axes, which are translated."""
+    """Return a figure with a line for each name: (xs, ys). Args: x, y: titles of the axes, which are translated."""
     import plotly.graph_objects as go
 
     figure = go.Figure()
@@ -24,15 +24,15 @@ def curves(series: Mapping[str, tuple[Sequence[float], Sequence[float]]], x: str
 
 
 def band(figure: Any, xs: Sequence[float], ends: Sequence[tuple[float, float]], name: str, color: str) -> None:
-    """An area between the two ends at each of xs, drawn behind the figure's lines."""
+    """Add an area between the two ends at each of xs, behind the figure's lines."""
     outline = {"x": [*xs, *reversed(xs)], "y": [high for _, high in ends] + [low for low, _ in reversed(ends)]}
     look = {"fill": "toself", "fillcolor": color, "line": {"width": 0}, "opacity": 0.25, "mode": "lines", "zorder": -1}
     figure.add_scatter(**outline, **look, name=name, hoverinfo="skip")
 
 
 def matrix(values: Any, names: Sequence[str], across: Sequence[str], reverse: bool = False, height: int = 300) -> Any:
-    """A symmetric matrix (n, n) of shares as a Plotly heat map, each value written in its cell. Args: across: short
-    names, below the columns; reverse: small values are the strong ones."""
+    """Return a heat map of a symmetric matrix (n, n) of shares, with values in the cells. Args: across: short names
+    below the columns; reverse: small values get the strong color."""
     import plotly.graph_objects as go
 
     text = [["–" if v != v else f"{v:.2f}" for v in row] for row in values.tolist()]

@@ -1,4 +1,4 @@
-"""Follow a job: its progress, its failure, and the page drawn anew at its end."""
+"""Follow a job: show its progress or failure, and redraw the page at its end."""
 
 from collections.abc import Callable
 from typing import Any
@@ -20,7 +20,7 @@ TRIES = 2  # starts in one session before a result that nobody can read is said 
 
 
 def answer_or_wait(kind: str, values: dict[str, Any], what: str, may_stop: bool = False) -> Result | None:
-    """The result of an analysis, or how far it is in its place."""
+    """Return the result of an analysis, or None and draw its progress."""
     result = cache.result(kind, values)
     if result is None:
         follow(jobs.analysis(kind, values), what, may_stop)
@@ -36,7 +36,7 @@ def catalog_or_wait() -> Catalog | None:
 
 
 def scored_or_wait(run: Run) -> bool:
-    """Return whether a run's test split is embedded and scored; else show the progress of each, one after the other."""
+    """Return whether a run's test split is embedded and scored; else draw the progress of each step."""
     if not embedded_or_wait(run, "test", "h"):
         return False
     try:
@@ -49,7 +49,7 @@ def scored_or_wait(run: Run) -> bool:
 
 
 def embedded_or_wait(run: Run, split: str, layer: str) -> bool:
-    """Return whether a split is embedded; else show the progress, of the task that also scores a run without scores."""
+    """Return whether a split is embedded; else draw the progress of the task, which also scores an unscored run."""
     try:
         space = Space.of_run(run, split, layer)
         if cache.embedding(space) is not None:
@@ -75,8 +75,8 @@ def _is_there(space: Space) -> bool:
 def follow(
     job: Job, label: str, may_stop: bool = False, until: Callable[[], bool] | None = None, said: str | None = None
 ) -> None:
-    """Start a job whose result the page lacks, unless it runs; draw how far it is, or why it failed (unless that
-    was `said` elsewhere) with a button to try again. The page is drawn anew at its end, or `until` is true."""
+    """Start a job unless it runs; draw its progress, or its failure (unless it was `said` elsewhere) with a retry
+    button. The page is redrawn at its end, or when `until` is true."""
     mark = f"starts of {job.key}"
     tries = st.session_state.get(mark, 0)
     if not job.is_running():
@@ -103,7 +103,7 @@ def follow(
 
 @st.fragment(run_every=1.0)
 def follow_begun(job: Job, label: str, may_stop: bool, until: Callable[[], bool] | None = None) -> None:
-    """Draw how far a job is that was started before. The page is drawn anew at its end, or when `until` is true."""
+    """Draw the progress of a job that was started before. The page is redrawn at its end, or when `until` is true."""
     progress = job.progress()
     if progress is None or (until is not None and until()):
         st.rerun()
@@ -114,7 +114,7 @@ def follow_begun(job: Job, label: str, may_stop: bool, until: Callable[[], bool]
 
 
 def bar(progress: Progress, label: str, place: Any = st) -> None:
-    """One bar of progress: its label, the stage, and the fraction of it where that is known."""
+    """Draw a progress bar with its label, the stage, and the fraction if known."""
     share = "" if progress.fraction is None else f" · {100 * progress.fraction:.0f} %"
     said = f"{format.plain(label)}: {format.plain(progress.stage)}"  # two sentences: each by itself
     place.progress(progress.fraction or 0.0, f"{said}{share}")
@@ -122,7 +122,7 @@ def bar(progress: Progress, label: str, place: Any = st) -> None:
 
 @st.fragment(run_every=1.0)
 def follow_training(name: str) -> None:
-    """Show the progress of a queued, starting or running training, and redraw the page at its end."""
+    """Draw the progress of a queued, starting or running training, and redraw the page at its end."""
     progress = queue.progress_of(name)
     if progress is None:
         st.rerun()

@@ -1,14 +1,13 @@
-"""Choices of a page: they last for the session, and the address holds those that somebody shares.
+"""Choices of a page, kept for the session; the URL holds those worth sharing.
 
     view = query_params.one_of(st.segmented_control, "View", VIEWS, name="view")
 
-A link may name any parameter; `write` puts only those of ADDRESS, and the knobs of the loss in the Loss Lab, into the
-address. Nothing in an address is trusted: a value that is not among the options gives the default.
+A link may contain any parameter; `write` puts only those of ADDRESS, and the knobs of the loss in the Loss Lab, into
+the URL. The URL is not trusted: an invalid value gives the default.
 
 `arrive` is called before a page is drawn and `write` after it (app.py). Streamlit's own `bind="query-params"` (1.67)
-writes an option as it is shown: a link would depend on the language. Its `persist_state` knows no default that follows
-the page until somebody chooses.
-"""
+writes an option as displayed, so a link would depend on the language. Its `persist_state` supports no default that
+varies with the page until the user chooses."""
 
 import contextlib
 from collections import Counter
@@ -83,7 +82,7 @@ def key_of(name: str) -> str:
 
 
 def arrive(page: str) -> None:
-    """Begin a run of the app on this page; read the address on arrival and after Back."""
+    """Start a run of the app on this page; read the URL on arrival and after Back."""
     session, context = current_session(), get_script_run_ctx()
     session.shown = {}
     is_back = context is not None and context.is_history_navigation
@@ -98,12 +97,12 @@ def arrive(page: str) -> None:
 
 
 def share(names: Iterable[str]) -> None:
-    """Put the parameters of these names into the address too."""
+    """Add the parameters with these names to the URL."""
     current_session().knobs.update(names)
 
 
 def write() -> None:
-    """Write what was drawn into the address, and what was asked for and is not drawn yet."""
+    """Write the drawn choices, and requested ones that are not drawn yet, into the URL."""
     session = current_session()
     asked = {name: text for name, text in session.asked.items() if _is_shared(name)}
     if (target := asked | session.shown) != st.query_params.to_dict():
@@ -131,20 +130,20 @@ def _as_text(value: Any) -> str:
 
 
 def choose(key: str, value: Any, in_popover: bool = False) -> None:
-    """Choose for the widget of this key, from the next time it is drawn. `key` is the widget's own,
-    or `PAGE-NAME` where it was given none. `in_popover`: where it stands; while that is closed the browser takes no
-    value, and would send the former one back with the next click, so it gets another widget."""
+    """Set the choice of a widget from its next drawing. `key` is that of the widget, or `PAGE-NAME` by default.
+    `in_popover`: the widget is in a popover. A closed popover ignores new values and would send the old one with the
+    next click, so the widget is replaced."""
     page_values()[key] = value
     current_session().renewed[key] += in_popover
 
 
 def chosen(key: str) -> Any:
-    """Return the choice of the widget of this key, for its `on_change`."""
+    """Return the choice of the widget with this key, for its `on_change`."""
     return page_values()[key]
 
 
 def requested(name: str) -> str | None:
-    """Return the value in the address on arrival, if no widget has used it yet."""
+    """Return the value in the URL on arrival, if no widget has used it yet."""
     return current_session().asked.get(name)
 
 
@@ -154,20 +153,20 @@ def take(name: str) -> str | None:
 
 
 def ask(parameters: dict[str, str]) -> None:
-    """Ask for what the address leaves open, before the widgets are drawn."""
+    """Request values for parameters that the URL does not set, before the widgets are drawn."""
     session = current_session()
     session.asked = {**parameters, **session.asked}
 
 
 def begin(parameters: dict[str, str]) -> None:
-    """Begin the page anew, as if one had come to it by a link with these parameters."""
+    """Restart the page as if it had been opened by a link with these parameters."""
     session = current_session()
     session.values[session.page] = {}
     session.asked = dict(parameters)
 
 
 def keep(**values: Any) -> None:
-    """Store what no widget holds (a component reports it); None and "" forget it."""
+    """Store values that no widget holds (reported by a component); None and "" remove them."""
     for name, value in values.items():
         key = f"kept {name}"
         page_values()[key] = None if value is None or value == "" else _as_text(value)
@@ -176,12 +175,12 @@ def keep(**values: Any) -> None:
 
 
 def kept_value(name: str) -> str | None:
-    """Return the stored value of a name on this page, or the value in its address."""
+    """Return the stored value of a name on this page, or the value in the URL."""
     return requested(name) or page_values().get(f"kept {name}")
 
 
 def kept_number(name: str, default: Any = None, low: float = 0, high: float = 1e9) -> Any:
-    """Return a kept parameter as a number, clamped to low and high; or the default."""
+    """Return a stored parameter as a number, clamped to low and high; or the default."""
     try:
         value = float(kept_value(name) or "")
     except ValueError:
@@ -203,12 +202,11 @@ def one_of(
     text: Callable[[T], str] = str,
     **more: Any,
 ) -> T:
-    """One of some options, by a selectbox, radio, segmented control, pills or select slider.
+    """Draw a selectbox, radio, segmented control, pills or select slider; return the chosen option.
 
-    Args: widget: `st.selectbox`, or that of a container; name: the parameter ("": none); default: else the first
-        option; key: of the widget, if its choice belongs to something besides the page; text: how an option stands
-        in the address.
-    """
+    Args: widget: `st.selectbox`, or that of a container; name: the parameter ("": none); default: the first
+        option if not given; key: of the widget, if its choice depends on more than the page; text: converts an option
+        to its text in the URL."""
     choices, key = list(options), key or key_of(name)
     if widget.__name__ in ("segmented_control", "pills"):
         more["required"] = True  # a second click on the choice is no choice
@@ -222,7 +220,7 @@ def one_of(
 def one_or_none(
     widget: Callable[..., Any], label: str, options: Iterable[str], *, name: str, **more: Any
 ) -> str | None:
-    """One of some options or, at first and after a second click on it, none; by a segmented control or pills."""
+    """Draw a segmented control or pills; return the option, or None at first and after a second click."""
     choices, key = list(options), key_of(name)
     value = _value(name, key, None, {str(o): o for o in choices}.__getitem__, choices.__contains__)
     picked: str | None = _draw(widget, label, choices, key=key, value=value, **more)
@@ -241,7 +239,7 @@ def many_of(
     most: int | None = None,
     **more: Any,
 ) -> list[str]:
-    """Some of the options (at most `most`), by a multiselect or pills; by commas in the address."""
+    """Draw a multiselect or pills; return the options chosen (at most `most`), separated by commas in the URL."""
     choices, key = list(options), key or key_of(name)
     if most is not None:
         more["max_selections"] = most
@@ -260,7 +258,7 @@ def many_of(
 
 
 def text(widget: Callable[..., Any], label: str, *, name: str, key: str = "", **more: Any) -> str:
-    """Return the text of a text input or text area."""
+    """Draw a text input or text area; return its text."""
     key = key or key_of(name)
     value = _value(name, key, "", lambda word: word[:LONGEST], lambda v: isinstance(v, str))
     return str(_draw(widget, label, key=key, value=value, **more) or "")
@@ -269,7 +267,7 @@ def text(widget: Callable[..., Any], label: str, *, name: str, key: str = "", **
 def switch(
     widget: Callable[..., Any], label: str, *, name: str, default: bool = False, key: str = "", **more: Any
 ) -> bool:
-    """On or off, by a toggle or a checkbox; yes and no in the address."""
+    """Draw a toggle or checkbox; return its state, yes or no in the URL."""
     key = key or key_of(name)
     value = _value(name, key, default, {"yes": True, "no": False}.__getitem__, lambda v: isinstance(v, bool))
     picked = bool(_draw(widget, label, key=key, value=value, **more))
@@ -288,8 +286,8 @@ def number(
     key: str = "",
     **more: Any,
 ) -> Any:
-    """A number between low and high, whole if they are, by a number input; None for an empty field, where `default`
-    is None. The browser keeps a number outside to itself and says why."""
+    """Draw a number input from low to high, an integer if they are; None for an empty field with `default` None. The
+    browser rejects a number outside the range with an explanation."""
     kind, key = type(low if default is None else default), key or key_of(name)
     low, high = kind(low), kind(high)
 
@@ -313,13 +311,13 @@ def number(
 
 
 def current(name: str, options: Iterable[str], default: str, key: str = "") -> str:
-    """The option that `one_of` will give, for what stands above the widget."""
+    """Return the option that `one_of` will give, for content above the widget."""
     value = page_values().get(key or key_of(name), requested(name))
     return str(value) if value in list(options) else default
 
 
 def _value(name: str, key: str, default: Any, read: Callable[[str], Any], is_valid: Callable[[Any], bool]) -> Any:
-    """Return the chosen value, else the value in the URL, else a default that may change with the page until then."""
+    """Return the chosen value, else that of the URL, else a default that may vary with the page until then."""
     values, word = page_values(), take(name)
     if key not in values and word is not None:
         with contextlib.suppress(KeyError, ValueError, OverflowError):
@@ -339,9 +337,9 @@ def _draw(
     on_change: Callable[[], object] | None = None,
     **more: Any,
 ) -> Any:
-    """The widget with its value, in the session's language: the value that it starts from, which each run sends, or,
-    where the browser has the widget and may show another value, that of the session, which would undo a choice on its
-    way. With another page Streamlit forgets a widget of the sidebar, the browser does not."""
+    """Draw a widget in the session's language with its value. Each run passes the initial value. If the browser has the
+    widget with a possibly different value, the session's value is passed instead; it would undo a choice in transit.
+    After a page change Streamlit forgets a widget of the sidebar, but the browser does not."""
     kind, language, sent = widget.__name__, locale.language(), current_session().sent
     # What is chosen in a list stands in the browser as a text, which would stay in the old language.
     drawn = f"{key}-{language}" if kind in LISTS and language != "en" else key
@@ -370,8 +368,8 @@ def _draw(
 
 
 def _translated(kind: str, options: Sequence[Any], more: dict[str, Any]) -> dict[str, Any]:
-    """The widget's arguments in the session's language; the browser reports an option's text back, so that two may
-    not become the same."""
+    """Translate the widget's arguments. The browser reports an option's text, so two options must not have the same
+    one."""
     if kind in LISTS:
         more = {"placeholder": _("Choose an option"), **more}  # Streamlit has no Chinese of its own
     text = more.get("format_func", str)

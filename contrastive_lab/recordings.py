@@ -1,4 +1,4 @@
-"""Recordings: which rows a page looks at, of the probe set or of a batch and at which step; and how they grow."""
+"""Recordings on pages: the choice of their rows (probe set or batch, and step), and their growth."""
 
 import contextlib
 from typing import Any
@@ -24,7 +24,7 @@ Kinds = dict[str, list[int]]  # as `kinds_of` gives them, read once for a page: 
 
 
 def place_of(run: Run, kinds: Kinds) -> Recorded | None:
-    """The rows that the address or the controls ask for; None while there are none."""
+    """Return the rows chosen by the URL or the controls; None while there are none."""
     if not kinds:
         return None
     kind = query_params.current("rows", kinds, next(iter(kinds)))
@@ -33,13 +33,13 @@ def place_of(run: Run, kinds: Kinds) -> Recorded | None:
 
 
 def space_of(place: Recorded) -> Space:
-    """The rows of a place, in the layer that is asked for where there are two."""
+    """Return the space of the rows, in the chosen layer if there are two."""
     layers = ("h", "z") if place.has_h() else ("z",)
     return Space.of_recording(place, query_params.current("features", layers, layers[0]))
 
 
 def choose_place(run: Run, place: Recorded, kinds: Kinds) -> None:
-    """The controls: probe set or batch, which step, which layer."""
+    """Draw the controls for probe set or batch, step, and layer."""
     if len(kinds) > 1:
         query_params.one_of(
             st.segmented_control, _("Rows"), list(kinds), name="rows", width="content", format_func=KINDS.get
@@ -53,7 +53,7 @@ def choose_place(run: Run, place: Recorded, kinds: Kinds) -> None:
 
 
 def choose_step(run: Run, kind: str, steps: list[int]) -> int:
-    """A step of those that are kept; the newest is followed until another is chosen."""
+    """Let the user choose a stored step; the newest is followed by default."""
     titles, key = {str(s): f"{s:,}" for s in steps} | {NEWEST: NEWEST}, _key(run, kind)
     chosen = query_params.one_of(
         st.select_slider, _("Step"), titles, name="step", key=key, default=NEWEST, format_func=titles.get
@@ -125,7 +125,7 @@ CURVES = {  # by title: names of figures, and the name of the axis
 
 
 def describe(run: Run) -> str:
-    """One line on a recording: its loss, how far it is, and how it stands."""
+    """Describe a recording in one line: its loss, step and status."""
     status = run.status()
     values = {
         "loss": run.config.get("loss") or _("the caller's own loss"),
@@ -138,7 +138,7 @@ def describe(run: Run) -> str:
 
 
 def loop_check(run: Run) -> None:
-    """The card of what the checks of the loop's loss found; nothing for a healthy loop."""
+    """Draw the findings of the checks of the loop's loss; nothing for a healthy loop."""
     if (record := read_loop_check(run)) is None:
         return
     if not record["faults"]:
@@ -158,7 +158,7 @@ def loop_check(run: Run) -> None:
 
 
 def _growing(name: str) -> Run:
-    """The recording; the page is drawn anew when it has ended or is gone."""
+    """Return the recording; redraw the page if it has ended or no longer exists."""
     with contextlib.suppress(ValueError, OSError):
         if (run := runs.load(name)).is_alive():
             return run
@@ -167,7 +167,7 @@ def _growing(name: str) -> Run:
 
 @st.fragment(run_every=1.0)
 def follow(name: str, drawn: Kinds) -> None:
-    """Show how far a recording is, every second; redraw the page when it has other rows than drawn, or ends."""
+    """Draw a recording's progress every second; redraw the page when it has new rows or ends."""
     run = _growing(name)
     st.caption(format.plain(describe(run)))
     if kinds_of(run) != drawn:
@@ -175,12 +175,12 @@ def follow(name: str, drawn: Kinds) -> None:
 
 
 def offer_figures() -> None:
-    """The switch of the figures below the stage."""
+    """Draw the switch for the figures below the stage."""
     query_params.switch(st.toggle, _("Figures over the steps"), name="figures")
 
 
 def figures(run: Run) -> None:
-    """The newest figures, and how each came about, once they are asked for; they follow while it grows."""
+    """Draw, on request, the newest figures and their curves, updated while the recording grows."""
     if not query_params.page_values().get(query_params.key_of("figures")):
         return
     is_growing = run.is_alive()
@@ -205,14 +205,14 @@ def _reader(run: Run) -> MetricsReader:
 
 
 def _lines(run: Run) -> list[dict[str, Any]]:
-    """Some lines of its metrics, by step."""
+    """Return some lines of the metrics, by step."""
     reader = _reader(run)
     every = [*reader.steps[:: -(-len(reader.steps) // FEW) or 1], *reader.epochs]
     return sorted(every, key=lambda line: int(line["step"]))
 
 
 def curves(recordings: list[Run]) -> None:
-    """The figures over the steps; of several recordings in one picture, with their names."""
+    """Draw the figures over the steps; several recordings share a figure, with their names."""
     lines = {run.name: _lines(run) for run in recordings}
     known = {name for each in lines.values() for line in each for name in line}
     columns = st.columns(2 if len(recordings) == 1 else 1)
@@ -230,7 +230,7 @@ def curves(recordings: list[Run]) -> None:
 
 
 def _towers(run: Run) -> dict[str, str]:
-    """Names of its towers, as texts name them."""
+    """Return the names of the towers for texts."""
     names = run.manifest.get("recording", {}).get("towers")
     return {"a": names[0], "b": names[1]} if are_tower_names(names) else {}
 

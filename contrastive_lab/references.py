@@ -1,4 +1,4 @@
-"""The user's references on pages: their scores beside a run's, and the popover in which she names them."""
+"""The user's references on pages: their scores beside a run's, and the popover to choose them."""
 
 import streamlit as st
 
@@ -11,25 +11,25 @@ from contrastive_lab.progress import scored_or_wait
 
 
 def known(run: Run) -> dict[str, Scores]:
-    """The scores of a run's references on its test images, by source, as far as they were taken."""
+    """Return the computed scores of a run's references on its test images, by source."""
     scored = {one.name: cache.scores(one) for one in references.references_of(run)}
     return {references.PREFIX + name: record.scores.get("h", {}) for name, record in scored.items() if record}
 
 
 def follow_missing(run: Run) -> None:
-    """Score the first reference of a run that has no scores; its progress, or why it has none."""
+    """Score the first unscored reference of a run; draw the progress or the failure."""
     if missing := next((one for one in references.references_of(run) if cache.scores(one) is None), None):
         scored_or_wait(missing)
 
 
 def manage() -> None:
-    """A popover in which runs are made references."""
+    """Draw the popover to choose references."""
     with st.popover(_("References"), icon=":material/flag:"):
         choose()
 
 
 def choose() -> None:
-    """The choice of references, and the way to more of them."""
+    """Draw the choice of references, and links to further ones."""
     st.caption(
         _(
             "These runs are shown beside every other run on the same images: on its scales, in its tables and "

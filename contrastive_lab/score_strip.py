@@ -1,5 +1,5 @@
-"""How a run was made, and the first scores of a space as one strip of scales with intervals and what stands beside it:
-raw pixels, an untrained encoder, the user's references."""
+"""How a run was trained, and the first scores of a space as a strip of scales with intervals and baselines: raw pixels,
+an untrained encoder, the user's references."""
 
 import html
 from pathlib import Path
@@ -32,7 +32,7 @@ STYLE = Path(__file__).with_name("score_strip.css")
 
 
 def draw(scores: dict[str, Scores], how: str = "", other: str = "") -> None:
-    """Scores by source ("own", "raw", "random", "other"); other: the layer of these."""
+    """Draw scores by source ("own", "raw", "random", "other"). Args: other: the layer of the source "other"."""
     own = scores["own"]
     names = _first(own)
     if not names:
@@ -48,7 +48,7 @@ def draw(scores: dict[str, Scores], how: str = "", other: str = "") -> None:
 
 
 def _answer(scores: dict[str, Scores]) -> str:
-    """The kNN accuracy beside that of raw pixels, as far as both are known."""
+    """Describe the kNN accuracy compared with that of raw pixels, as far as both are known."""
     own, raw = (_known("knn", scores, source) for source in ("own", "raw"))
     if own is None:
         return ""
@@ -65,17 +65,17 @@ def _answer(scores: dict[str, Scores]) -> str:
 
 
 def _marks(scores: dict[str, Scores]) -> dict[str, str]:
-    """The names of the references, the user's last, by their sources."""
+    """Return the names of the references by source, the user's references last."""
     return MARKS | {source: name_of(source) for source in scores if source.startswith(PREFIX)}
 
 
 def show(scores: dict[str, Scores], names: list[str], other: str = "") -> None:
-    """The strip of these scores; "chance" is a source as others are."""
+    """Draw the strip of the named scores; "chance" is also a source."""
     st.html(f"<style>{STYLE.read_text('utf-8')}</style>{markup(scores, other, names)}")
 
 
 def about_run(run: Run) -> None:
-    """Describe a run in a line."""
+    """Draw a line that describes a run."""
     config, data = run.config, format.data_of(run.config.get("dataset"))
     names = [catalog.title(kind, str(config.get(key))) for kind, key in (("methods", "method"), ("losses", "loss"))]
     about = [*names, data, format.epochs(config.get("epochs")), _("seed {seed}").format(seed=config.get("seed"))]
@@ -87,7 +87,7 @@ def about_run(run: Run) -> None:
 
 
 def show_accuracies(run: Run) -> None:
-    """The accuracies of a run's test images, where they were scored."""
+    """Draw the accuracies on a run's test images if they have been scored."""
     if (record := cache.accuracies(run)) is not None and (own := record.scores.get("h")) is not None:
         show({**record.scores, "own": own}, [name for name in FIRST[:2] if name in own])
         if how := format.judged_images(record):
@@ -95,20 +95,20 @@ def show_accuracies(run: Run) -> None:
 
 
 def markup(scores: dict[str, Scores], other: str = "", names: list[str] | None = None) -> str:
-    """The strip as HTML, its texts escaped; arguments as of `show`, the first scores without `names`."""
+    """Return the strip as HTML with escaped texts. Arguments as for `show`; without `names`, the first scores."""
     names = _first(scores["own"]) if names is None else names
     rows = "".join(_row(name, scores, other) for name in names)
     return f'<div class="scores">{rows}{_key(names, scores)}</div>'
 
 
 def _first(own: Scores) -> list[str]:
-    """The names of the scores that are shown: others where there are no labels."""
+    """Return the names of the scores to show; they differ without labels."""
     labeled = any(n in own and own[n].value is not None for n in FIRST[:2])
     return [n for n in (FIRST if labeled else UNLABELED) if n in own]
 
 
 def _row(name: str, scores: dict[str, Scores], other: str) -> str:
-    """One score: its name, scale and figure, and below them, once it is opened, how it is read."""
+    """Return one score as HTML: its name, scale and figure, with an explanation that can be opened."""
     score = scores["own"][name]
     beside = _beside(name, scores)
     lines = "\n".join(map(_html, [*beside, *_read(name, scores, other)]))
@@ -121,25 +121,25 @@ def _row(name: str, scores: dict[str, Scores], other: str) -> str:
 
 
 def _html(text: str) -> str:
-    """A text in the language of the page, as HTML."""
+    """Return a text as HTML in the page's language."""
     return html.escape(locale.text(text))
 
 
 def _known(name: str, scores: dict[str, Scores], source: str) -> Score | None:
-    """A source's score, where it has a value."""
+    """Return a source's score if it has a value; else None."""
     score = scores.get(source, {}).get(name)
     return score if score is not None and score.value is not None else None
 
 
 def _scale(name: str, scores: dict[str, Scores], alt: str) -> str:
-    """The line from one end of the score's range to the other, and the marks on it."""
+    """Return the HTML of a scale from the lowest to the highest possible score, with its marks."""
     score = scores["own"][name]
     if score.value is None or (ends := _range(name, score)) is None:
         return '<span class="scale"></span>'
     low, high = ends
 
     def place(value: float) -> float:
-        """Return the position of a value, in percent of the scale."""
+        """Return the position of a value in per cent of the scale."""
         return 100 * min(1.0, max(0.0, (value - low) / (high - low)))
 
     marks = ""
@@ -155,7 +155,7 @@ def _scale(name: str, scores: dict[str, Scores], alt: str) -> str:
 
 
 def _range(name: str, score: Score) -> tuple[float, float] | None:
-    """The lowest and the highest that a score can have; of a rank the width."""
+    """Return the lowest and the highest possible score; for a rank the highest is the width."""
     if name == "rankme":
         width = score.number("width")
         return (1.0, width) if width and width > 1 else None
@@ -167,7 +167,7 @@ def _figure(score: Score) -> str:
 
 
 def _beside(name: str, scores: dict[str, Scores]) -> list[str]:
-    """Its interval, and what the references have."""
+    """Return texts for its interval and for the references' values."""
     interval = format.interval_of(scores["own"][name])
     lines = [_("95 % interval over samples, not seeds: {interval}").format(interval=interval)] if interval else []
     for source, text in _marks(scores).items():
@@ -177,7 +177,7 @@ def _beside(name: str, scores: dict[str, Scores]) -> list[str]:
 
 
 def _read(name: str, scores: dict[str, Scores], other: str) -> list[str]:
-    """Return the lines that describe a figure and how to read it."""
+    """Return the lines that explain a figure."""
     score, lines = scores["own"][name], []
     if other in LAYER_TITLES and (beside := _known(name, scores, "other")) is not None:
         lines.append(f"{_(LAYER_TITLES[other])}: {_figure(beside)}")
@@ -193,7 +193,7 @@ def _read(name: str, scores: dict[str, Scores], other: str) -> list[str]:
 
 
 def _key(names: list[str], scores: dict[str, Scores]) -> str:
-    """Return the key of the marks; "" if the space has only its own mark."""
+    """Return the legend of the marks; "" if the space has only its own mark."""
     has_interval = any(scores["own"][n].interval is not None for n in names)
     own = _("this one, with its 95 % interval over samples, not seeds") if has_interval else _("this one")
     known = {"own": own} | {k: v for k, v in _marks(scores).items() if scores.get(k)}

@@ -1,4 +1,4 @@
-"""Scroll the page to what an action brought, such as a panel below the stage, where it is out of view."""
+"""Scroll the page to the result of an action, such as a panel below the stage, if it is out of view."""
 
 import time
 
@@ -22,7 +22,7 @@ def scroll_next() -> None:
 
 
 def in_view() -> DeltaGenerator:
-    """The container that the page scrolls to."""
+    """Return the container to which the page scrolls."""
     if st.session_state.pop(PENDING, False):
         st.html(f'<i class="frame" id="{time.time()}"></i>{SCRIPT}', unsafe_allow_javascript=True)
     return st.container(key=KEY)

@@ -1,14 +1,14 @@
 """A thin ASGI layer around Streamlit's server that checks each request.
 
-`streamlit run app.py` starts it, since app.py holds an `App` with this layer; Streamlit alone checks a request's Host
-on the websocket only, accepts a websocket without an Origin, and may be framed by any page. Here every request is held
-to the names of this computer (`server.allowedHosts`), a websocket to the origin of the page that it serves, and every
-answer carries headers that keep other pages from framing it and the browser from fetching anything from elsewhere.
+`streamlit run app.py` starts it, since app.py holds an `App` with this layer. Streamlit alone checks a request's Host
+only on the websocket, accepts a websocket without an Origin, and may be framed by any page. Here every request must
+name this computer (`server.allowedHosts`), a websocket must come from the page that it serves, and every answer carries
+headers that forbid framing and loading anything from elsewhere.
 
-Other users of the computer are kept out. On Linux the owner of each connection is asked for (peers.py). With a token
-(CONTRASTIVE_LAB_TOKEN: a word of your own, or `new` for one that is made and printed; the command `contrastive-lab`
-always makes one) the app opens only at the address that ends in `?token=…`. The browser gets a cookie for it, which is
-another secret, and goes on to the address without the token."""
+Other users of the computer are refused. On Linux the owner of each connection is checked (peers.py). With a token
+(CONTRASTIVE_LAB_TOKEN: your own, or `new` for one that is generated and printed; the command `contrastive-lab` always
+generates one) the app opens only at the address that ends in `?token=…`. The browser then gets a cookie with a
+different secret, and is redirected to the address without the token."""
 
 import base64
 import hashlib
@@ -45,10 +45,9 @@ INLINE = re.compile(r"<script>(.*?)</script>", re.DOTALL)
 
 
 def policy(hosts: Sequence[str], page: str) -> str:
-    """The Content-Security-Policy: nothing comes from elsewhere, no page frames this one, and of scripts written into a
-    page only those that are known run. Components are blobs; styles are written into the page.
-
-    Args: hosts: names of this server; page: Streamlit's index.html, and what else of HTML may run."""
+    """Return the Content-Security-Policy: nothing from elsewhere, no framing, and only known inline scripts. Components
+    are blobs; inline styles are allowed. Args: hosts: names of this server; page: Streamlit's index.html, and further
+    HTML whose scripts may run."""
     hashes = [base64.b64encode(hashlib.sha256(s.encode()).digest()) for s in INLINE.findall(page)]
     sources = {
         "default-src": ["'self'"],
@@ -69,10 +68,10 @@ def policy(hosts: Sequence[str], page: str) -> str:
 
 
 class Guard:
-    """ASGI: what comes under another name, from another origin or without the token is refused.
+    """ASGI middleware that refuses requests with another host, another origin or without the token.
 
-    Args: hosts: names that a request may be addressed to, without ports; policy: that the browser
-        holds the page to; token: that a request must show, or None."""
+    Args: hosts: allowed host names, without ports; policy: the Content-Security-Policy; token: required in a
+        request, or None."""
 
     def __init__(self, app: ASGIApp, hosts: Sequence[str], policy: str, token: str | None = None) -> None:
         self.app, self.hosts, self.token = app, hosts, token
@@ -132,8 +131,8 @@ class Guard:
         return bool(self.token) and is_page and _is_equal(request.query_params.get("token", ""), str(self.token))
 
     def _admit(self, request: HTTPConnection) -> HTMLResponse:
-        """The cookie for whoever shows the token, and a page that goes on to the address without it. An answer by 303
-        would come without the cookie where a file led here: to the browser that is another site."""
+        """Return the cookie for a request with the token, and a page that goes on to the address without it. With a 303
+        redirect the cookie would be missing if a file led here, because the browser treats that as another site."""
         others = urlencode([(k, v) for k, v in request.query_params.multi_items() if k != "token"])
         place = quote("/" + request.scope["path"].lstrip("/")) + (f"?{others}" if others else "")
         head = f'<meta http-equiv="refresh" content="0; url={escape(place)}">'
@@ -147,7 +146,7 @@ def _is_equal(shown: str, secret: str) -> bool:
 
 
 def _page(sentence: str, request: HTTPConnection, head: str = "") -> str:
-    """A page with one sentence, in the browser's language."""
+    """Return a page with one sentence in the browser's language."""
     is_chinese = request.headers.get("accept-language", "").lower().startswith("zh")
     language = "zh" if is_chinese else "en"
     title = f'<!doctype html><html lang="{language}"><meta charset="utf-8"><title>Contrastive Lab</title>'
@@ -156,7 +155,7 @@ def _page(sentence: str, request: HTTPConnection, head: str = "") -> str:
 
 
 def _place_of(origin: str) -> str:
-    """Host and port of an origin; "" for what is none."""
+    """Return host and port of an origin; "" for an invalid one."""
     try:
         return urlsplit(origin).netloc.lower()
     except ValueError:
@@ -164,7 +163,7 @@ def _place_of(origin: str) -> str:
 
 
 def _name_of(address: str) -> str:
-    """The host of an address, without port; "" for what is none."""
+    """Return the host of an address, without port; "" for an invalid one."""
     try:
         parts = urlsplit(address)
         _ = parts.port  # raises for what is no port
@@ -175,12 +174,12 @@ def _name_of(address: str) -> str:
 
 
 def _cookie_name(request: HTTPConnection) -> str:
-    """Cookies are shared by all ports of a computer: each server has its own name for its session."""
+    """Return a cookie name for this server, because all ports of a computer share cookies."""
     return f"contrastive-lab-{(request.scope.get('server') or ('', 0))[1]}"
 
 
 def token_from_environment() -> str | None:
-    """The token that this start asks for, if any; one that is made is printed."""
+    """Return the required token, if any; a generated one is printed."""
     token = os.environ.get("CONTRASTIVE_LAB_TOKEN", "").strip()
     if token == "new":
         token = secrets.token_urlsafe(24)
@@ -189,7 +188,7 @@ def token_from_environment() -> str | None:
 
 
 def guards() -> list[Middleware]:
-    """The middleware of the app, by Streamlit's configuration and the environment."""
+    """Return the app's middleware, from Streamlit's configuration and the environment."""
     hosts = [str(h).lower() for h in config.get_option("server.allowedHosts")]
     page = (Path(streamlit.__file__).parent / "static" / "index.html").read_text("utf-8")
     rules = policy(hosts, page + "".join(locale.SCRIPTS.values()) + scrolling.SCRIPT + query_params.ONE_ENTRY)

@@ -1,4 +1,4 @@
-"""Settings of a training as pages name them: "smallest crop", never `recipe.crop_low`."""
+"""Displayed names of training settings: "smallest crop" instead of `recipe.crop_low`."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -74,12 +74,12 @@ OF_STEP = {
 
 
 def shown_name(key: str) -> str:
-    """A setting in words; one within a group, as `recipe.blur`, behind the group's name."""
+    """Return the displayed name of a setting; one in a group, as `recipe.blur`, follows the group's name."""
     return ": ".join(locale.text(NAMES.get(part) or part.replace("_", " ")) for part in key.split("."))
 
 
 def flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Settings by their names in files, those within a setting as `recipe.blur`."""
+    """Return settings by their names in files, nested ones as `recipe.blur`."""
     found: dict[str, Any] = {}
     for key, value in settings.items():
         found |= flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {prefix + key: value}
@@ -87,7 +87,7 @@ def flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def shown_value(value: Any) -> str:
-    """Its value: a group's settings that are on with their names, numbers without idle digits."""
+    """Format its value: for a group the names of settings that are on, for numbers without trailing digits."""
     if isinstance(value, dict):
         on = {k: v for k, v in value.items() if v not in (0, "", None)}
         on = {k: v for k, v in on.items() if OF_STEP.get(k, k) in on or OF_STEP[k] not in value}

@@ -1,20 +1,19 @@
-"""The layout of a page: one toolbar, the stage with its picture, and the inspector beside it.
+"""The layout of a page: a toolbar, the stage with its picture, and the inspector beside it.
 
     with stage.toolbar():
         state.pick_run()
-        ...                       # what is looked at; rarely used controls in `with stage.more():`
+        ...                       # the subject; rare controls in `with stage.more():`
     picture, inspector = stage.columns()
     with picture:
         ...                       # one component, as high as `--stage-height`
     with inspector:
         ...                       # from the question to the one primary action
     with stage.below():
-        ...                       # what is asked for, under the first screen
+        ...                       # optional content, below the first screen
 
-frame.css gives the sizes: 48 pixels of toolbar, which never wraps; the stage takes the rest, the inspector
-360 pixels of its width, 304 on a screen of less than 1280, and stands under the stage on a phone. What a page has for
-itself is in pages/*.css.
-"""
+frame.css sets the sizes: 48 pixels for the toolbar, which never wraps, and the rest for the stage. The inspector has
+360 pixels of its width, or 304 on a screen below 1280, and is below the stage on a phone. pages/*.css has the styles of
+single pages."""
 
 from __future__ import annotations
 
@@ -42,30 +41,30 @@ IN_DARK_POPUPS = """
 
 @cache
 def style(theme: str | None, page: str) -> str:
-    """The styles of the frame and of a page as an HTML element, for the theme "light" or "dark"."""
+    """Return the styles of the frame and of a page as an HTML element, for the theme "light" or "dark"."""
     files = Path(__file__).with_name("frame.css"), BUNDLE / "pages" / f"{page}.css"
     css = "\n".join(file.read_text("utf-8") for file in files)
     return f"<style>{css}{IN_DARK_POPUPS if theme == 'dark' else ''}</style>"
 
 
 def toolbar() -> DeltaGenerator:
-    """One row of controls without visible labels, in the order: what is looked at, `space`, then tools."""
+    """Return a row of controls without visible labels, in the order: the subject, `space`, then tools."""
     return st.container(horizontal=True, wrap=False, vertical_alignment="center", gap="small", key="toolbar")
 
 
 def more() -> DeltaGenerator:
-    """The last of a toolbar: what is rarely used."""
+    """Return the menu of rare controls at the end of a toolbar."""
     return st.popover("⋯", help=_("More"), key=f"toolbar-more-{st.session_state.get(MORE, 0)}")
 
 
 def close_more() -> None:
-    """Close what `more` opened: another number makes another popover. A button's callback."""
+    """Close the menu `more` by giving it a new key. A button's callback."""
     st.session_state[MORE] = st.session_state.get(MORE, 0) + 1
 
 
 def columns(is_first: bool = True) -> tuple[DeltaGenerator, DeltaGenerator]:
-    """The stage, and the inspector at its right; at its left where the stage is not first, of which on a phone the
-    first part stands above the stage."""
+    """Return the stage and the inspector on its right. With `is_first` False the inspector is on the left, and on a
+    phone above the stage."""
     row = st.container(horizontal=True, wrap=False, gap=None, key="stage-row")
     beside = None if is_first else row.container(key="inspector", gap="small")
     picture = row.container(key="stage", gap=None)

@@ -1,4 +1,4 @@
-"""The session: which run is chosen, which rows are selected, and what the address says of it."""
+"""The session: the chosen run, the selected rows, and their representation in the URL."""
 
 import ctypes
 import runpy
@@ -29,9 +29,9 @@ LANGUAGE_SWITCH = "language-switch"  # the key of its widget
 
 
 def run(page: Callable[[], None]) -> None:
-    """Draw a page. Until `st.navigation` has run (in AppTest: at every run), Streamlit takes the
-    folder `pages` for its older kind of app and runs a page's file alone: then app.py is run, which
-    brings it back with navigation around it."""
+    """Draw a page. Until `st.navigation` has run (in AppTest: at every run), Streamlit treats the folder `pages` as its
+    older kind of app and runs only a page's file. In that case app.py is run, which draws the page with navigation
+    around it."""
     if PagesManager.uses_pages_directory:
         runpy.run_path(str(APP), run_name="__main__")
     else:
@@ -39,23 +39,23 @@ def run(page: Callable[[], None]) -> None:
 
 
 def give_back() -> None:
-    """Return memory to the system that glibc would keep after drawing: a fifth (benchmarks/start.py)."""
+    """Release memory that glibc would keep after drawing, about a fifth (benchmarks/start.py)."""
     if trim := getattr(ctypes.CDLL(None) if sys.platform == "linux" else None, "malloc_trim", None):
         trim(0)
 
 
 def all_runs() -> list[Run]:
-    """Runs with a readable manifest, newest first, then the shipped."""
+    """Return runs with a readable manifest, newest first, then the shipped ones."""
     return runs.list_runs()
 
 
 def chosen_run() -> Run | None:
-    """The chosen run."""
+    """Return the chosen run; None without one."""
     return next((run for run in all_runs() if run.name == st.session_state.get("run")), None)
 
 
 def settle_run() -> None:
-    """Make the run of the address the session's, or leave that, or else take the first."""
+    """Choose the run of the URL, else keep the session's, else take the default."""
     names = _names_of_runs()
     if (name := query_params.requested("run")) in names:
         st.session_state["run"] = name
@@ -64,14 +64,14 @@ def settle_run() -> None:
 
 
 def _names_of_runs() -> list[str]:
-    """Runs that can be chosen; a trial of the adviser only by its name."""
+    """Return the names of runs that can be chosen; an adviser's trial only if it is named."""
     names = [run.name for run in all_runs() if run.weights.exists() or not run.shipped]
     asked = (query_params.requested("run"), st.session_state.get("run"))
     return [name for name in names if name in asked or not is_trial(name)]
 
 
 def pick_run() -> None:
-    """The run picker of a toolbar, kept in the address; pages choose by `session_state["run"]`."""
+    """Draw the run picker of a toolbar, kept in the URL; pages choose by `session_state["run"]`."""
     names = _names_of_runs()
     if not names:
         st.caption(_("No runs yet. Start one on the Train page."))
@@ -97,13 +97,13 @@ def pick_run() -> None:
 
 
 def choose_run(name: str) -> None:
-    """Make it the run of all pages, from the next time one is drawn."""
+    """Choose the run for all pages, from the next drawing."""
     st.session_state["run"] = name
     st.session_state["vectors"] = ""  # a run is looked at, no longer loaded vectors
 
 
 def _label(run: Run) -> str:
-    """Its title, and what it is if it was not trained here."""
+    """Return its title, with a note if it was not trained here."""
     try:
         title = str(run.meta().get("title") or run.name)
     except guard.DAMAGE:
@@ -118,7 +118,7 @@ def _label(run: Run) -> str:
 
 
 def take_language() -> None:
-    """Before anything is drawn, take over a language that is new in the address; it is kept for the session."""
+    """Set the session's language from a new one in the URL, before anything is drawn."""
     asked = st.query_params.get("lang")
     if asked != st.session_state.get(SEEN_LANG) and asked in locale.LANGUAGES:
         st.session_state[locale.SESSION] = asked
@@ -126,7 +126,7 @@ def take_language() -> None:
 
 
 def pick_language() -> None:
-    """The switch in the bar at the top, kept in the address (`lang=zh`). Each language has its own name."""
+    """Draw the language switch in the top bar, kept in the URL (`lang=zh`). Each language has its own name."""
     chosen = locale.language()
     query_params.keep(lang=chosen if chosen != "en" or locale.browser_language() != "en" else None)
     if st.session_state.get(LANGUAGE_SWITCH) != chosen:
@@ -142,13 +142,13 @@ def pick_language() -> None:
 
 
 def selection(data: str | None = None) -> list[int]:
-    """Rows that all pages have lit, of some data's test split (default: the chosen run's)."""
+    """Return the rows selected on all pages, of a data set's test split (default: the chosen run's)."""
     by_data = st.session_state.get("selection", {})
     return list(by_data.get(data or _own_data(), []))
 
 
 def select(rows: Sequence[int] | np.ndarray, data: str | None = None, by: str = "") -> None:
-    """Light rows on all pages. `by` is the key of the map they were chosen on, if any."""
+    """Select rows on all pages. `by` is the key of the map on which they were chosen, if any."""
     by_data = st.session_state.setdefault("selection", {})
     by_data[data or _own_data()] = np.asarray(rows, np.int64).tolist()
     st.session_state["selected"] = (st.session_state.get("selected", (0, ""))[0] + 1, by)
@@ -168,7 +168,7 @@ def _own_data() -> str:
 
 
 def data_of(space: Space) -> str:
-    """Return the key that embeddings of the same samples share; loaded vectors have it for themselves."""
+    """Return the key shared by embeddings of the same samples; loaded vectors have their own."""
     run = space.run
     if place := space.recorded:  # the probe set has the same rows at all steps
         return _("recording {name}").format(name=place.content.rpartition("-")[0] if place.kind == PROBE else place.key)
@@ -176,7 +176,7 @@ def data_of(space: Space) -> str:
 
 
 def place_of(space: Space) -> str:
-    """The name under which a selection of these rows is kept."""
+    """Return the name under which a selection of these rows is stored."""
     data = data_of(space)
     parts = [data, *([] if space.split in ("test", "") else [space.split])]
     return " ".join([*parts, *([space.layer] if space.layer == TOWERS else [])])  # whose rows are others

@@ -64,7 +64,7 @@ def page() -> None:
 
 
 def _samples(spaces: list[Space]) -> ComparedSamples | None:
-    """The samples by the accuracy that is chosen; None while nothing is known of them."""
+    """Return the samples by the chosen accuracy; None if no accuracy is known."""
     comparison = verdict.known(spaces)
     if comparison is None:
         return None
@@ -74,7 +74,7 @@ def _samples(spaces: list[Space]) -> ComparedSamples | None:
 
 
 def _tools(names: list[str], spaces: list[Space], layer: str, samples: ComparedSamples | None) -> str:
-    """The right side of the toolbar: the views, the report, and what is rarely used; returns the view."""
+    """Draw the right side of the toolbar: the views, the report, and rare controls; return the view."""
     st.space("stretch")
     asked = query_params.current("view", [*VIEWS, *RARE], VIEWS[0])
     views = [*VIEWS, *([asked] if asked in RARE else [])]
@@ -105,7 +105,7 @@ def _tools(names: list[str], spaces: list[Space], layer: str, samples: ComparedS
 
 
 def show(view: str, spaces: list[Space], samples: ComparedSamples) -> None:
-    """One of the views that rest on a comparison."""
+    """Draw one of the views that need a comparison."""
     if view == "Disagreements":
         disagreements.disagree(samples)
         return

@@ -1,4 +1,4 @@
-"""Explore: one embedding space: its map, and beside it its scores and the images behind points."""
+"""Explore: one embedding space with its map, its scores, and the images behind points."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def of_run(run: Run) -> None:
 
 
 def of_recording(run: Run, bar: Bar) -> None:
-    """A recording: its figures, and the rows that it keeps, at any step."""
+    """Draw a recording: its figures, and its stored rows at any step."""
     kinds = kinds_of(run)
     chosen = recordings.place_of(run, kinds)
     if chosen is None:
@@ -105,7 +105,7 @@ def of_recording(run: Run, bar: Bar) -> None:
 
 
 def show(subject: Subject, bar: Bar) -> None:
-    """The map of a space and its inspector, once the space has rows."""
+    """Draw the map of a space and its inspector, once the space has rows."""
     rows = cache.embedding(subject.space)
     if rows is None:
         with heading.alone():
@@ -116,7 +116,7 @@ def show(subject: Subject, bar: Bar) -> None:
 
 
 def side_by_side(subject: Subject, bar: Bar, view: View) -> None:
-    """The map; in the inspector the scores or what is selected on it; below what is asked for."""
+    """Draw the map, the scores or the selection in the inspector, and the chosen panel below."""
     space, rows = subject.space, cache.embedding(subject.space)
     assert rows is not None
     picture, beside = stage.columns()

@@ -1,4 +1,4 @@
-"""Home: the star, four entry points, and the way back to the newest run."""
+"""Home: the star, four entry points, and a link to the newest run."""
 
 from __future__ import annotations
 

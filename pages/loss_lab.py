@@ -1,4 +1,4 @@
-"""Loss Lab: drag the temperature or the margin, see every pair answer."""
+"""Loss Lab: drag the temperature or the margin, and see how every pair responds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Methods: their family tree, and beneath it the flow of one; its idea and loss beside it, made from its metadata."""
+"""Methods: their family tree, the data flow of one method, and its idea and loss, from its metadata."""
 
 from __future__ import annotations
 

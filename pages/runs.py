@@ -1,4 +1,4 @@
-"""Runs: a leaderboard for each data set, the details of one run beside it; sweeps and imports in dialogs."""
+"""Runs: a leaderboard for each data set, and the details of one run; sweeps and imports in dialogs."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def page() -> None:
 
 
 def leaderboard(some_runs: list[state.Run], sought: str, columns: list[str]) -> None:
-    """What is at work, the table, and beside it one run, or what two runs differ in."""
+    """Draw the active runs, the table, and beside it one run or the differences of two."""
     picture, inspector = stage.columns()
     with picture:
         with st.container(key="runs-notes"):
@@ -68,7 +68,7 @@ def leaderboard(some_runs: list[state.Run], sought: str, columns: list[str]) -> 
 
 
 def several(chosen: list[state.Run]) -> None:
-    """The bar over the table: what can be done with some runs."""
+    """Draw the actions for several runs above the table."""
     with st.container(key="runs-bar", horizontal=True, vertical_alignment="center", gap="small"):
         st.markdown(_("**{count} selected**").format(count=len(chosen)), width="content")
         names = [run.name for run in chosen]

@@ -1,4 +1,4 @@
-"""Samples: find what a method gets wrong, look, decide, and train again without it."""
+"""Samples: find samples that a method gets wrong, decide on them, and train again with the decisions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from contrastive_lab.samples.table_picker import Pictures, choose
 
 
 class Places(NamedTuple):
-    """Where the parts of the page stand, from the toolbar down."""
+    """The containers of the page, from the toolbar down."""
 
     chips: DeltaGenerator  # what is looked at
     progress: DeltaGenerator
@@ -88,7 +88,7 @@ def review(findings: Findings, at: Places) -> None:
 
 
 def listed(findings: Findings, audit: label_audit.LabelAudit | None, at: Places) -> np.ndarray:
-    """The rows of the list, with what it takes to choose them."""
+    """Draw the controls of the list; return its rows."""
     one = findings.list
     if one.key == RANDOM and audit:
         return label_audit.rows_to_check(audit, findings.table, at.chips)
@@ -104,7 +104,7 @@ def listed(findings: Findings, audit: label_audit.LabelAudit | None, at: Places)
 def show_below(
     findings: Findings, audit: label_audit.LabelAudit | None, rows: np.ndarray, row: int | None, as_table: bool
 ) -> None:
-    """What is said of the sample and of the whole list, under the bench."""
+    """Draw the details of the sample and of the whole list below the bench."""
     one, run = findings.list, retrain.request_to_train(findings).run
     if row is not None:
         detail.show(findings, row)

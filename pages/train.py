@@ -1,4 +1,4 @@
-"""Train: the views that a training would see, beside the form that starts it; or a training while it runs."""
+"""Train: the augmented views of a training beside its form, or a running training."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def page() -> None:
 
 
 def new_run() -> None:
-    """The form, and what its settings make of the images."""
+    """Draw the form, and the images with its settings."""
     bar = stage.toolbar()
     with bar:
         st.caption(_("What the encoder must learn to ignore:"), width="content")
@@ -39,8 +39,8 @@ def new_run() -> None:
 
 
 def show_images(draft: Draft, draw: DeltaGenerator) -> bool:
-    """The views of a real batch, and whether they can be shown; else a folder's images until somebody asks for their
-    views, or the place to drop one."""
+    """Draw the views of a real batch, and return whether they are available. Otherwise draw a folder's images until the
+    user asks for their views, or the drop field."""
     data = draft.data
     if not data.name:
         with st.container(key="train-folder"):

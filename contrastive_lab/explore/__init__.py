@@ -1,1 +1,1 @@
-"""Sections of Explore."""
+"""Sections of the Explore page."""

@@ -1,4 +1,4 @@
-"""The head of Explore: what is looked at, its first scores, or why there is nothing to see."""
+"""Top of Explore: the current space, its first scores, or the reason why there is nothing to show."""
 
 import contextlib
 
@@ -19,17 +19,17 @@ from contrastive_lab.progress import answer_or_wait, follow
 
 
 def title(text: str) -> None:
-    """The page's title, for screen readers: the toolbar begins with the same name."""
+    """Draw the page's title for screen readers; the toolbar starts with the same name."""
     st.title(format.plain(text))
 
 
 def alone() -> DeltaGenerator:
-    """Draw the stage without a map."""
+    """Return a container that replaces the stage when there is no map."""
     return st.container(key="explore-alone")
 
 
 def about_vectors(space: Space) -> None:
-    """Describe the contents of a file of vectors, and what it lacks."""
+    """Describe a file of vectors and its missing parts."""
     about = loaded_vectors.about(space.key)
     labels = _labels(space) if about["labels"] else _("no labels")
     rows, width = (f"{about[name]:,}" for name in ("rows", "width"))
@@ -44,7 +44,7 @@ def about_vectors(space: Space) -> None:
 
 
 def _labels(space: Space) -> str:
-    """Return whether all rows have a label, or how many have none."""
+    """Return a text about the labels: all rows have one, or the number without."""
     rows = cache.embedding(space)
     missing = 0 if rows is None or rows.labels is None else int((rows.labels < 0).sum())
     if rows is None or not missing:
@@ -54,7 +54,7 @@ def _labels(space: Space) -> str:
 
 
 def left_out(run: Run, split: str) -> None:
-    """Files of a folder that a split leaves out, by its decoded images or else by the run's manifest."""
+    """Draw the files of a folder that a split leaves out, from its decoded images or the run's manifest."""
     name, lacking = str(run.config.get("dataset")), run.manifest.get("left_out") or ""
     if datasets.is_files(name):
         with contextlib.suppress(ValueError, OSError):
@@ -65,7 +65,7 @@ def left_out(run: Run, split: str) -> None:
 
 
 def about_recording(run: Run, kinds: recordings.Kinds) -> None:
-    """Return how far a recording is, what is known of it, and what it does not hold."""
+    """Draw a recording's progress, notes, checks and limits."""
     if run.is_alive():
         recordings.follow(run.name, kinds)
     else:
@@ -87,7 +87,7 @@ def scores_of_vectors(space: Space) -> None:
 
 
 def _scores_of_towers(space: Space) -> bool:
-    """Draw the scores of two towers. Returns whether the rows are of two."""
+    """Draw the scores if the rows are of two towers, and return whether they are."""
     rows = cache.embedding(space)
     towers = None if rows is None else cache.towers(rows)
     if towers is not None:
@@ -96,7 +96,7 @@ def _scores_of_towers(space: Space) -> bool:
 
 
 def scores_of_run(run: Run, space: Space) -> None:
-    """The test split's scores, beside raw pixels, the untrained encoder, references and the other features."""
+    """Draw the test split's scores, with raw pixels, the untrained encoder, references and the other layer."""
     layer = space.layer
     if layer == TOWERS and _scores_of_towers(space):
         return

@@ -1,4 +1,4 @@
-"""Beside Explore's map: whether the encoder is good, or what a selected sample is; then the one next step."""
+"""Inspector beside Explore's map: the scores of the space or the selected sample, then one next step."""
 
 import html
 from collections.abc import Callable
@@ -33,7 +33,7 @@ class Subject:
 
 
 def draw(subject: Subject, rows: EmbeddingSet, drawn_map: DrawnMap, picked: list[int]) -> None:
-    """Scores and typical images, or the selection; at the end the next step."""
+    """Draw scores and typical images, or the selection; then the next step."""
     if len(picked) == 1:
         _one(subject.space, rows, picked[0])
     elif picked:
@@ -47,7 +47,7 @@ def draw(subject: Subject, rows: EmbeddingSet, drawn_map: DrawnMap, picked: list
 
 
 def _space(subject: Subject, rows: EmbeddingSet, drawn_map: DrawnMap) -> None:
-    """The space as a whole: how good it is, and images from all over it."""
+    """Draw the scores of the space, and images from all parts of its map."""
     space = subject.space
     subject.first_scores()
     if not pictures.are_decoded(space):
@@ -60,7 +60,7 @@ def _space(subject: Subject, rows: EmbeddingSet, drawn_map: DrawnMap) -> None:
 
 
 def _one(space: Space, rows: EmbeddingSet, i: int) -> None:
-    """One sample: its picture, the vote of its neighbors, the neighbors, and what is known of it."""
+    """Draw one sample: its image, the vote of its neighbors, the neighbors, and its columns."""
     near = cache.nearest(rows.content_hash, i, NEAREST, rows)
     with_picture = pictures.are_decoded(space)
     with st.container(horizontal=True, gap="small", vertical_alignment="top", wrap=False):
@@ -82,12 +82,12 @@ def _one(space: Space, rows: EmbeddingSet, i: int) -> None:
 
 
 def said(value: object) -> str:
-    """A value of a column in at most three digits."""
+    """Format a value of a column with at most three digits."""
     return f"{value:.3g}" if isinstance(value, float | np.floating) else str(value)[:80]
 
 
 def vote(space: Space, rows: EmbeddingSet, i: int, near: np.ndarray) -> str:
-    """Draw the classes of the nearest samples as a bar, with the class that kNN predicts."""
+    """Return HTML with the classes of the nearest samples as a bar, and the class that kNN predicts."""
     assert rows.labels is not None
     labels = rows.labels[near]
     kinds, counts = np.unique(labels[labels >= 0], return_counts=True)
@@ -111,7 +111,7 @@ def vote(space: Space, rows: EmbeddingSet, i: int, near: np.ndarray) -> str:
 
 
 def _next_step(space: Space, rows: EmbeddingSet, picked: list[int]) -> None:
-    """One primary action, and what may follow else."""
+    """Draw the primary next step, and a link to Compare."""
     label: str = _("Find wrong labels") if rows.labels is not None else _("Find duplicates and outliers")
     page = "samples"
     on = {"run": space.name} if space.run else {"on": loaded_vectors.PREFIX + space.key}

@@ -1,4 +1,4 @@
-"""All scores of one space, on demand, each with how to read it; the first ones are in strip.py."""
+"""All scores of one space, on demand, each with an explanation; score_strip.py draws the first ones."""
 
 from functools import partial
 from typing import Any
@@ -24,13 +24,13 @@ VIEWS = (N_("All scores"), N_("kNN over k"), N_("Classes"), N_("Spectrum"), N_("
 
 
 def chips() -> None:
-    """The names of the panels below the stage; the chosen one is scrolled to."""
+    """Draw the names of the panels below the stage; choosing one scrolls to it."""
     look = {"label_visibility": "collapsed", "on_change": scrolling.scroll_next}
     query_params.one_or_none(st.pills, _("More"), VIEWS, name="more", **look)
 
 
 def more(space: Space, rows: EmbeddingSet) -> None:
-    """The panel below the stage that is asked for: all scores, each with its own view."""
+    """Draw the chosen panel below the stage: all scores, or the view of one."""
     if view := query_params.current("more", VIEWS, ""):
         with scrolling.in_view():
             _panel(view, space, rows)
@@ -84,7 +84,7 @@ def _table(space: Space, scores: dict[str, Scores]) -> None:
 
 
 def _names(scores: dict[str, Scores]) -> dict[str, str]:
-    """The names of this space and its references, the user's last, by their sources."""
+    """Return the names of this space and its references by source, the user's references last."""
     return NAMES | {source: name_of(source) for source in scores if source.startswith(PREFIX)}
 
 
@@ -115,7 +115,7 @@ def _over_k(scores: dict[str, Scores]) -> None:
 
 
 def _classes(space: Space, space_scores: Scores, answer: Result, rows: EmbeddingSet) -> None:
-    """Per class: share right, its interval, what it is taken for. A click selects the samples."""
+    """Draw a table of classes: accuracy, its interval, and confusions. A click selects the samples."""
     import pandas as pd
 
     per_class = space_scores["knn"].per_class if "knn" in space_scores else []
@@ -158,7 +158,7 @@ def _classes(space: Space, space_scores: Scores, answer: Result, rows: Embedding
 
 
 def _shade(table: Any) -> Any:
-    """Cells tinted by their share of the row: blue on the diagonal, orange off it."""
+    """Tint table cells by their share of the row: blue on the diagonal, orange elsewhere."""
     share = table.to_numpy() / np.maximum(1, table.to_numpy().sum(1, keepdims=True))
     tint = np.empty(share.shape, object)
     for (i, j), v in np.ndenumerate(share):

@@ -1,4 +1,4 @@
-"""The selected samples: what they are, the neighbors of one of them, and the way out."""
+"""The selected samples: their classes and images, the neighbors of one, and their files."""
 
 import contextlib
 import itertools
@@ -30,7 +30,7 @@ OTHERS = 7  # other runs in which ranks are looked up
 
 
 def many(space: Space, rows: EmbeddingSet, picked: list[int]) -> None:
-    """Show a selection of several samples: their classes, their images, and the neighbors of one of them."""
+    """Draw a selection of several samples: their classes, their images, and the neighbors of one of them."""
     st.header(_("{picked} selected").format(picked=f"{len(picked):,}"))
     if rows.labels is not None:
         labels = rows.labels[picked]
@@ -46,7 +46,7 @@ def many(space: Space, rows: EmbeddingSet, picked: list[int]) -> None:
 
 
 def _one_of(space: Space, rows: EmbeddingSet, listed: list[int]) -> int:
-    """The selected sample that is looked at: by its image, or by its id."""
+    """Let the user choose one selected sample by its image or id; return its row."""
     place = state.place_of(space)
     key, shown, title = f"one-{cache.digest(place)}", f"selected-{cache.digest(place, listed)}", rows.ids.__getitem__
     if pictures.are_decoded(space):
@@ -61,7 +61,7 @@ def _one_of(space: Space, rows: EmbeddingSet, listed: list[int]) -> int:
 
 
 def neighbors(space: Space, rows: EmbeddingSet, i: int, nearest: tuple[np.ndarray, np.ndarray]) -> None:
-    """The nearest samples, with similarity, label and their rank in each other run."""
+    """Draw the nearest samples with similarity, label and their rank in each other run."""
     near, similarity = nearest
     of_towers = [name for name in (TOWER, TEXT) if cache.towers(rows) and name in rows.columns]
     others, table, captions = _ranks(space, rows, i, near), [], []
@@ -83,7 +83,7 @@ def neighbors(space: Space, rows: EmbeddingSet, i: int, nearest: tuple[np.ndarra
 
 
 def _why_alike(space: Space, rows: EmbeddingSet, i: int, near: dict[int, str]) -> None:
-    """Show which patches of a sample and of one of its neighbors make their similarity, once it is asked for."""
+    """Draw, on request, the patches of a sample and of one of its neighbors that make them similar."""
     if not query_params.switch(st.toggle, _("Why are they alike?"), name="why"):
         return
     other = query_params.one_of(
@@ -112,7 +112,7 @@ def _why_alike(space: Space, rows: EmbeddingSet, i: int, near: dict[int, str]) -
 
 
 def _ranks(space: Space, rows: EmbeddingSet, i: int, near: np.ndarray) -> dict[str, np.ndarray]:
-    """For each other run on the same samples: how near it has the same neighbors (1: nearest)."""
+    """Return, for each other run on the same samples, the ranks of these neighbors (1: nearest)."""
     by_run: dict[str, np.ndarray] = {}
     data = state.data_of(space)
     for run in [] if space.is_loaded else state.all_runs():
@@ -126,7 +126,7 @@ def _ranks(space: Space, rows: EmbeddingSet, i: int, near: np.ndarray) -> dict[s
 
 
 def out(space: Space, rows: EmbeddingSet, xy: np.ndarray, picked: list[int]) -> None:
-    """Selection, coordinates and neighbors, vectors, as files for other tools; each is made when it is asked for."""
+    """Draw downloads of selection, coordinates and neighbors, and vectors; each file is made on request."""
     name, n, chosen = space.title.rsplit(".", 1)[0], f"{len(rows):,}", f"{len(picked):,}"
     selected = _("Selected rows: {picked} of {rows} (.{ending})")
     text = _("Map, neighbors and columns (.{ending})")
@@ -150,7 +150,7 @@ def out(space: Space, rows: EmbeddingSet, xy: np.ndarray, picked: list[int]) -> 
 
 
 def _vector_files(rows: EmbeddingSet, name: str) -> None:
-    """The vectors themselves: sent, or written to a file of this computer where they are large."""
+    """Draw a download of the vectors; large ones are written to a file on this computer instead."""
     size = f"{rows.features.nbytes / 1e9:.1f}"
     if rows.features.nbytes <= export.SENT_UP_TO:
         st.download_button(

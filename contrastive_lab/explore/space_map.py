@@ -1,4 +1,4 @@
-"""The space that Explore looks at, and its map on the stage."""
+"""Explore's current space, and its map on the stage."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -19,7 +19,7 @@ from contrastive_lab.progress import answer_or_wait
 
 
 def space_of_run(run: Run) -> Space:
-    """The split and the layer that the address or the controls ask for."""
+    """Return the space of a run with the split and layer of the URL or the controls."""
     layer = query_params.current("features", layers_of(run), first_layer(run))
     return _with_split(Space.of_run(run, layer=layer))
 
@@ -34,7 +34,7 @@ def _with_split(space: Space) -> Space:
 
 
 def draw(space: Space, rows: EmbeddingSet, view: View) -> tuple[DrawnMap, list[int]]:
-    """The map, and the rows that are selected."""
+    """Draw the map; return it with the selected rows."""
     drawn_map = (
         embedding_map.quick_map(rows) if view.is_quick else embedding_map.map_of(space, view.kind, view.settings, rows)
     )
@@ -45,8 +45,7 @@ def draw(space: Space, rows: EmbeddingSet, view: View) -> tuple[DrawnMap, list[i
 
 
 def _turned_like_h(space: Space, drawn_map: DrawnMap, settings: Mapping[str, Any]) -> DrawnMap:
-    """A UMAP of z turned and mirrored like that of h where that was made: between the two, points move no further
-    than they have to."""
+    """Align a UMAP of z to that of h by rotation and reflection, if that exists, so points move little between them."""
     if drawn_map.settings["kind"] != "umap" or space.layer != "z":
         return drawn_map
     of_h = cache.result("map", embedding_map.question(replace(space, layer="h"), "umap", settings))
@@ -57,7 +56,8 @@ def _turned_like_h(space: Space, drawn_map: DrawnMap, settings: Mapping[str, Any
 
 
 def _placed(space: Space, view: View) -> tuple[np.ndarray, str] | None:
-    """The other split, or loaded vectors of its width, on the same map, once it is there."""
+    """Return the positions of another split or of loaded vectors on the same map, and their name; None if there are
+    none."""
     if not view.other:
         return None
     values = {"map": embedding_map.question(space, "umap", view.settings), "new": others_of(space)[view.other].values}

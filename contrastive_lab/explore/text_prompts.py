@@ -1,4 +1,4 @@
-"""Sentences for a run's text tower on Explore: templates of the zero-shot accuracy, and a query that finds images."""
+"""Texts for a run's text tower on Explore: zero-shot templates, and a text query that finds images."""
 
 import streamlit as st
 
@@ -15,7 +15,7 @@ TEMPLATES = "templates"
 
 
 def with_zero_shot(space: Space, by_source: dict[str, Scores]) -> dict[str, Scores]:
-    """Scores by source with the zero-shot accuracy first; templates can be edited below it."""
+    """Add the zero-shot accuracy to the scores by source, in first place, and draw a field to edit its templates."""
     with st.popover(_("Zero-shot prompts"), icon=":material/edit:", width="content"):
         help = _("The braces stand for the class name. A class is the mean of its prompts.")
         start = "\n".join(DEFAULT_TEMPLATES)
@@ -37,7 +37,7 @@ def with_zero_shot(space: Space, by_source: dict[str, Scores]) -> dict[str, Scor
 
 
 def search(space: Space) -> None:
-    """A sentence, and the images that are most similar to it; a click goes to an image's point."""
+    """Draw a field for a sentence, and the images most similar to it; a click selects an image's point."""
     text = query_params.text(st.text_input, _("Find images by a sentence"), name="text").strip()
     if not text:
         return

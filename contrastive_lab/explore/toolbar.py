@@ -1,4 +1,4 @@
-"""Explore's toolbar: which space and how it is drawn; what is selected; files; and behind ⋯ what is rarely used."""
+"""Explore's toolbar: the space, the kind and colors of its map, the selection, files, and a menu of rare options."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -24,8 +24,8 @@ FEATURES = N_("h is the output of the encoder, z the output of the projection he
 
 @dataclass(frozen=True)
 class View:
-    """The view of a space: `kind` umap or pca with its settings; what colors it; what else is
-    placed on it; whether the map has to be there at once; which rows, where that has to be said."""
+    """The view of a space: `kind` umap or pca with its settings; the color; other rows on the map; `is_quick`: whether
+    the map must be ready at once; and a description of the rows, if the page needs one."""
 
     kind: str
     settings: dict[str, Any]
@@ -36,7 +36,7 @@ class View:
 
 
 class Bar:
-    """The toolbar: `left` says what is looked at, `tools` holds the export, `more` is behind ⋯."""
+    """The toolbar: `left` holds the choice of the space, `tools` the export, and `more` the menu of rare options."""
 
     def __init__(self) -> None:
         with stage.toolbar():
@@ -51,7 +51,7 @@ class Bar:
             state.pick_run()
 
     def choose(self, space: Space, rows: EmbeddingSet) -> View:
-        """The choices of a run or of loaded vectors."""
+        """Draw the controls for a run or for loaded vectors; return the chosen view."""
         with self.left:
             split_and_layer(space)
             kind, other = _kind(rows, "pca" if len(rows) > MANY else "umap"), NOTHING
@@ -66,9 +66,8 @@ class Bar:
         return View(kind, settings, color, "" if other == NOTHING else other)
 
     def choose_recorded(self, run: Run, place: Recorded, kinds: Kinds, space: Space, rows: EmbeddingSet) -> View:
-        """Choose the view of a recording, with the step; a followed newest step is drawn by PCA, which is there at
-        once.
-        """
+        """Draw the controls for a recording, including the step; return the view. The followed newest step uses PCA,
+        which is ready at once."""
         with self.left:
             choose_place(run, place, kinds)
             follows = follows_newest(run, place, kinds)
@@ -93,7 +92,7 @@ def split_and_layer(space: Space) -> None:
 
 
 def first_layer(run: Run) -> str:
-    """Return the layer to show first: of two towers the shared space, else the encoder's output."""
+    """Return the default layer: the shared space of two towers, else the encoder's output."""
     return TOWERS if run.has_towers else "h"
 
 
@@ -105,7 +104,7 @@ def others_of(space: Space) -> dict[str, Space]:
 
 
 def _kind(rows: EmbeddingSet, default: str) -> str:
-    """PCA or UMAP. Of many rows UMAP takes minutes: it is made when asked for."""
+    """Let the user choose PCA or UMAP. UMAP of many rows takes minutes and is only computed on request."""
     about: dict[str, Any] = {"name": "map", "key": f"map-kind-{len(rows) > MANY}-{default}", "width": "content"}
     options = ["umap", "pca"]
     return query_params.one_of(st.segmented_control, _("Map"), options, default=default, format_func=str.upper, **about)
@@ -119,7 +118,7 @@ def _color(space: Space, rows: EmbeddingSet) -> str:
 
 
 def _selected(space: Space, rows: EmbeddingSet) -> None:
-    """Show the selection as a chip that clears it."""
+    """Draw the selection as a chip that clears it."""
     place = state.place_of(space)
     if picked := [i for i in state.selection(place) if i < len(rows)]:
         text = _("{picked} selected").format(picked=f"{len(picked):,}")

@@ -1,4 +1,4 @@
-"""Two towers on Explore: recall in both directions and the gap, and the partners of a row with their ranks."""
+"""Two towers on Explore: recall in both directions and the modality gap, and a row's partners with their ranks."""
 
 import streamlit as st
 
@@ -17,7 +17,7 @@ from contrastive_lab.progress import answer_or_wait
 
 
 def first_scores(space: Space, towers: Towers) -> None:
-    """Show recall@k in both directions beside chance, and the modality gap."""
+    """Draw recall@k in both directions with its chance level, and the modality gap."""
     st.header(_("Do its towers agree?"))
     result = answer_or_wait("towers", {"space": space.values}, message("Recall between the towers"))
     if result is not None:
@@ -43,13 +43,13 @@ def first_scores(space: Space, towers: Towers) -> None:
 
 
 def scores_of(space: Space) -> dict[str, Scores]:
-    """Return the scores by source, where they are computed; {} else."""
+    """Return the scores by source; {} if they have not been computed."""
     result = cache.result("towers", {"space": space.values})
     return {} if result is None else {k: scores_from_json(v) for k, v in result.meta["scores"].items()}
 
 
 def partners(space: Space, rows: EmbeddingSet, i: int) -> None:
-    """Show the text of a row of two towers, and its partners with the rank of each in both directions."""
+    """Draw the text of a row of two towers, and its partners with their ranks in both directions."""
     if (towers := cache.towers(rows)) is None:
         return
     own = str(rows.columns[TOWER][i])
@@ -83,7 +83,7 @@ def partners(space: Space, rows: EmbeddingSet, i: int) -> None:
 
 
 def said(rows: EmbeddingSet, i: int) -> str:
-    """The text of a row, or its id where it has none."""
+    """Return the text of a row, or its id if it has no text."""
     texts = rows.columns.get(TEXT)
     return rows.ids[i] if texts is None or not str(texts[i]) else str(texts[i])
 

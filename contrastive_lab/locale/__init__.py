@@ -1,9 +1,8 @@
-"""The interface in the session's language, by gettext.
+"""Translation of the interface into the session's language, by gettext.
 
-`_` translates where a text is shown, so a constant of a module is marked by `N_` and translated by
-`text` where it is drawn; `text` also takes the library's messages and errors. Catalogs are
-`zh/LC_MESSAGES/contrastive_lab.po`, and `browser.po` for the browser parts (shared/locale.js).
-"""
+`_` translates a text where it is shown. A constant of a module is marked by `N_` and translated by `text` when it is
+drawn; `text` also translates messages and errors of the library. Catalogs are `zh/LC_MESSAGES/contrastive_lab.po`, and
+`browser.po` for the browser components (shared/locale.js)."""
 
 import gettext as standard
 import io
@@ -34,7 +33,7 @@ window.lostServer ||= setInterval(() => {{
 
 
 class Template(str):
-    """A translated template: `format` translates the messages and errors among its values."""
+    """A translated template whose `format` also translates messages and errors among its values."""
 
     def format(self, *args: object, **values: object) -> str:
         return super().format(
@@ -43,32 +42,32 @@ class Template(str):
 
 
 class Deferred(str):
-    """A constant that is translated where Streamlit draws it, which it does by `str`: a spinner's text
-    is fixed where its function is defined."""
+    """A constant that is translated when Streamlit converts it to text, because a spinner's text is fixed where its
+    function is defined."""
 
     def __str__(self) -> str:
         return text(str.__str__(self))
 
 
 def _(message: str) -> Template:
-    """A message in the session's language; an unknown one stays."""
+    """Translate a message into the session's language; unknown ones stay unchanged."""
     if isinstance(message, Message):
         return Template(message.in_language(_))
     return Template(catalog(language()).gettext(message) if message else "")
 
 
 def ngettext(singular: str, plural: str, count: int) -> Template:
-    """The form of a message for a count."""
+    """Return the translated singular or plural form for a count."""
     return Template(catalog(language()).ngettext(singular, plural, count))
 
 
 def text(value: object) -> str:
-    """A message, an error or a marked constant of the library in the session's language; "" for None."""
+    """Translate a message, an error or a marked constant of the library; "" for None."""
     return "" if value is None else str(translate(value, _))
 
 
 def language() -> str:
-    """The session's language: its own choice, else the browser's; English where no page is drawn."""
+    """Return the session's language: the user's choice, else the browser's; English outside a page."""
     if "streamlit" not in sys.modules:
         return "en"
     import streamlit as st
@@ -80,7 +79,7 @@ def language() -> str:
 
 
 def browser_language() -> str:
-    """The browser's language, among ours."""
+    """Return the browser's language if it is available, else English."""
     import streamlit as st
 
     return "zh" if (st.context.locale or "").lower().startswith("zh") else "en"
@@ -88,7 +87,7 @@ def browser_language() -> str:
 
 @cache
 def catalog(language: str, domain: str = "contrastive_lab") -> standard.NullTranslations:
-    """The messages of a language."""
+    """Return the translations of a language."""
     if language == "en":
         return standard.NullTranslations()
     from babel.messages.mofile import write_mo
@@ -103,7 +102,7 @@ def catalog(language: str, domain: str = "contrastive_lab") -> standard.NullTran
 
 @cache
 def browser_messages(language: str) -> dict[str, str]:
-    """The messages of the browser parts."""
+    """Return the translations for the browser components."""
     return {
         source: target
         for source, target in vars(catalog(language, "browser")).get("_catalog", {}).items()

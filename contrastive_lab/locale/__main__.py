@@ -1,4 +1,4 @@
-"""Bring the catalogs up to date with the source: `python -m contrastive_lab.locale`."""
+"""Update the catalogs from the source: `python -m contrastive_lab.locale`."""
 
 import re
 import sys
@@ -35,7 +35,7 @@ ENGLISH_ONLY = ("contrastive_lab/widgets/", "contrastive_lab/components/report/"
 
 
 def extract(domain: str) -> Catalog:
-    """The messages that the source marks."""
+    """Return the messages marked in the source."""
     catalog, (extractor, patterns) = Catalog(), SOURCES[domain]
     for path in sorted({path for pattern in patterns for path in ROOT.glob(pattern)}):
         if not path.relative_to(ROOT).as_posix().startswith(ENGLISH_ONLY):
@@ -48,7 +48,7 @@ def extract(domain: str) -> Catalog:
 
 
 def texts_of_cards() -> Iterator[str]:
-    """The texts of the methods' and losses' cards; of a diagram's boxes those that are words."""
+    """Yield the texts of the methods' and losses' cards, and the words in diagrams."""
     for path in sorted({path for pattern in CARDS for path in ROOT.glob(pattern)}):
         card = tomllib.loads(path.read_text("utf-8"))
         for part in (card, *card.get("published", {}).values(), *(v for v in card.values() if isinstance(v, dict))):
@@ -59,7 +59,7 @@ def texts_of_cards() -> Iterator[str]:
 
 
 def read(domain: str, language: str = "zh") -> Catalog:
-    """A catalog with its translations."""
+    """Return a catalog with its translations."""
     with (FOLDER / language / "LC_MESSAGES" / f"{domain}.po").open("rb") as file:
         return read_po(file, locale=language)
 
@@ -70,7 +70,7 @@ def is_translated(entry: Message) -> bool:
 
 
 def main() -> int:
-    """Add new messages, drop old ones, and name those without a translation; 1 where there are any."""
+    """Add new messages, remove old ones, and list untranslated ones; return 1 if there are any."""
     missing: list[object] = []
     for domain in SOURCES:
         catalog = read(domain)

@@ -1,7 +1,5 @@
-"""The Loss Lab on a batch: rows of an encoder under a loss whose knob is dragged in the browser.
-
-A loss over dimensions on a batch: the browser computes its matrix of dimensions and its terms.
-"""
+"""The Loss Lab on a batch: rows of an encoder under a loss with a knob to drag in the browser. For a loss over
+dimensions the browser computes its matrix of dimensions and its terms."""
 
 import json
 from dataclasses import asdict, dataclass, replace
@@ -38,7 +36,7 @@ FROZEN = N_("The encoder is frozen: the slider changes how the loss weighs these
 
 @dataclass(frozen=True)
 class Toolbar:
-    """Places in the page's toolbar: for the loss and its settings, and for the stages."""
+    """Containers in the page's toolbar for the loss and its settings, and for the stages."""
 
     loss: DeltaGenerator
     stages: DeltaGenerator
@@ -56,8 +54,8 @@ class LabSetting:
 
 
 def on_batch(run: Run, losses: dict[str, LossEntry], lesson: int, toolbar: Toolbar) -> str:
-    """The settings in the toolbar, and the live view; below it what a temperature trades. Returns the name of what is
-    shown, as `Space.of_name` takes it; "" where there is nothing."""
+    """Draw the settings, the live view, and the trade-off of the temperature. Returns the name of the shown space, as
+    for `Space.of_name`; "" if there is none."""
     above = st.container(key="lab-above")
     with toolbar.loss, st.popover(loss_title(run, losses), key=SETTINGS):
         loss, pairing, request = choose_batch(run, losses, above)
@@ -117,7 +115,7 @@ def on_batch(run: Run, losses: dict[str, LossEntry], lesson: int, toolbar: Toolb
 
 
 def _draw_dimensions(setting: LabSetting, view: LabView, page: "PageState") -> None:
-    """A loss over dimensions: its matrices and its terms."""
+    """Draw the matrices and terms of a loss over dimensions."""
     assert view.views is not None
     count = len(view.names) // len(view.views)  # views of each image, the first two are compared
     shown = DimensionView(
@@ -140,7 +138,7 @@ def _draw_dimensions(setting: LabSetting, view: LabView, page: "PageState") -> N
 
 
 def _classes(setting: LabSetting, view: LabView) -> tuple[np.ndarray, np.ndarray] | None:
-    """Classes of the anchors and of the candidates; None where rows of a memory stand beside."""
+    """Return the classes of the anchors and of the candidates; None if candidates come from a memory."""
     batch = _batch(*setting.rows)
     if isinstance(batch, TowerBatch) or batch.memory is not None:
         return None
@@ -149,7 +147,7 @@ def _classes(setting: LabSetting, view: LabView) -> tuple[np.ndarray, np.ndarray
 
 
 def computed(setting: LabSetting) -> LabView:
-    """The loss on the batch; where the browser has a kernel, from the one at its default knob. Raises ValueError."""
+    """Compute the loss on the batch, at the default knob if the browser has a kernel. Raises ValueError."""
     where = (*setting.rows, setting.pairing, setting.loss)
     at_first = knobs_to_compute(setting.about, setting.knobs)
     view = _view(*where, json.dumps(at_first, sort_keys=True))
@@ -164,7 +162,7 @@ def computed(setting: LabSetting) -> LabView:
 
 @dataclass(frozen=True)
 class PageState:
-    """The page's view of a loss: the view's own state, the stage, the part's key, the lesson, the next step."""
+    """The state of the page: the view's own state, the stage, the component's key, the lesson, the next step."""
 
     view: ViewState
     stage: str
@@ -174,7 +172,7 @@ class PageState:
 
 
 def draw_pairs(run: Run, setting: LabSetting, view: LabView, losses: dict[str, LossEntry], page: PageState) -> None:
-    """The live view of each pair, with what may be pinned: another loss, or rows of the same images."""
+    """Draw the live view of all pairs, optionally with a pinned second loss or other rows of the same images."""
     request, state, other_rows = setting.rows[2], page.view, {}
     if not request.source.startswith("file:") and request.source not in SOURCE:
         sources = SOURCES if request.source in SOURCES else lab_view.snapshots_of(run)
@@ -207,7 +205,7 @@ def draw_pairs(run: Run, setting: LabSetting, view: LabView, losses: dict[str, L
 
 
 def _hear(key: str, loss_key: str) -> None:
-    """Handle what the view reports: of a lesson, another stage, another loss."""
+    """Handle the view's report: the lesson's events, another stage, another loss."""
     hear(key)
     report = reported(key)
     if report.get("go") is not None:  # another lesson has its own stage
@@ -219,7 +217,7 @@ def _hear(key: str, loss_key: str) -> None:
 
 
 def _as_drawn(setting: LabSetting, view: LabView) -> LossSetting:
-    """A loss on a batch, as the browser gets it."""
+    """Return a loss on a batch in the form sent to the browser."""
     held = {k: v for k, v in setting.knobs.items() if k not in dragged(setting.about) or view.kernel is None}
     content = cache.digest(setting.rows, setting.pairing, setting.loss, sorted(held.items()))
     return setting_of(view, setting.about, setting.knobs, content)
@@ -228,7 +226,7 @@ def _as_drawn(setting: LabSetting, view: LabView) -> LossSetting:
 def _second(
     first: LabSetting, view: LabView, losses: dict[str, LossEntry], other_rows: dict[str, str], state: ViewState
 ) -> LossSetting | None:
-    """Another loss, or other rows, which is pinned as A."""
+    """Return the pinned setting A: another loss, or other rows; None if nothing is pinned."""
     kind, _colon, name = state.second.partition(":")
     if name not in (losses if kind == "loss" else other_rows if kind == "rows" else ()):
         return None

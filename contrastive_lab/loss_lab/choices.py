@@ -1,4 +1,4 @@
-"""Choices of the Loss Lab: loss, pairing, encoder or file, how many images, which batch."""
+"""Choices of the Loss Lab: loss, pairing, encoder or file, number of images, and batch."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -55,7 +55,7 @@ ACROSS = N_(
 
 
 def loss_title(run: Run, losses: dict[str, LossEntry]) -> str:
-    """The title of the loss that `choose_batch` will give, for the button above it."""
+    """Return the title of the loss that `choose_batch` will select, for the button above it."""
     sources = _sources(run)
     source = query_params.current("rows", sources, next(iter(sources)), key_of_rows(run))
     loaded = list(loaded_vectors.loaded()) if source == "file" else []
@@ -68,7 +68,8 @@ def loss_title(run: Run, losses: dict[str, LossEntry]) -> str:
 def choose_batch(
     run: Run, losses: dict[str, LossEntry], of_file: DeltaGenerator
 ) -> tuple[str, str, BatchRequest | None]:
-    """Loss, pairing or direction, and batch; no batch as long as no file of vectors has been opened, in `of_file`."""
+    """Draw the choices; return loss, pairing or direction, and batch. The batch is None until a file of vectors is
+    opened in `of_file`."""
     of_loss, of_pairing = st.container(), st.container()
     sources, key = _sources(run), key_of_rows(run)
     source = query_params.one_of(
@@ -102,7 +103,7 @@ def choose_batch(
 
 
 def _choose_pairing(place: Any, directions: Mapping[str, str], paired: str | None, are_rows: bool) -> str:
-    """The direction between two towers, or what makes two rows positives."""
+    """Let the user choose the direction between two towers, or the definition of positives."""
     box = place.selectbox
     if directions:
         label, name = _("Anchors → candidates"), "direction"
@@ -113,7 +114,7 @@ def _choose_pairing(place: Any, directions: Mapping[str, str], paired: str | Non
 
 
 def _choose_size(are_rows: bool, has_towers: bool) -> tuple[int, int]:
-    """Return how many rows, and which batch."""
+    """Let the user choose the number of rows and the batch; return both."""
     columns = _("Candidates: columns of the matrix.")
     other = _("Change the number to draw different images and augmentations.")
     label = _("Images (views)")
@@ -128,8 +129,8 @@ def _choose_size(are_rows: bool, has_towers: bool) -> tuple[int, int]:
 
 
 def directions_of(run: Run, source: str, file: str | None) -> dict[str, str]:
-    """Directions between the towers of a source of rows, by name; {} where its rows are of one tower, or gone. file:
-    the key of the vectors that are chosen, if any."""
+    """Return the directions between the towers of a source, by name; {} for rows of one tower or missing ones. file:
+    the key of the chosen vectors, if any."""
     if source in SOURCE:
         return direction_names(RUN_TOWERS)
     if source != "file":
@@ -144,7 +145,7 @@ def directions_of(run: Run, source: str, file: str | None) -> dict[str, str]:
 
 
 def losses_across(losses: dict[str, LossEntry]) -> dict[str, LossEntry]:
-    """The losses of the catalog that run between two towers."""
+    """Return the losses of the catalog that work between two towers."""
     return {name: about for name, about in losses.items() if about["across"]}
 
 
@@ -160,7 +161,7 @@ def _sources(run: Run) -> dict[str, str]:
 
 
 def first_loss(run: Run, losses: dict[str, LossEntry], has_towers: bool = False) -> tuple[str, str]:
-    """The loss that stands there at first, and the key of its widget."""
+    """Return the default loss, and the key of its widget."""
     trained_with = run.config.get("loss")
     key = f"lab-loss-{trained_with in losses}"
     if has_towers and run.config.get("method") != "clip" and not run.is_recording:
@@ -173,7 +174,7 @@ def key_of_rows(run: Run) -> str:
 
 
 def choose_vectors() -> str | None:
-    """The key of loaded vectors: those that are opened here, were opened before, or stand in the address."""
+    """Return the key of loaded vectors, opened here, opened before, or named in the URL; None without any."""
     line = st.container(horizontal=True, vertical_alignment="bottom")
     loaded = loaded_vectors.loaded()
     file_key = query_params.requested("file")

@@ -1,5 +1,5 @@
-"""The Loss Lab without an encoder: points on a circle that follow a loss's own gradient; and a training of BYOL or
-SimSiam on the circle, which shows whether it collapses without negatives."""
+"""The Loss Lab without an encoder: points on a circle that follow a loss's own gradient, or a training of BYOL or
+SimSiam on the circle that shows whether they collapse without negatives."""
 
 import json
 from dataclasses import asdict, fields
@@ -47,7 +47,7 @@ MODEL = N_(
 
 
 def on_circle(toolbar: DeltaGenerator, losses: dict[str, LossEntry], lesson: int = 0) -> None:
-    """A loss on the circle: points that follow its gradient, or, where only an encoder collapses, a small training."""
+    """Draw a loss on the circle: points that follow its gradient, or a small training for BYOL and SimSiam."""
     titles = {n: about["title"] for n, about in losses.items() if about["kernel"] or n == SIAMESE}
     titles[SIAMESE] = _("{title} (BYOL, SimSiam)").format(title=_(titles[SIAMESE]))
     key, first, knobs = "lab-loss-circle", "nt_xent", {}
@@ -68,7 +68,7 @@ def on_circle(toolbar: DeltaGenerator, losses: dict[str, LossEntry], lesson: int
 
 
 def _points(loss: str, about: LossEntry, knobs: dict[str, Any], lesson: int) -> None:
-    """Points that follow the loss's own gradient: what it wants, without an encoder in between."""
+    """Draw points that follow the loss's own gradient, without an encoder."""
     key = key_of(f"circle-{loss}", lesson)
     live, start = live_knob(about), circle_start(key)
     query_params.keep(**asdict(start))
@@ -97,7 +97,7 @@ def _points(loss: str, about: LossEntry, knobs: dict[str, Any], lesson: int) -> 
 
 
 def _hear(key: str, loss: str) -> None:
-    """A lesson's buttons, and the way to the same loss on real images."""
+    """Handle a lesson's buttons, and the button that opens the same loss on real images."""
     hear(key)
     if reported(key).get("next"):
         query_params.choose("loss_lab-on", "star")
@@ -116,7 +116,7 @@ def circle_start(key: str) -> CircleStart:
 
 
 def _training(lesson: int) -> None:
-    """The live training without negatives."""
+    """Draw the live training without negatives."""
     key = key_of("siamese", lesson)
     report = reported(key)
     values = dict(report.get("more") or {})
@@ -139,7 +139,7 @@ def _training(lesson: int) -> None:
 
 
 def _start(report: dict[str, Any]) -> SiameseStart:
-    """Return the start of the circle: as the component reported it, or as the URL asks."""
+    """Return the initial state of the training, from the component's report or from the URL."""
     first = SiameseStart()
     method = report.get("method", query_params.kept_value("method"))
     return SiameseStart(

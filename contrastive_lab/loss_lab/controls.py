@@ -1,4 +1,4 @@
-"""A loss on the page: its knobs, what the browser part reported, its formula, and what τ trades on a batch."""
+"""Controls of a loss: its knobs, the component's reports, its formula, and the trade-off of τ on a batch."""
 
 import contextlib
 import math
@@ -52,10 +52,10 @@ def view_state(key: str) -> ViewState:
 def knob_form(
     key: str, loss: str, about: LossEntry, first: dict[str, Any], left_out: Collection[str] = ()
 ) -> dict[str, Any]:
-    """Every knob of a loss with its value; controls in a row for those that are not dragged in the part of this key.
+    """Draw controls for all knobs except those dragged in the component with this key; return every knob's value.
 
-    Args: about: the loss's entry in the catalog; first: values to begin with, where not the
-    defaults; left_out: knobs that get no control and stay as they are."""
+    Args: about: the loss's entry in the catalog; first: initial values other than the
+        defaults; left_out: knobs without a control, which keep their values."""
     values = {}
     query_params.share(about["knobs"])
     if shown := [name for name in about["knobs"] if name not in (*dragged(about), *LIVE, *left_out)]:
@@ -88,7 +88,8 @@ def _control(name: str, k: KnobEntry, key: str, first: Any) -> Any:
 def _dragged_value(
     report: dict[str, Any], loss: str, name: str, place: Any, limits: tuple[float, float], first: float | None
 ) -> float | None:
-    """A dragged knob's value: that of the address on arrival, then the one last let go, or the first; None: off."""
+    """Return a dragged knob's value: first that of the URL, then the last released one, else the initial one; None:
+    off."""
     values, value, low, high = st.session_state.setdefault(VALUES, {}), math.nan, *limits
     with contextlib.suppress(ValueError):
         value = float(query_params.take(name) or "nan")
@@ -105,7 +106,7 @@ def _dragged_value(
 
 
 def formula(loss: str, about: LossEntry) -> None:
-    """The loss in letters, its paper, and what each knob does."""
+    """Draw the loss as a formula, its paper, and the effect of each knob."""
     st.header(f"{about['title']} ({about['year']})")
     st.latex(about["formula"])
     if loss in DERIVATIVES:
@@ -127,8 +128,8 @@ TICKS = (0.02, 0.05, 0.1, 0.2, 0.5, 1, 2)
 def draw_trade(
     trained: Any, view: LabView, classes_of: Callable[[], tuple[np.ndarray, np.ndarray] | None], at: float
 ) -> None:
-    """Draw what τ trades. Args: trained: the τ that these rows were trained at, if known; classes_of: gives classes of
-    the anchors (n) and of the candidates (w), −1 where there is none; at: the τ that the slider was let go at."""
+    """Draw the trade-off of τ. Args: trained: the τ used to train the rows, if known; classes_of: returns classes of
+    the anchors (n) and of the candidates (w), −1 for none; at: the last released τ of the slider."""
     same, classes = None, classes_of()
     if classes is not None and (classes[0] >= 0).any():
         same = (classes[0][:, None] == classes[1]) & (classes[0][:, None] >= 0)

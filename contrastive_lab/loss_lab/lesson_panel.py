@@ -27,7 +27,7 @@ LONGEST = 40  # characters of what a goal read
 
 
 def choose_lesson() -> int:
-    """The list of lessons in the toolbar, and the head of the one that is on; returns its number, 0 for none."""
+    """Draw the list of lessons and the heading of the current one in the toolbar; return its number, 0 for none."""
     if is_pressed(TRAIN):
         st.switch_page("pages/train.py")
     if is_pressed(PLAY):
@@ -60,7 +60,7 @@ def choose_lesson() -> int:
 
 
 def _list(number: int) -> int:
-    """All lessons with a tick for each that was done, in a popover that closes with each beginning."""
+    """Draw all lessons with a tick for each finished one, in a popover that closes when one starts."""
     done, words = _kept()[0], _words()
     titles = {0: words["free"]}
     for n, lesson in enumerate(LESSONS, 1):
@@ -78,17 +78,17 @@ def _text(number: int) -> str:
 
 
 def leave() -> None:
-    """Free play: all stays as it is, without a lesson."""
+    """Leave the lesson and keep the current settings."""
     query_params.choose(CHOSEN, 0)
 
 
 def key_of(key: str, number: int) -> str:
-    """The key of a browser part: each beginning of a lesson is a part of its own."""
+    """Return the key of a browser component; each start of a lesson gets a new one."""
     return f"{key} lesson {number} {_round()}" if number else key
 
 
 def panel_of(number: int) -> dict[str, Any] | None:
-    """A lesson as components/shared/lesson.js draws it; None for no lesson."""
+    """Return a lesson's data for components/shared/lesson.js; None for no lesson."""
     if not number:
         return None
     lesson, (done, met) = LESSONS[number - 1], _kept()
@@ -125,7 +125,7 @@ def _next_of(number: int) -> dict[str, Any]:
 
 
 def hear(key: str) -> None:
-    """Handle a click in the lesson panel, another lesson or a setting of this one; and a goal that was met."""
+    """Handle the lesson panel's reports: a met goal, another lesson, a pressed button, or a changed setting."""
     report = reported(key)
     if isinstance(told := report.get("done"), dict):
         _keep(told)
@@ -143,12 +143,12 @@ def hear(key: str) -> None:
 
 
 def is_pressed(number: int) -> bool:
-    """Return whether the button of this number was pressed since the last time; asked once."""
+    """Return whether the button with this number was pressed since the last call."""
     return st.session_state.get(ONWARD) == number and st.session_state.pop(ONWARD) == number
 
 
 def next_step() -> dict[str, Any]:
-    """The first lesson that was not done on this computer, the first of all once all were: its number and its name."""
+    """Return number and name of the first unfinished lesson, or of the first one if all are finished."""
     done = _kept()[0]
     number = next((n for n in range(1, len(LESSONS) + 1) if n not in done), 1)
     name = _("Lesson {number}: {title}").format(number=number, title=_(LESSONS[number - 1].title))
@@ -156,12 +156,13 @@ def next_step() -> dict[str, Any]:
 
 
 def number_done() -> int:
-    """Return how many lessons were done on this computer."""
+    """Return the number of lessons finished on this computer."""
     return len(_kept()[0])
 
 
 def _kept() -> tuple[list[int], dict[str, list[str | None]]]:
-    """The lessons that were done on this computer, and what the goals of others read that were met."""
+    """Return the finished lessons, and the values at which goals of other lessons were met, from this computer's
+    file."""
     try:
         kept = json_files.read_object(_done_path())
         met = {
@@ -174,7 +175,7 @@ def _kept() -> tuple[list[int], dict[str, list[str | None]]]:
 
 
 def _keep(told: dict[str, Any]) -> None:
-    """Write down a lesson whose goals are met, or that some are."""
+    """Store a lesson whose goals are all or partly met."""
     number, (done, met) = _known(told.get("number")), _kept()
     goals = told.get("met")
     if not number or number in done or not isinstance(goals, list):
@@ -193,7 +194,7 @@ def _done_path() -> Path:
 
 
 def _begin(number: int) -> None:
-    """A lesson from its start, or free play."""
+    """Start a lesson, or leave it for 0."""
     if not number:
         leave()
         return
@@ -212,13 +213,13 @@ def _picked() -> None:
 
 
 def _known(number: Any) -> int:
-    """The number of a lesson; 0 for what is none."""
+    """Return the number of a lesson; 0 for an unknown one."""
     text = str(number)
     return int(text) if text.isdecimal() and int(text) <= len(LESSONS) else 0
 
 
 def _words() -> dict[str, str]:
-    """The words of the panel in the session's language."""
+    """Return the panel's texts in the session's language."""
     return {name: _(text) for name, text in PANEL.items()}
 
 

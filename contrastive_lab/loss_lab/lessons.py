@@ -1,8 +1,8 @@
-"""The lessons of the Loss Lab: what each sets, where one looks, by what it is done, and what is said.
+"""The lessons of the Loss Lab: their settings, the region to look at, their goals, and their texts.
 
-The checks are functions of the live view's state, by these names in components/shared/lesson_checks.js.
-The thresholds hold on the shipped examples that lessons open (tests/app/test_lessons.py). `{now}`,
-`{hardest}` and `{picked}` are filled in by the browser."""
+The checks are functions of the live view's state, by these names in components/shared/lesson_checks.js. The thresholds
+hold on the shipped examples that lessons open (tests/app/test_lessons.py). The browser fills in `{now}`, `{hardest}`
+and `{picked}`."""
 
 from dataclasses import dataclass
 
@@ -39,7 +39,7 @@ class Check:
 
 @dataclass(frozen=True)
 class LessonOption:
-    """A setting of the page that stands among the lesson's words as buttons."""
+    """A setting of the page shown as buttons in the lesson's text."""
 
     name: str
     key: str  # of the page's widget
@@ -49,7 +49,7 @@ class LessonOption:
 
 @dataclass(frozen=True)
 class Lesson:
-    """One lesson; its address is what it sets, as a link would."""
+    """One lesson; its address has the settings, as in a link."""
 
     name: str
     address: dict[str, str]

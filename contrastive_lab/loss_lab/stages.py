@@ -1,4 +1,4 @@
-"""The stage of the Loss Lab, and the menu that saves it."""
+"""The stage of the Loss Lab, and its save menu."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -21,7 +21,7 @@ OF_CURVES = ("none", "scores", "grads", "curves", "formula", "pushes")  # panels
 
 
 def read_old_address() -> None:
-    """Turn `on=batch` with `view`, `panel` or `trade` into a stage."""
+    """Convert the old URL parameters `on=batch` with `view`, `panel` or `trade` into a stage."""
     if query_params.requested("on") in STAGES or query_params.requested("lesson"):
         return
     panel, has_trade = query_params.take("panel"), query_params.take("trade") == "yes"
@@ -34,19 +34,19 @@ def read_old_address() -> None:
 
 
 def without_batch() -> str:
-    """The stage where it rests on no batch, before its control is drawn; else ""."""
+    """Return the stage if it needs no batch, before its control is drawn; else ""."""
     shown = query_params.current("on", STAGES, "")
     return shown if shown in OWN else ""
 
 
 def choose_stage(offered: Sequence[str], first: str) -> str:
-    """Draw the control; a change leaves the lesson."""
+    """Draw the control for the stage and return it; a change leaves the lesson."""
     look: dict[str, Any] = {"format_func": STAGES.get, "label_visibility": "collapsed", "on_change": leave}
     return query_params.one_of(st.segmented_control, _("Show"), offered, name="on", default=first, **look)
 
 
 def export(name: str = "") -> None:
-    """Draw the menu that saves the picture, its numbers and, of the run or the vectors of that name, a report."""
+    """Draw the menu that saves the picture, its numbers and, with a name, a report on that run or those vectors."""
     with st.popover(_("Export"), key="lab-export-menu"):
         for what in ("png", "csv"):
             st.button(what.upper(), key=f"lab-export-{what}", on_click=_ask, args=(what,), width="stretch")

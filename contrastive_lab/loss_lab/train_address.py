@@ -1,4 +1,4 @@
-"""From the Loss Lab to a training: a run's method and data with the loss and the knobs on the page."""
+"""Links from the Loss Lab to a training: a run's method and data with the loss and knobs of the page."""
 
 import json
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from contrastive_lab import cache, path_input
 
 
 def can_train(run: Run) -> bool:
-    """Return whether Train has the run's method and data: not of recordings, imported runs and two towers."""
+    """Return whether Train supports the run's method and data; not for recordings, imported runs and two towers."""
     data = str(run.config.get("dataset"))
     is_other = run.is_recording or run.has_towers or "imported" in run.manifest
     is_known = str(run.config.get("method")) in cache.catalog()["methods"] and (
@@ -22,8 +22,8 @@ def can_train(run: Run) -> bool:
 
 
 def train_address(run: Run, loss: str, about: LossEntry, knobs: Mapping[str, Any]) -> dict[str, str]:
-    """Return the address of the Train page for such a run, but with this loss and these knobs.
-    Raises OSError. Args: about: the loss's entry in the catalog."""
+    """Return the URL parameters of the Train page for such a run with this loss and these knobs. Raises OSError. Args:
+    about: the loss's entry in the catalog."""
     method = str(run.config["method"])
     card = cache.catalog()["methods"][method]
     own = {*card["loss_knobs"], *(run.config.get("loss_knobs") or {})}  # whose defaults may be the method's

@@ -1,1 +1,1 @@
-"""Sections of Methods."""
+"""Sections of the Methods page."""

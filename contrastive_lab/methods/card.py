@@ -1,4 +1,4 @@
-"""The card of a method: its idea, loss, defaults and what was measured. Of a few methods: where they differ."""
+"""The card of a method: its idea, loss, defaults and measurements; or the differences of several methods."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ FIRST, MOST = "simclr", 3  # the method that is shown at first; methods beside o
 
 
 def choose(methods: Mapping[str, MethodEntry]) -> str:
-    """The method that is looked at; a click in the tree chooses too."""
+    """Draw the choice of the method and return it; a click in the tree chooses too."""
 
     def title(name: str) -> str:
         return f"{locale.text(methods[name]['title'])} · {methods[name]['year']}"
@@ -27,7 +27,7 @@ def choose(methods: Mapping[str, MethodEntry]) -> str:
 
 
 def choose_others(name: str, methods: Mapping[str, MethodEntry]) -> list[str]:
-    """Methods to set beside the chosen one."""
+    """Draw the choice of methods to compare with the chosen one; return them."""
     titles = {n: locale.text(about["title"]) for n, about in methods.items() if n != name}
     label, placeholder = _("Compare with"), _("one, two or three other methods")
     look: dict[str, Any] = {"placeholder": placeholder, "format_func": titles.get}
@@ -39,7 +39,7 @@ def _beside(name: str) -> str:
 
 
 def take_click(current: str, others: Sequence[str], clicked: str, is_beside: bool) -> None:
-    """Look at the method that was clicked, or set it beside the current one; a second time takes it away."""
+    """Choose the clicked method, or add it to the comparison; a second click removes it."""
     if not is_beside:
         query_params.choose(query_params.key_of("method"), clicked)
     elif clicked != current:
@@ -48,7 +48,7 @@ def take_click(current: str, others: Sequence[str], clicked: str, is_beside: boo
 
 
 def inspect(name: str, catalog: Catalog) -> None:
-    """Idea, relatives and loss of a method, and the ways on."""
+    """Draw idea, relatives and loss of a method, and the next steps."""
     about = catalog["methods"][name]
     st.header(f"{locale.text(about['title'])} ({about['year']})")
     paper = _("Paper")
@@ -71,7 +71,7 @@ def next_steps(name: str, about: MethodEntry) -> None:
 
 
 def inspect_several(names: Sequence[str], catalog: Catalog) -> None:
-    """Draw the differences of some methods, one aspect after the other, and what is alike."""
+    """Draw the differences of several methods by aspect, then their common values."""
     methods = catalog["methods"]
     titles = [locale.text(methods[n]["title"]) for n in names]
     st.header(" · ".join(titles))
@@ -86,7 +86,7 @@ def inspect_several(names: Sequence[str], catalog: Catalog) -> None:
 
 
 def loss(about: LossEntry) -> None:
-    """Formula and summary of a loss."""
+    """Draw the formula and summary of a loss."""
     st.subheader(_("Loss: {title}").format(title=locale.text(about["title"])))
     st.latex(about["formula"])
     paper = _("Paper")
@@ -106,7 +106,7 @@ def details(about: MethodEntry) -> None:
 
 
 def defaults(about: MethodEntry) -> None:
-    """The settings for a data set, each with its reason."""
+    """Draw the settings for a data set, each with its reason."""
     st.subheader(_("Defaults, and why"))
     data = choose_data(about)
     rows = [
@@ -124,12 +124,12 @@ def choose_data(about: MethodEntry) -> str:
 
 
 def value_of(key: str, value: Any) -> str:
-    """A setting's value as pages say it: a loss by its title."""
+    """Format a setting's value; a loss is shown by its title."""
     return cache.loss_title(str(value)) if key == "loss" else shown_value(value)
 
 
 def table(rows: list[dict[str, Any]], name: str) -> None:
-    """Draw rows of texts in Markdown; `name` is the table's own among those of the page."""
+    """Draw rows of Markdown texts; `name` identifies the table on the page."""
     key, columns = f"table-{name}", [locale.text(column) for column in rows[0]]
     lines = [columns, ["---"] * len(columns)]
     lines += [["–" if v is None else locale.text(v).replace("|", r"\|") for v in r.values()] for r in rows]
@@ -163,7 +163,7 @@ def aspects(names: Sequence[str], catalog: Catalog, data: str) -> dict[str, list
 
 
 def _moves(method: MethodEntry) -> str:
-    """Return the parts that move after a step, grouped by how they move."""
+    """Describe the parts that change after a step, grouped by how they change."""
     by_how: dict[str, list[str]] = {}
     for _unused, to, how in method["updates"]:
         by_how.setdefault(locale.text(how), []).append(locale.text(to))

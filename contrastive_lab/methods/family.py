@@ -1,4 +1,5 @@
-"""The family tree of the methods: who took what from whom, by year from left to right. It is the page's navigation."""
+"""The family tree of the methods: which method builds on which, by year from left to right. It is the page's
+navigation."""
 
 from collections.abc import Mapping, Sequence
 from statistics import fmean
@@ -17,7 +18,7 @@ Cards = Mapping[str, MethodEntry]
 
 
 def tree_of(methods: Cards, chosen: str, others: Sequence[str], has: Sequence[str]) -> FamilyTree:
-    """The tree of all methods. Args: others: those that stand beside the chosen one; has: filters that are on."""
+    """Return the tree of all methods. Args: others: methods compared with the chosen one; has: active filters."""
     at, years = places(methods), sorted({about["year"] for about in methods.values()})
     debts = [(old, name) for name, about in methods.items() for old, _what in about["builds_on"]]
     kin = {end for ends in debts if chosen in ends for end in ends}
@@ -49,7 +50,7 @@ def tree_of(methods: Cards, chosen: str, others: Sequence[str], has: Sequence[st
 
 
 def passes(about: MethodEntry) -> list[str]:
-    """The filters that a method passes."""
+    """Return the filters that a method passes."""
     kind = [LABELS] * about["needs_labels"] + [CAPTIONS] * about["needs_captions"]
     return [*about["uses"], *kind, *[WITHOUT] * (USES[0] not in about["uses"])]
 
@@ -63,8 +64,8 @@ def debts_of(name: str, methods: Cards) -> list[str]:
 
 
 def places(methods: Cards) -> dict[str, tuple[float, float]]:
-    """Return each method's place, in per cent of width and height: a column for each year, in which methods keep the
-    order and the height of those that they build on."""
+    """Return each method's position in per cent of width and height. Each year has a column, ordered by the heights of
+    the methods that its methods build on."""
     by_year: dict[int, list[str]] = {}
     for name, about in methods.items():
         by_year.setdefault(about["year"], []).append(name)
@@ -83,7 +84,8 @@ def places(methods: Cards) -> dict[str, tuple[float, float]]:
 
 
 def _wish(name: str, methods: Cards, rows: Mapping[str, float]) -> float:
-    """The mean row of what a method builds on, of the same year by way of its own ancestors; 0 without any."""
+    """Return the mean row of the methods that a method builds on, by way of their ancestors for the same year; 0
+    without any."""
     wishes = [
         rows[old] if methods[old]["year"] < methods[name]["year"] else _wish(old, methods, rows)
         for old, _what in methods[name]["builds_on"]
@@ -93,7 +95,7 @@ def _wish(name: str, methods: Cards, rows: Mapping[str, float]) -> float:
 
 
 def _line(ends: tuple[str, str], at: Mapping[str, tuple[float, float]], width: float, state: str) -> FamilyLine:
-    """A curve from the middle of a method to that of one that took from it; boxes cover its ends."""
+    """Return a curve from the center of a method to that of one that builds on it; boxes cover its ends."""
     (x, y), (to_x, to_y) = at[ends[0]], at[ends[1]]
     if x == to_x:
         far = near = x + BULGE * width * 4 / 3

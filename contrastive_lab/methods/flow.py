@@ -1,4 +1,4 @@
-"""A method's data flow as HTML, with images of a real batch: two views of one, and what they are pushed away from."""
+"""A method's data flow as HTML with images of a real batch: two views of one image, and its negatives."""
 
 import base64
 import html
@@ -21,7 +21,7 @@ PICTURED = {"image": [IMAGE], "image, label": [IMAGE], "balanced batch": [IMAGE,
 
 
 def drawing(name: str) -> None:
-    """The data flow of a method under its name."""
+    """Draw the data flow of a method below its name."""
     method = cache.catalog()["methods"][name]
     title, subtitle = html.escape(locale.text(method["title"])), html.escape(_("How a batch flows through it."))
     drawn = flow(method, cache.loss_title(method["default_loss"]), tiles())
@@ -30,8 +30,8 @@ def drawing(name: str) -> None:
 
 @st.cache_data(show_spinner=False)
 def tiles() -> dict[int, str]:
-    """Images of the example's batch as addresses, by their row, and those that its views are of; none where the
-    example is gone."""
+    """Return images of the example's batch as data URLs by row, including those of its views; {} without the
+    example."""
     found: dict[int, str] = {}
     with guard.errors_shown():
         run = runs.load(state.DEFAULT_RUN)
@@ -51,11 +51,11 @@ def _address(image: np.ndarray) -> str:
 
 
 def flow(method: Mapping[str, Any], loss: str, images: Mapping[int, str] | None = None) -> str:
-    """The flow: a lane of boxes for each view, then what is compared, and the loss.
+    """Return the data flow as HTML: a lane of boxes for each view, then the comparison, and the loss.
 
-    A `*` after a name says that the arrow that leaves the box carries gradient back. Boxes of one name above each other
-    are one box: the same weights, or the same memory. `updates` are what moves after a step: (from, to, how).
-    methods.css places the cells by their lane and step, from left to right, or downwards where the page is narrow."""
+    A `*` after a name means that the arrow leaving the box carries gradient back. Boxes with the same name above each
+    other are one box: the same weights, or the same memory. `updates` lists what changes after a step: (from, to, how).
+    methods.css places the cells by lane and step, from left to right, or downwards on a narrow page."""
     lanes, updates = method.get("flow", ()), method.get("updates", ())
     moved, last = {to for _from, to, how in updates if how}, 1 + max(map(len, lanes))
     places: dict[tuple[str, int], list[int]] = {}  # lanes of a box, by its name and step

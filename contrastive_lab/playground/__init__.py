@@ -1,4 +1,4 @@
-"""The playground: an encoder of small images that learns in the browser, in the app and as an offline file."""
+"""The playground: a small image encoder that is trained in the browser, in the app or in an offline file."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,7 +10,7 @@ LOSSES = ("nt_xent", "sup_con", "info_nce", "triplet")  # whose kernels the brow
 
 
 def view_of(small: SmallImages, kernels: Mapping[str, Mapping[str, Any]], settings: str = "") -> PlaygroundView:
-    """Images with the losses' kernels. `settings`: as an address holds them."""
+    """Return the view of the images with the losses' kernels. `settings`: as in the URL."""
     images, labels, classes = small.images, small.labels, small.classes
     kept = {name: dict(kernels[name]) for name in LOSSES}
     return PlaygroundView(

@@ -1,4 +1,4 @@
-"""The playground as one file, HTML: it fetches nothing, and runs one script and the worker that this makes."""
+"""The playground as one HTML file that fetches nothing and runs one script with its worker."""
 
 import base64
 import hashlib
@@ -58,7 +58,7 @@ def kernels() -> dict[str, Mapping[str, Any]]:
 
 
 def page(kernels: Mapping[str, Mapping[str, Any]], small: SmallImages, name: str) -> str:
-    """The whole file, in both languages. `name`: of the images, for a person."""
+    """Return the complete file in both languages. `name`: the displayed name of the images."""
     view = view_of(small, kernels)
     messages = {"en": {}, "zh": locale.browser_messages("zh")}
     blobs = {language: pack_playground(view, language=language, messages=texts) for language, texts in messages.items()}
@@ -90,9 +90,9 @@ def page(kernels: Mapping[str, Mapping[str, Any]], small: SmallImages, name: str
 
 
 def load_rows(path: str | Path) -> SmallImages:
-    """Rows of a file of vectors as images one pixel high, with each column's mean in the middle of the range. Where
-    some have labels, the others are left out. Raises: BadSetting for fewer than LEAST rows; what `file_formats.read`
-    raises."""
+    """Return rows of a file of vectors as images one pixel high, with each column's mean at the center of the range. If
+    some rows have labels, the others are left out. Raises BadSetting for fewer than LEAST rows, and as
+    `file_formats.read` does."""
     rows = file_formats.read(path)
     is_known = np.isfinite(rows.features).all(1) & (True if rows.labels is None else rows.labels >= 0)
     most = min(MOST, MOST * SIDE**2 // rows.width)
@@ -111,7 +111,7 @@ def load_rows(path: str | Path) -> SmallImages:
 
 
 def playground(args: Namespace) -> None:
-    """The command: write the file."""
+    """Run the command: write the file."""
     out, path = out_path(args.out, ".html", ".htm"), Path(args.path)
     small = load_rows(path) if path.suffix.lower() in file_formats.ENDINGS else load_small(data_set_of(args.path))
     text = page(kernels(), small, path.name).encode()

@@ -27,14 +27,14 @@ def _images(name: str, root: str | None) -> SmallImages:
 
 
 def choose_images(run: Run) -> str:
-    """Draw the list of data sets: those without a download, and the run's own; returns the chosen one."""
+    """Draw the list of data sets: those without a download, and the run's own; return the chosen one."""
     names = list(dict.fromkeys([DIGITS, *GENERATED, str(run.config.get("dataset") or DIGITS)]))
     look: dict[str, Any] = {"format_func": format.data_of, "label_visibility": "collapsed"}
     return query_params.one_of(st.selectbox, _("Images"), names, name="images", default=DIGITS, **look)
 
 
 def draw_stage(name: str, run: Run, kernels: Mapping[str, Mapping[str, Any]]) -> None:
-    """Draw it on a page with images of a data set, its setting kept in the address."""
+    """Draw the playground with images of a data set; the URL keeps its setting."""
     with errors_shown():
         with st.spinner(_("Reading images…")):
             small = _images(name, run.config.get("root"))

@@ -1,4 +1,4 @@
-"""The button of pages that makes a report and then offers it. The one file here with Streamlit."""
+"""The button that creates a report and offers it. The only file here with Streamlit."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -24,7 +24,7 @@ HELP = N_(
 
 
 def job_of(names: Sequence[str], split: str, layer: str, qrels: str = "") -> Job:
-    """The job that writes the report of some runs or vectors, kept by their content. Raises ValueError."""
+    """Return the job that writes the report on some runs or vectors, stored by their content. Raises ValueError."""
     spaces = [Space.of_name(name, split, layer) for name in names]
     titles = [space.run.meta().get("title") if space.run else space.title for space in spaces]
     judged = [qrels, hash_of(qrels)] if qrels and Path(qrels).is_file() else []
@@ -37,7 +37,7 @@ def job_of(names: Sequence[str], split: str, layer: str, qrels: str = "") -> Job
 
 
 def offer(names: Sequence[str], split: str = "test", layer: str = "h", qrels: str = "") -> None:
-    """A button, then the progress, then the file. Args: qrels: a file of relevance judgments."""
+    """Draw a button, then the progress, then the file. Args: qrels: a file of relevance judgments."""
     job, about = job_of(names, split, layer, qrels), locale.text(HELP)
     titles = [Space.of_name(name, split, layer).title for name in names]
     asked, file = f"asked {job.key}", f"{'-'.join(titles)[:80]}.html"

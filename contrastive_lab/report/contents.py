@@ -1,4 +1,4 @@
-"""The content of a report: rows, map and scores of each part, settings, a batch and the comparison."""
+"""The content of a report: rows, map and scores of each space, settings, a batch and the comparison."""
 
 import os
 import re
@@ -48,7 +48,7 @@ PATH = re.compile(r"(?<![\w.:])(?:~|[A-Za-z]:)?[/\\][^\s:*?\"<>|]*[/\\]([^\s/\\]
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """The contents of a run, a recording or a file of vectors. `xy` and `images` are of the `shown` rows."""
+    """The content for a run, a recording or a file of vectors. `xy` and `images` belong to the `shown` rows."""
 
     title: str
     about: str
@@ -65,7 +65,7 @@ class Part:
 
 @dataclass(frozen=True, eq=False)
 class Contents:
-    """All parts, and what the comparison says; `apart` says why there is none."""
+    """All parts and the comparison; `apart` is the reason if there is none."""
 
     parts: list[Part]
     comparison: Comparison | None = None
@@ -73,8 +73,8 @@ class Contents:
 
 
 def gather(spaces: Sequence[Space], map_kind: str, device: str, on_progress: OnProgress, qrels: str = "") -> Contents:
-    """Everything, made where it is not kept. Args: qrels: a file of relevance judgments. Raises ValueError with the
-    reason."""
+    """Collect the content, and compute missing results. Args: qrels: a file of relevance judgments. Raises ValueError
+    with the reason."""
     parts = [_part(space, map_kind, device, prefixed(on_progress, space.title)) for space in spaces]
     if len(parts) < 2:
         return Contents(parts)
@@ -147,8 +147,8 @@ def _loop_check(run: Run) -> str:
 
 
 def _scores(space: Space, device: str, on_progress: OnProgress) -> dict[str, Scores]:
-    """Scores by source; a run's test split beside its other layer, raw pixels, the untrained encoder and the
-    user's references that have scores."""
+    """Return the scores by source; for a run's test split also those of its other layer, raw pixels, the untrained
+    encoder and scored references of the user."""
     if run := space.run:
         found = evaluate(run, space.split, device, on_progress).scores
         own = {source: found[source] for source in dict.fromkeys((space.layer, *SOURCES)) if source in found}
@@ -161,7 +161,7 @@ def _scores(space: Space, device: str, on_progress: OnProgress) -> dict[str, Sco
 
 
 def without_paths(text: str, run: Run | None = None) -> str:
-    """A text for a file that is passed on: of a path only its last name stays."""
+    """Shorten paths in a text to their last name, for a file that is passed on."""
     folder = Path(format.data_of(run.config.get("dataset")) if run else "")
     if len(folder.parts) > 1:  # its name may hold spaces
         text = text.replace(str(folder), folder.name)
@@ -171,7 +171,7 @@ def without_paths(text: str, run: Run | None = None) -> str:
 
 
 def _about_rows(space: Space, rows: EmbeddingSet) -> str:
-    """The number of rows, their split and the number of labels, in one line."""
+    """Describe the number of rows, their split and their labels in one line."""
     labels = "no labels" if rows.labels is None else f"{int((rows.labels >= 0).sum()):,} of them with a label"
     kind = "recording" if space.recorded else "vectors"
     parts = [
@@ -209,7 +209,7 @@ def _settings(run: Run) -> list[tuple[str, str]]:
 
 
 def _loss_view(run: Run) -> tuple[LossView | None, str]:
-    """A batch of the run's own data under its own loss; or a sentence why there is none."""
+    """Return a batch of the run's own data under its own loss; or the reason why there is none."""
     loss, pairing = str(run.config.get("loss")), default_pairing(run)
     try:
         about = about_loss(loss, dict(run.config.get("loss_knobs") or {}))

@@ -1,7 +1,6 @@
-"""The file itself: sections in the order in which they are read, one style, one script.
+"""The report file: sections in reading order, one style sheet, one script.
 
-HTML by type: `el` escapes every text, and only it makes markup: a class called `<script>` is shown as that.
-"""
+HTML by type: only `el` creates markup, and it escapes all text. A class called `<script>` is shown as text."""
 
 import base64
 import hashlib
@@ -33,13 +32,13 @@ VOID = ("meta", "br", "hr")
 
 
 class Html(str):
-    """Markup; of it `el` makes more."""
+    """Markup created by `el`, which is not escaped again."""
 
     __slots__ = ()
 
 
 def el(tag: str, *children: Html | str | float | None, **attributes: str | None) -> Html:
-    """An element; children that are no `Html` are escaped, None is left out. `data_part` is data-part."""
+    """Return an element. Children other than `Html` are escaped, None is omitted. `data_part` becomes data-part."""
     written = "".join(
         f' {name.rstrip("_").replace("_", "-")}="{_text(value)}"'
         for name, value in attributes.items()
@@ -52,19 +51,19 @@ def el(tag: str, *children: Html | str | float | None, **attributes: str | None)
 
 
 def verbatim(tag: str, text: str, **attributes: str | None) -> Html:
-    """A script or style of ours, whose text HTML reads as it stands. Raises ValueError."""
+    """Return our own script or style, with its text unescaped. Raises ValueError for text that would end it."""
     if "</" + tag in text.lower() or "<!--" in text:
         raise ValueError(f"a {tag} cannot hold what ends it")
     return Html(el(tag, **attributes).replace("></", f">{text}</", 1))
 
 
 def data_script(data: bytes, **attributes: str | None) -> Html:
-    """Data in base64, which the browser runs nothing of."""
+    """Return data in base64 as a script element that the browser does not run."""
     return verbatim("script", b64encode(data).decode(), type="application/octet-stream", **attributes)
 
 
 def _text(text: str) -> str:
-    """Escaped; a control character or half of a pair, which HTML has no way to write, as a box."""
+    """Escape a text; control characters and lone surrogates, which HTML cannot represent, become boxes."""
     shown = "".join(c if c.isprintable() or c in "\n\t" else "\N{WHITE SQUARE}" for c in text)
     return escape(shown, quote=True)
 
@@ -80,7 +79,7 @@ WITHOUT_SCRIPTS = (
 
 
 def document(contents: Contents, day: date) -> str:
-    """The report as one HTML file that asks nobody for anything."""
+    """Return the report as one HTML file that makes no request."""
     parts = contents.parts
     title = " and ".join(p.title for p in parts) if len(parts) < 3 else f"{len(parts)} embeddings"
     sheets = _sheets(parts)
@@ -127,7 +126,7 @@ def document(contents: Contents, day: date) -> str:
 
 
 def _sheets(parts: Sequence[Part]) -> list[ThumbnailSheet]:
-    """The thumbnails of every map; runs on the same images share them."""
+    """Return the thumbnails of every map; runs on the same images share them."""
     keys = [None if p.images is None else hash(p.images.tobytes()) for p in parts]
     most = PICTURES // max(1, len({*keys} - {None}))
     by_key = {k: thumbnail_sheet(p.images, most) for k, p in zip(keys, parts, strict=True)}
@@ -135,7 +134,7 @@ def _sheets(parts: Sequence[Part]) -> list[ThumbnailSheet]:
 
 
 def _name(sheet: ThumbnailSheet) -> str | None:
-    """The id of the element that holds it."""
+    """Return the id of the element that holds a sheet; None without images."""
     return f"sheet-{hashlib.sha256(sheet.picture).hexdigest()[:12]}" if sheet.picture else None
 
 
@@ -147,7 +146,7 @@ def _padded(sheet: ThumbnailSheet) -> bytes:
 
 
 def _verdict(contents: Contents) -> Html | None:
-    """Return the section that says which is better and by how much; None for a single run."""
+    """Return the section with the best space and its lead; None for a single run."""
     comparison = contents.comparison
     if comparison is None:
         return el("section", el("p", contents.apart, class_="note")) if contents.apart else None
@@ -182,7 +181,7 @@ def _differences(comparison: Comparison) -> Html:
 
 
 def _queries(comparison: Comparison, sets: Sequence[EmbeddingSet]) -> list[Html]:
-    """Return the section on queries: do their figures differ by more than the margin, and which changed most?"""
+    """Return the section on queries: whether their figures differ by more than the margin, and the largest changes."""
     if all(metric in ACCURACIES for metric in comparison.correct):
         return []
     _, found = query_figures(comparison, sets, 100 * MARGIN, CHANGED)
@@ -196,7 +195,7 @@ def _queries(comparison: Comparison, sets: Sequence[EmbeddingSet]) -> list[Html]
 
 
 def _by_class(comparison: Comparison, named: EmbeddingSet) -> Html | None:
-    """The difference between two spaces for each class; None without labels. Args: named: has the classes' names."""
+    """Return the differences between two spaces by class; None without labels. Args: named: has the classes' names."""
     metric, lines = next(iter(comparison.correct)), []
     for d in comparison.by_class(metric, 0, 1):
         a, b = (f"{100 * share:.1f}" for share in d.accuracies)
@@ -212,7 +211,7 @@ def _by_class(comparison: Comparison, named: EmbeddingSet) -> Html | None:
 
 
 def _run(part: Part, number: int, sheet: ThumbnailSheet) -> Html:
-    """One run: scores, map, live view, settings."""
+    """Return the section of one run: scores, map, live view, settings."""
     settings = [el("h3", "Settings"), _definitions(part.settings)] if part.settings else []
     live: list[Html] = []
     if view := part.loss_view:
@@ -234,7 +233,7 @@ def _run(part: Part, number: int, sheet: ThumbnailSheet) -> Html:
 
 
 def _map(part: Part, number: int, sheet: ThumbnailSheet) -> Html:
-    """The map and how it was made. Its pictures, the last of its bytes, stand once in the file."""
+    """Return the map and its description. Its images are stored once in the file."""
     rows, shown, settings = part.rows, part.shown, part.map_about["settings"]
     some = f"{len(shown):,} of {len(rows):,}" if len(shown) < len(rows) else ""
     labels = None if rows.labels is None else rows.labels[shown]
@@ -263,7 +262,7 @@ def _definitions(items: Sequence[tuple[str, str]], kind: str = "settings") -> Ht
 
 
 def _scores(part: Part) -> Html:
-    """Each score with its interval, beside the other layer and the references."""
+    """Return each score with its interval, and those of the other layer and the references."""
     if not any(part.scores.values()):
         return el("p", "These rows have not been scored.", class_="note")
     heads = [name_of(source) or "these rows" for source in part.scores]
@@ -271,7 +270,7 @@ def _scores(part: Part) -> Html:
 
 
 def _rows(columns: Sequence[Scores]) -> list[tuple[Html | str, ...]]:
-    """A row for each score that any column has a value of."""
+    """Return a row for each score that is defined in some column."""
     rows: list[tuple[Html | str, ...]] = []
     for name in dict.fromkeys(name for scores in columns for name in scores):
         of_name = [scores.get(name) for scores in columns]
@@ -288,7 +287,7 @@ def _title(score: Score) -> Html:
 
 
 def _figure(score: Score | None) -> Html | str:
-    """A figure, its interval and what it is made of below it."""
+    """Return a figure with its interval and details below it."""
     if score is None or score.value is None:
         return "–"
     notes = filter(None, [format.interval_of(score), score.approximation])
@@ -296,7 +295,7 @@ def _figure(score: Score | None) -> Html | str:
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[Html | str]], alt: str) -> Html:
-    """A table that can be scrolled sideways where the screen is narrow."""
+    """Return a table that scrolls sideways on a narrow screen."""
     lines = [el("tr", el("th", row[0], scope="row"), *(el("td", cell) for cell in row[1:])) for row in rows]
     top = el("tr", *(el("th", text, scope="col") for text in head))
     table = el("table", el("thead", top), el("tbody", *lines), aria_label=alt)
@@ -307,7 +306,7 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[Html | str]], alt: str) 
 
 
 def report(args: Namespace) -> None:
-    """Write one HTML file of runs, recordings or files of vectors."""
+    """Run the command: write one HTML file on runs, recordings or files of vectors."""
     out = out_path(args.out, ".html", ".htm")
     if len(args.runs) > MOST:
         raise ValueError(f"a report is of at most {MOST} runs or files; got {len(args.runs)}")

@@ -1,1 +1,1 @@
-"""Sections of Runs."""
+"""Sections of the Runs page."""

@@ -1,4 +1,4 @@
-"""One run: how it stands, what can be done with it, how it is made again, used elsewhere, noted."""
+"""Details of one run: its status, actions, reproduction, export and notes."""
 
 import contextlib
 import html
@@ -30,7 +30,7 @@ CIRCUMSTANCES = ("versions", "device", "processes", "git_commit", "data_fingerpr
 
 
 def details(run: Run) -> None:
-    """Everything about one run, the next step at its end."""
+    """Draw everything about one run, with the next step at its end."""
     status = training.status_of(run)
     _heading(run, status)
     if (picture := pictures.map_of(run, 3)) is not None:
@@ -66,7 +66,7 @@ def details(run: Run) -> None:
 
 
 def under_the_loss(run: Run) -> None:
-    """A link to the Loss Lab on a batch of the run: of now, or of any epoch that was saved."""
+    """Draw a link to the Loss Lab on a batch of the run, from now or any saved epoch."""
     sources = {"": _("newest"), **lab_view.snapshots_of(run, are_all=True)}
     label, key = _("See its loss"), f"run-rows-{cache.digest(run.name)}"
     with st.container(horizontal=True, vertical_alignment="bottom", wrap=False):
@@ -78,13 +78,13 @@ def under_the_loss(run: Run) -> None:
 
 
 def nothing() -> None:
-    """Say that there are no runs, and link to Train."""
+    """Draw a note that there are no runs, and a link to Train."""
     st.info(_("No runs yet. The first one takes less than a minute on digits."))
     st.page_link("pages/train.py", label=_("Go to Train"), icon=":material/play_circle:")
 
 
 def _heading(run: Run, status: Status) -> None:
-    """Name and title, how it was made, and what is wrong with the run."""
+    """Draw name and title, origin, and errors of the run."""
     st.header(run.name)
     config, tau = run.config, table.temperature_of(run)
     about = [cache.method_title(str(config.get("method") or "")), cache.loss_title(str(config.get("loss") or ""))]
@@ -121,7 +121,7 @@ def of_adviser(name: str) -> str:
 
 
 def act(run: Run, status: str) -> None:
-    """Draw the actions of a run; the next step is the last, and stays in sight."""
+    """Draw the actions of a run; the next step is the last one and always visible."""
     can_resume = status in ("stopped", "failed") and not run.shipped and "imported" not in run.manifest
     with st.container(key="runs-next", horizontal=True, gap="small"):
         is_locked = status in ("running", "starting")
@@ -148,7 +148,7 @@ def act(run: Run, status: str) -> None:
 
 
 def again(run: Run) -> None:
-    """The exact command line, here, with many processes and on many machines."""
+    """Draw the exact command line, for here, many processes and many machines."""
     if imported := run.manifest.get("imported"):
         random = _("Its weights are random: it was never trained.")
         st.caption(random if imported.get("random") else _("The run was imported, not trained here."))
@@ -175,7 +175,7 @@ def again(run: Run) -> None:
 
 
 def clone(run: Run) -> None:
-    """Train it again under another name, with changes."""
+    """Draw a form to train the run again with changes, under another name."""
     with st.expander(_("Clone with changes")), st.form(f"clone-{run.name}"):
         a, b, c = st.columns(3)
         key = f"clone-name-{cache.digest(run.name)}"
@@ -202,7 +202,7 @@ def _watch(name: str) -> None:
 
 
 def annotate(run: Run) -> None:
-    """Name, title, tags, note."""
+    """Draw the fields for name, title, tags and note."""
     meta = run.meta()
     with st.expander(_("Rename, tag, note")), st.form(f"meta-{run.name}"):
         a, b = st.columns(2)
@@ -220,7 +220,7 @@ def annotate(run: Run) -> None:
 
 
 def elsewhere(run: Run) -> None:
-    """Weights as safetensors, and Python that loads them without this project."""
+    """Draw downloads of the weights as safetensors, and Python code that loads them without this project."""
     with st.expander(_("Use it elsewhere")):
         if not run.weights.exists():
             st.caption(_("It has no weights yet."))
@@ -237,7 +237,7 @@ def elsewhere(run: Run) -> None:
 
 
 def check(run: Run) -> None:
-    """Is every file what was written? What is damaged is named, and what is left to go on from."""
+    """Draw a button that verifies all files; it lists damaged ones, and what a resume can use."""
     if not st.button(_("Check its files"), icon=":material/fact_check:"):
         return
     with guard.errors_shown(), st.spinner(_("Reading every file…")):
@@ -254,7 +254,7 @@ def check(run: Run) -> None:
 
 
 def difference(pair: list[Run]) -> None:
-    """Settings and circumstances that two runs do not share."""
+    """Draw the settings and circumstances in which two runs differ."""
     told = (
         {"changes": changes.in_words(r.changes()) or None, **{k: r.manifest.get(k) for k in CIRCUMSTANCES}}
         for r in pair

@@ -1,5 +1,5 @@
-"""Imports of checkpoints or library models: previewed first, and nothing is fetched without a tick. The address names
-the import that was begun here (`importing`), whose run is shown at its end."""
+"""Imports of checkpoints or library models, with a preview first and no download without consent. The URL parameter
+`importing` names an import started here; the page shows its run at the end."""
 
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,7 +29,7 @@ PIXELS = "import-pixels"  # the key of their field
 
 
 def elsewhere() -> None:
-    """A file, or a library's model by its name; above it, what is being imported."""
+    """Draw the import of a file or a library's model, with current imports above."""
     follow_imports()
     source = query_params.one_of(
         st.segmented_control, _("What to import"), SOURCES, name="source", format_func=lambda s: SOURCES[s]
@@ -38,7 +38,7 @@ def elsewhere() -> None:
 
 
 def _of_file() -> None:
-    """Choose a file, see what it is, import it."""
+    """Draw the choice of a file, its preview, and the import."""
     label = _("MoCo, SupContrast, SimCLR, lightly, solo-learn, torchvision, timm or safetensors")
     upload = st.file_uploader(
         label, ENDINGS, help=_("Opened in a separate process, without running any code in the file.")
@@ -71,7 +71,7 @@ def _of_file() -> None:
 
 @contextmanager
 def _file(upload: Any, typed: str) -> Iterator[str]:
-    """The path of what was given, for as long as it is needed."""
+    """Yield the path of an upload or of a typed path while it is needed."""
     if upload is None:
         yield typed
         return
@@ -85,7 +85,7 @@ def _file(upload: Any, typed: str) -> Iterator[str]:
 
 
 def of_library() -> None:
-    """Name a model, see where its weights are, open it."""
+    """Draw the choice of a model, the source of its weights, and the import."""
     help = _(
         "Any model of torchvision, or of timm if it is installed. A tag after a dot selects one of several weights."
     )
@@ -135,7 +135,7 @@ def _report(chosen: list[str]) -> dict[str, Any]:
 
 
 def _offer(about: Mapping[str, Any], chosen: list[str]) -> None:
-    """Weights that are not here: fetch them, name a file, or do without."""
+    """Draw the choices for missing weights: download them, name a file, or use random ones."""
     text = _("The weights of {encoder} are not on this computer. Choose a weights file or random weights.")
     st.info(format.plain(text.format(encoder=about["encoder"])))
     if not about["host"]:
@@ -163,7 +163,7 @@ def _import(chosen: list[str], report: Mapping[str, Any], disabled: bool) -> Non
 
 
 def judged_on(place: Any) -> str:
-    """The data set to open an encoder with: of those that were trained on here, or any folder."""
+    """Let the user choose the data set for an encoder: one with runs here, or any folder; return it."""
     known = [str(run.config.get("dataset")) for run in runs.list_runs() if not run.shipped]
     own = [name for name in dict.fromkeys(known) if name.startswith(("folder:", "csv:"))]
     label, help = _("Evaluation data"), _("Or type the path of a folder of images")
@@ -195,14 +195,14 @@ def preview(report: Mapping[str, Any]) -> None:
 
 
 def begin(name: str, arguments: Sequence[str]) -> None:
-    """Import as a run of this name, and follow it from now on. Raises as `training.start_import`."""
+    """Start an import as a run with this name, and follow it. Raises as `training.start_import` does."""
     training.start_import(name, arguments)
     query_params.keep(importing=name)
     st.rerun()
 
 
 def follow_imports() -> None:
-    """Return how far they are, or why the one that was begun here failed; its run, once it is made."""
+    """Draw the progress of imports, the failure of one started here, and its run once it exists."""
     mine, job = query_params.kept_value("importing"), None
     with suppress(ValueError):  # no name that a run can have
         job = training.import_of(runs.checked_name(mine)) if mine else None
@@ -235,7 +235,7 @@ def _over(name: str) -> None:
 
 
 def kept_upload(name: str, upload: Any) -> str:
-    """The path of a copy of an upload, kept while its import runs; removes copies of others. Raises OSError."""
+    """Return the path of a copy of an upload, kept while its import runs; remove other copies. Raises OSError."""
     at_work, uploads = training.importing(), data_home() / "uploads"
     for folder in uploads.glob("*"):
         if folder.name not in at_work:

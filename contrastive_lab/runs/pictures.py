@@ -1,4 +1,4 @@
-"""Pictures of a run in the leaderboard: its kept map, and its kNN accuracy with its interval on a fixed axis."""
+"""Pictures of a run in the leaderboard: its stored map, and its kNN accuracy with its interval on a fixed axis."""
 
 import base64
 import io
@@ -20,7 +20,7 @@ AXIS, MIDDLE = 290, 24  # pixels from 0 to 100 %, and around the line
 
 
 def map_of(run: Run, scale: int = 1) -> str | None:
-    """A picture of a kept map of the run's test images, `scale` times as large; None where none is kept."""
+    """Return a picture of a stored map of the run's test images, enlarged by `scale`; None without one."""
     for layer in ("h", "z"):
         try:
             space = Space.of_run(run, "test", layer)
@@ -54,7 +54,7 @@ def _map(kept: Path, changed: int, space: Space, scale: int) -> str | None:
 
 
 def axis_of(score: Score | None, raw: float | None, is_dark: bool) -> str | None:
-    """A share as a dot with its interval, from 0 to 100 %; a tick stands where raw pixels are."""
+    """Return a picture of a share as a dot with its interval, from 0 to 100 %, with a tick for raw pixels."""
     if score is None or score.value is None:
         return None
     ink, grid, grey = ("#E3E8ED", "#2B343E", "#8D99A6") if is_dark else ("#18222D", "#E3E7EA", "#7A8794")

@@ -1,4 +1,4 @@
-"""Sweeps: choose or write one, by a form or as TOML, see how long it takes, queue its cells, watch its figure fill."""
+"""Sweeps: choose or write one (form or TOML), estimate its time, queue its cells, and follow its figure."""
 
 import json
 import shlex
@@ -40,7 +40,7 @@ SHORT = {"loss.temperature": "τ", "batch_size": N_("batch size"), "lr": N_("lea
 
 
 def sweeps() -> None:
-    """The sweep that is chosen: its plan, its time, its cells, its figure."""
+    """Draw the chosen sweep: its plan, time, cells and figure."""
     files = {p.stem: p for folder in (READY, own_folder()) for p in sorted(folder.glob("*.toml"))}
     titles = {name: title_of(path) for name, path in files.items()} | {NEW: NEW}
 
@@ -115,7 +115,7 @@ def start(sweep: Sweep, path: Path, todo: int, is_untimed: bool) -> None:
 
 
 def figure(sweep: Sweep, path: Path, rows: list[dict[str, Any]]) -> None:
-    """The figure or table so far, by the accuracy that is chosen."""
+    """Draw the current figure or table, by the chosen accuracy."""
     if not any(r["status"] == "done" for r in rows):
         st.caption(_("The chart appears when the first cell is done."))
         return
@@ -164,7 +164,7 @@ def figure(sweep: Sweep, path: Path, rows: list[dict[str, Any]]) -> None:
 
 
 def _draw(sweep: Sweep, rows: list[dict[str, Any]], accuracy: str, zoom: bool) -> dict[str, str]:
-    """Draw the sweep's figures; returns the titles of its settings by their names."""
+    """Draw the sweep's figures; return the titles of its settings by their names."""
     drawn = sweep_plots.draw(sweep, rows, accuracy, PALETTE, zoom)
     drawn = [(one, measure) for one, measure in zip(drawn, sweep.draw.measures, strict=False) if one.data]
     columns = st.columns(max(1, min(3, len(drawn))))
@@ -179,7 +179,7 @@ def _draw(sweep: Sweep, rows: list[dict[str, Any]], accuracy: str, zoom: bool) -
 
 
 def on_demand(job: Job, label: str, place: Any, icon: str | None = None) -> None:
-    """A button that starts a job; how far it is while it runs, and why it failed."""
+    """Draw a button that starts a job, its progress, and its failure."""
     if progress := job.progress():
         bar(progress, label, place)
         return
@@ -192,7 +192,7 @@ def on_demand(job: Job, label: str, place: Any, icon: str | None = None) -> None
 
 
 def text(path: Path) -> None:
-    """The file itself, and how to run it without the app. An own one can be changed; another saved by another name."""
+    """Draw the file and its command line. An own file can be edited; another is saved under a new name."""
     st.code(f"contrastive-lab sweep {shlex.quote(str(path))}", language="bash", wrap_lines=True)
     with st.expander(_("The file")), st.form(f"toml-{path.stem}"):
         content, is_ready = read_regular(path, LARGEST).decode(errors="replace"), path.parent == READY
@@ -232,7 +232,7 @@ def by_form(folder: Path) -> None:
 
 
 def toml_of(name: str, base: dict[str, Any], axes: list[tuple[str, str]], seeds: str, hours: float, form: str) -> str:
-    """A sweep file's text. Raises BadSetting for seeds or values that cannot be read."""
+    """Return a sweep file's text. Raises BadSetting for invalid seeds or values."""
     try:
         numbers = [int(s) for s in seeds.split(",") if s.strip()]
     except ValueError:
@@ -252,7 +252,7 @@ def toml_of(name: str, base: dict[str, Any], axes: list[tuple[str, str]], seeds:
 
 
 def save(folder: Path, name: str, text: str, is_new: bool = True) -> None:
-    """Keep a sweep that can be read, and show it. Raises ValueError, OSError."""
+    """Store a valid sweep file, and show the sweep. Raises ValueError, OSError."""
     if is_new and any((place / f"{runs.new_name(name)}.toml").exists() for place in (folder, READY)):
         raise BadSetting(_("there is a sweep {name} already; choose another name").format(name=f"{name!r}"))
     read(text, f"{name}.toml")
@@ -262,7 +262,7 @@ def save(folder: Path, name: str, text: str, is_new: bool = True) -> None:
 
 
 def _axis(number: int, key: str, values: str) -> tuple[str, str]:
-    """The fields of one axis: the setting's name and its values, separated by commas."""
+    """Draw the fields of one axis; return the setting's name and its values, separated by commas."""
     a, b = st.columns([1, 2])
     setting = a.selectbox(
         _("Axis {number}: setting").format(number=number),

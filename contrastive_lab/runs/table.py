@@ -1,4 +1,4 @@
-"""All runs as a leaderboard, a data set at a time; what is at work or queued; damaged ones; the bin."""
+"""Leaderboard of all runs, one data set at a time; active and queued runs; damaged runs; the bin."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -64,7 +64,7 @@ COLUMNS = {name: st.column_config.NumberColumn(format="%.1f", help=help) for nam
 
 
 def choose_data(all_runs: Sequence[Run]) -> list[Run]:
-    """The runs on one data set, chosen with their numbers; at first on that of the run that is looked at."""
+    """Let the user choose a data set, by default that of the current run; return its runs."""
     counts = Counter(_data(run) for run in all_runs if not is_trial(run.name))
     labels = {data: f"{_short(data)} {count}" for data, count in counts.most_common()} | {ALL: _("all")}
     own = state.chosen_run()
@@ -88,7 +88,7 @@ def _data(run: Run) -> str:
 
 
 def _short(data: str) -> str:
-    """A data set's name; of a folder the last part of its path."""
+    """Return a short name of a data set; for a folder the last part of its path."""
     return locale.text(data) if data == RECORDINGS else format.data_of(data).rstrip("/\\").rpartition("/")[2]
 
 
@@ -110,14 +110,14 @@ def search() -> str:
 
 
 def choose_columns() -> list[str]:
-    """Columns besides the usual ones."""
+    """Let the user choose additional columns; return them."""
     return query_params.many_of(
         st.pills, _("More columns"), BY_CHOICE, name="columns", selection_mode="multi", format_func=_
     )
 
 
 def table(some_runs: Sequence[Run], sought: str, columns: Sequence[str]) -> tuple[list[Run], list[Run]]:
-    """The leaderboard; returns the runs in it, the best one first, and those that are selected."""
+    """Draw the leaderboard; return its runs, best first, and the selected ones."""
     titles = cache.titles("methods"), cache.titles("losses")
     rows = [r for r in map(row, some_runs) if passes(r, sought, titles[0])]
     rows.sort(key=lambda r: -(r["kNN %"] if r["kNN %"] is not None else -1))
@@ -158,13 +158,13 @@ def table(some_runs: Sequence[Run], sought: str, columns: Sequence[str]) -> tupl
 
 
 def as_csv(some_runs: Sequence[Run], sought: str) -> str:
-    """The runs that match, with all columns but the pictures."""
+    """Return the matching runs as CSV with all columns except the pictures."""
     titles = cache.titles("methods")
     return format.table_csv(r for r in map(row, some_runs) if passes(r, sought, titles))
 
 
 def _below(rows: list[dict[str, Any]], some_runs: Sequence[Run], sought: str) -> None:
-    """Return how many there are, and what is listed separately."""
+    """Draw the number of runs, and a list of those outside the table."""
     tries = 0 if "show:" in sought else sum(is_trial(run.name) for run in some_runs)
     more = ngettext(
         " {count} try of the adviser is listed separately (search for show:tries).",
@@ -176,7 +176,7 @@ def _below(rows: list[dict[str, Any]], some_runs: Sequence[Run], sought: str) ->
 
 
 def passes(r: dict[str, Any], sought: str, titles: dict[str, str]) -> bool:
-    """Return whether a row has all words of a search; a word like status:failed,stopped asks for one of these."""
+    """Return whether a row matches all words of a search; status:failed,stopped matches either value."""
     words = sought.lower().split()
     asked = dict(word.split(":", 1) for word in words if word.startswith(("status:", "method:", "show:")))
     origin = asked.get("show", ALL)
@@ -190,7 +190,7 @@ def passes(r: dict[str, Any], sought: str, titles: dict[str, str]) -> bool:
 
 
 def raw_pixels(some_runs: Sequence[Run]) -> dict[str, float | None]:
-    """The kNN accuracy of raw pixels by data set, of the first run that has it."""
+    """Return the kNN accuracy of raw pixels by data set, from the first run that has it."""
     found: dict[str, float | None] = {}
     for run in some_runs:
         if found.get(_data(run)) is None and (record := cache.accuracies(run)):
@@ -204,7 +204,7 @@ def _knn(run: Run) -> Any:
 
 
 def same_selection(names: list[str]) -> None:
-    """Keep the same runs selected where rows have moved: a new run must not be deleted in another's place."""
+    """Keep the same runs selected after rows have moved, so that no other run is deleted."""
     before = st.session_state.get(SHOWN, [])
     if TABLE in st.session_state and before != names:
         selection = st.session_state[TABLE]["selection"]
@@ -217,7 +217,7 @@ def same_selection(names: list[str]) -> None:
 
 
 def renamed(old: str, new: str) -> None:
-    """The run stays selected under its new name."""
+    """Keep a run selected under its new name."""
     if st.session_state.get("run") == old:
         st.session_state["run"] = new
     st.session_state[SHOWN] = [new if n == old else n for n in st.session_state.get(SHOWN, [])]
@@ -258,13 +258,13 @@ def row(run: Run) -> dict[str, Any]:
 
 
 def temperature_of(run: Run) -> float | None:
-    """The temperature of a run's loss; None where it has none."""
+    """Return the temperature of a run's loss; None without one."""
     tau = (run.config.get("loss_knobs") or {}).get("temperature")
     return tau if isinstance(tau, int | float) else None
 
 
 def of_towers(record: Evaluation | None) -> dict[str, float | None]:
-    """Percentages of a run with two towers, by column; None where there is none."""
+    """Return percentages of a run with two towers, by column; None if undefined."""
     values = {name: record.value("towers", name) if record else None for name in OF_TOWERS}
     return {OF_TOWERS[name]: None if value is None else 100 * value for name, value in values.items()}
 
@@ -273,14 +273,14 @@ def of_towers(record: Evaluation | None) -> dict[str, float | None]:
 
 
 def damage() -> None:
-    """Runs that are left out of the table, each with its damaged file."""
+    """Draw the damaged runs, each with its damaged file."""
     text = _("{name} is not listed: {why}. Nothing else in it was changed.")
     for name, why in runs.damaged().items():
         st.warning(format.plain(text.format(name=name, why=why)))
 
 
 def remove(chosen: Sequence[Run]) -> None:
-    """Move runs to the bin; the page then offers to undo it. A button's callback: no other rerun can swallow it."""
+    """Move runs to the bin and offer an undo. Called as a button's callback, so no rerun can skip it."""
     st.session_state[BINNED] = gone = list[Path]()
     for run in chosen:
         with guard.errors_told():
@@ -288,7 +288,7 @@ def remove(chosen: Sequence[Run]) -> None:
 
 
 def undo() -> None:
-    """The last deletion can be taken back at once."""
+    """Draw a button that reverts the last deletion."""
     if gone := st.session_state.get(BINNED):
         text = _("Deleted: {gone}. The bin below keeps what is deleted.")
         st.info(text.format(gone=", ".join(map(_name, gone))))
@@ -296,7 +296,7 @@ def undo() -> None:
 
 
 def bin_of() -> None:
-    """Deleted runs, each with a way back; emptied only when asked to."""
+    """Draw deleted runs with restore buttons; the bin is emptied only on request."""
     if not (gone := run_folders.binned()):
         return
     with st.expander(_("Bin ({gone})").format(gone=len(gone))):
@@ -328,7 +328,7 @@ def _empty() -> None:
 
 
 def line() -> None:
-    """Show running and queued trainings every two seconds; redraw the page when a state changes."""
+    """Draw running and queued trainings every two seconds; redraw the page when a status changes."""
     st.session_state.pop(LAST_STATES, None)  # the page is being redrawn: another rerun would swallow a click
     _line()
 
@@ -355,7 +355,7 @@ def _line() -> None:
 
 
 def _waiting(queued: list[queue.Waiting]) -> None:
-    """Show the queued runs, with the reason why each waits and a button that removes it."""
+    """Draw the queued runs, each with the reason why it waits and a button that removes it."""
     for place, job in enumerate(queued[:MOST], 1):
         a, b = st.columns([5, 1], vertical_alignment="center")
         reason = job.blocked_reason()

@@ -1,1 +1,1 @@
-"""Sections of Samples."""
+"""Sections of the Samples page."""

@@ -1,4 +1,4 @@
-"""The bench of the Samples page: what it shows of the list, and what is decided on it."""
+"""The bench of the Samples page: its section of the list, and the decisions made on it."""
 
 import time
 from dataclasses import replace
@@ -37,7 +37,7 @@ OF_VOTERS = ("wrong_by_loss", "wrong_by_neighbors", "wrong_by_probe", "wrong_by_
 
 
 def hear(findings: Findings) -> None:
-    """Keep what the bench reported, in order; what was kept before is passed over."""
+    """Store the bench's reported decisions, in order; skip those already stored."""
     report = reported(KEY)
     findings = replace(findings, list=LISTS.get(str(report.get("list")), findings.list))
     nonce, kept = report.get("nonce"), st.session_state.get(ACK, {})
@@ -56,7 +56,7 @@ def hear(findings: Findings) -> None:
 
 
 def _take_back(findings: Findings, name: str) -> None:
-    """Undo; where it is on another sample than the one at hand, that one is shown."""
+    """Undo a decision; if it was made on another sample, show that one."""
     undone = sample_annotations.undo([findings.file(r) for r in findings.requests], *window(), name)
     if undone and (sample := undone[0][1]["id"]) != reported(KEY).get("at"):
         done = {choice.what: choice.done for choice in findings.list.choices}.get(undone[0][1]["what"], "")
@@ -66,7 +66,7 @@ def _take_back(findings: Findings, name: str) -> None:
 
 
 def _keep(findings: Findings, event: dict[str, Any], name: str) -> None:
-    """One decision, on one or more samples. Reports come from the browser: what they name may be gone."""
+    """Store a decision on one or more samples. Reports come from the browser, so samples may no longer exist."""
     what, by_file = event["what"], dict[Path, list[JsonObject]]()
     if what not in [one.what for one in findings.list.choices]:
         return
@@ -87,7 +87,7 @@ def _keep(findings: Findings, event: dict[str, Any], name: str) -> None:
 
 
 def show(findings: Findings, rows: np.ndarray, row: int) -> None:
-    """The bench with the stretch of the list around the sample at hand."""
+    """Draw the bench with the section of the list around the current sample."""
     place = next(iter(np.flatnonzero(rows == row).tolist()), -1)
     # The browser has the grid's pages around the sample at hand.
     start = max(0, (place // PAGE - 1) * PAGE) if place >= 0 else -1
@@ -122,7 +122,7 @@ def show(findings: Findings, rows: np.ndarray, row: int) -> None:
 
 
 def _item(findings: Findings, row: int, groups: list[Group], beside: dict[tuple[str, str], int]) -> BenchItem:
-    """A sample in the words of the bench; the pictures of its evidence join those that are `beside`."""
+    """Return a sample in the format of the bench; images of its evidence are added to `beside`."""
     table, one, pictures, (request, own, at) = findings.table, findings.list, findings.pictures, findings.of(row)
     mark, about = findings.marked.get(findings.id(row), {}), findings.about(row)
     given, suggested = about["given"], about.get("suggested", "")
@@ -161,7 +161,7 @@ def _item(findings: Findings, row: int, groups: list[Group], beside: dict[tuple[
 def _neighbors(
     findings: Findings, group: list[NamedPicture], beside: dict[tuple[str, str], int]
 ) -> list[ShownNeighbor]:
-    """Samples beside another one, by the place of their picture, or in words where they have none."""
+    """Return samples shown beside another, by the index of their image, or as text without one."""
     shown, pictures = [], findings.pictures
     for split, sample, text, is_named in group:
         if pictures.get(sample, split) is None:
@@ -174,7 +174,7 @@ def _neighbors(
 
 
 def _why(findings: Findings, row: int, reason: str) -> str:
-    """The reason for its place on the list, and what reviewers said of it who disagree."""
+    """Return the reason for its place on the list, and disagreeing reviewers' decisions."""
     if (said := findings.disagreements.get(findings.id(row))) is None:
         return reason
     text = _("Reviewers disagree: {said}.").format(said=said)
@@ -182,7 +182,7 @@ def _why(findings: Findings, row: int, reason: str) -> str:
 
 
 def is_probably_wrong(table: SampleTable, row: int) -> bool:
-    """Return whether another class is more likely than the label."""
+    """Return whether another class is more probable than the label."""
     return "suggested" in table.extra and bool(table.columns["mislabeled"][row] > 0.5)
 
 
@@ -204,6 +204,6 @@ def _sentence(table: SampleTable, name: str, row: int) -> str:
 def _sheets(
     content: str, _findings: Findings, _part: np.ndarray, _beside: dict[tuple[str, str], int]
 ) -> tuple[ThumbnailSheet, ThumbnailSheet]:
-    """The pictures of a stretch, and of what stands beside it, kept by what they show."""
+    """Return the images of a section, and of the samples beside it, cached by content."""
     near = _findings.pictures.stack([i for _unused, i in _beside], [split for split, _unused in _beside])
     return sheets(_findings.stack(_part), near)

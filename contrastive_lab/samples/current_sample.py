@@ -1,4 +1,4 @@
-"""The sample at hand on the Samples page: which one, and the ways to another."""
+"""The current sample on the Samples page, and its changes."""
 
 from collections.abc import Container
 
@@ -19,19 +19,19 @@ MOVES = "sample-moves"  # how often the page brought another to hand, and not th
 
 
 def go_to(sample: str | None) -> None:
-    """Another sample is at hand; None: the first of the list."""
+    """Make a sample current; None for the first of the list."""
     st.session_state[AT] = sample
     st.session_state[PLACE] = 0
     st.session_state[MOVES] = moves() + 1
 
 
 def look_at(sample: str) -> None:
-    """The bench has another sample at hand."""
+    """Take over the bench's current sample."""
     st.session_state[AT] = sample
 
 
 def follow_list(of: str) -> None:
-    """The list is made of other tables than before: the page says what is at hand, and not what the bench had."""
+    """Restart from the page's current sample if the list now comes from other tables."""
     if st.session_state.get(OF, of) != of:
         st.session_state[MOVES] = moves() + 1
         st.session_state[PLACE] = 0
@@ -39,19 +39,19 @@ def follow_list(of: str) -> None:
 
 
 def moves() -> int:
-    """Changes when the page brings another sample to hand than the bench had."""
+    """Return a counter that grows when the page, not the bench, changes the current sample."""
     return int(st.session_state.get(MOVES, 0))
 
 
 def open_one(sample: str) -> None:
-    """A sample is at hand whether or not it is on the list."""
+    """Make a sample current even if it is not on the list."""
     go_to(sample)
     st.session_state[ASKED] = sample
     st.session_state.pop(ASKED_OF, None)
 
 
 def row_of(table: SampleTable, rows: np.ndarray, decided: np.ndarray) -> int | None:
-    """The row of the sample at hand, else the list's first that is not `decided`; None where the list is empty."""
+    """Return the row of the current sample, else the first that is not `decided`; None for an empty list."""
     sample = st.session_state.get(AT)
     row = table.row(sample) if sample else None
     if sample and row is None:  # its id in its own split, where the list has another for it, or the other way round
@@ -77,7 +77,7 @@ def row_of(table: SampleTable, rows: np.ndarray, decided: np.ndarray) -> int | N
 
 
 def say_skipped(table: SampleTable, rows: np.ndarray, row: int, decided: Container[str]) -> None:
-    """At the end of the list: how many rows before it are undecided, and the way to the first of them."""
+    """At the end of the list, draw the number of undecided rows before it and a button to the first one."""
     if not len(rows) or row != rows[-1]:
         return
     skipped = [name for name in table.columns["id"][rows[:-1]].tolist() if name not in decided]

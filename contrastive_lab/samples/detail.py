@@ -1,4 +1,4 @@
-"""One sample, below the bench: where it stands on every list, and why its loss is so."""
+"""Details of one sample below the bench: its rank on every list, and the parts of its loss."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ WHY = N_("Why this loss")
 
 
 def show(findings: Findings, row: int) -> None:
-    """More of the sample of `row`: its place on every list, and its loss taken apart where that is asked for."""
+    """Draw the details of a row: its rank on every list and, on request, the parts of its loss."""
     request, table, at = findings.of(row)
     if table.towers[0]:
         return
@@ -33,7 +33,7 @@ def show(findings: Findings, row: int) -> None:
 
 
 def numbers(table: SampleTable, row: int) -> str:
-    """Its place in every list, and its loss with the spread of it."""
+    """Describe its rank on every list, and its loss with the spread."""
     columns, extra, parts = table.columns, table.extra, []
     if np.isfinite(loss := columns["loss"][row]):
         parts.append(_("loss {loss}, rank {rank}").format(loss=f"{loss:.3f}", rank=int(columns["rank"][row])))
@@ -56,7 +56,7 @@ def numbers(table: SampleTable, row: int) -> str:
 
 
 def explain(request: SampleRequest, table: SampleTable, row: int, pictures: Pictures) -> None:
-    """The loss taken apart: shares of pairs, margin, and rank as the knob is dragged."""
+    """Draw the parts of the loss: shares of pairs, margin, and rank as the knob is dragged."""
     sample = str(table.columns["id"][row])
     try:
         why = cache.sample_why(request, str(request.path()), sample)
@@ -107,7 +107,7 @@ def explain(request: SampleRequest, table: SampleTable, row: int, pictures: Pict
 
 
 def knob_of(about: LossEntry, kernel: dict[str, Any]) -> SliderKnob | None:
-    """Return the slider of the loss: its label, range and the value of the run; None without a setting."""
+    """Return the slider of the loss: its label, range and the run's value; None without a knob."""
     if (name := kernel.get("knob")) is None:
         return None
     low, label = (0.02, _("τ, temperature")) if name == "temperature" else (0.05, _("ε, margin"))

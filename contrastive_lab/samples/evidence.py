@@ -1,4 +1,4 @@
-"""The samples that are shown beside one: those that speak for its classes, and the nearest of all."""
+"""Samples shown beside another one: evidence for its possible classes, and the nearest of all."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NEAREST = {
 
 
 class NamedPicture(NamedTuple):
-    """A sample that stands beside another one, and what is said of it."""
+    """A sample shown beside another one, and its description."""
 
     split: str
     id: str
@@ -39,7 +39,7 @@ Near = tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]  # rows, cosines, an
 
 def evidence_of(findings: Findings, part: np.ndarray) -> dict[int, list[Group]]:
     """Return the groups of samples shown beside each row. For likely wrong labels: the nearest of the suggested class,
-    of its own class and of all; without an embedding, the surest of each class."""
+    of the own class and of all; without an embedding, the most certain ones of each class."""
     found: dict[int, list[Group]] = {}
     one, of_all, of_class = findings.list, *map(locale.text, NEAREST[findings.pictures.kind])
     for request, table, first in findings.parts():
@@ -70,7 +70,7 @@ def evidence_of(findings: Findings, part: np.ndarray) -> dict[int, list[Group]]:
 
 
 def _classes(one: SampleList, table: SampleTable, row: int) -> tuple[str, ...]:
-    """The suggested class and its own, where the list doubts its label."""
+    """Return the suggested class and the own class if the list doubts the label."""
     if one.key != "mislabeled" or "suggested" not in table.extra:
         return ()
     both = (str(table.extra["suggested"][row]), str(table.columns["label"][row]))
@@ -86,7 +86,7 @@ def _nearest(
     _vectors: EmbeddingSet,
     _table: SampleTable,
 ) -> list[Near | None]:
-    """The nearest rows of an embedding of some rows of a table; None for what is not in the embedding."""
+    """Return the nearest rows of an embedding for some rows of a table; None for those not in the embedding."""
     samples = [str(_table.columns["id"][row]) for row in rows]
     at: dict[str, int] = dict(zip(samples, rows, strict=True))
     if any(row >= len(_vectors) or _vectors.ids[row] != sample for sample, row in at.items()):
@@ -106,7 +106,7 @@ def _nearest(
 
 
 def _typical(request: SampleRequest, table: SampleTable, label: str, at: int) -> Group:
-    """Without the rows of an embedding (a shipped run brings those of its test images): the surest of a class."""
+    """Return the most certain samples of a class, if the embedding is missing (shipped runs have only test rows)."""
     others = np.flatnonzero((table.columns["label"] == label) & (np.arange(len(table)) != at))
     surest = others[np.argsort(table.columns["mislabeled"][others], kind="stable")[:MOST]] if label else others[:0]
     near = [NamedPicture(request.split, str(table.columns["id"][row]), label, is_named=False) for row in surest]
@@ -114,12 +114,12 @@ def _typical(request: SampleRequest, table: SampleTable, label: str, at: int) ->
 
 
 def shown_beside(one: SampleList, request: SampleRequest, table: SampleTable, at: int) -> list[NamedPicture]:
-    """Return the pictures that the list shows beside a row."""
+    """Return the images that the list shows beside a row."""
     far = {"train": "test", "test": "train"}.get(request.split, "")
     return [NamedPicture(far if b.is_far else request.split, b.id, b.text) for b in one.beside(table, at)]
 
 
 def label_of(table: SampleTable, sample: str) -> str:
-    """Its label here; the training set's samples that the run left out have none."""
+    """Return a sample's label; "" for training samples that the run left out."""
     label = table.label_of(sample)
     return _("left out") if label is None else label

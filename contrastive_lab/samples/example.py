@@ -1,4 +1,4 @@
-"""The example of the front page: digits of which thirteen labels were changed on purpose."""
+"""The example of the front page: digits with thirteen labels changed on purpose."""
 
 import os
 import shutil
@@ -20,7 +20,7 @@ OFFERED = "the front page was shown"  # in this session: a link from elsewhere b
 
 def say() -> None:
     """Explain the example on its page. Create it if the URL asks for it and the front page led there. For links from
-    elsewhere, which anybody may have written, ask first."""
+    elsewhere, which anyone may have written, ask first."""
     asked = query_params.take(ASKED)
     query_params.keep(**{ASKED: None})  # the address is that of any run from now on
     if asked and (OFFERED in st.session_state or os.path.lexists(runs_home() / NAME)):
@@ -44,7 +44,8 @@ def _open() -> None:
 
 
 def make() -> Run:
-    """The example's run, with the encoder of a shipped run that saw no labels: training it gives the same weights."""
+    """Create the example's run from a shipped encoder trained without labels; training it would give the same
+    weights."""
     try:
         return runs.load(NAME)
     except NoSuchRun:

@@ -1,4 +1,4 @@
-"""The tables that the page lists together: one for each split, joined, with what was decided."""
+"""The tables that the page lists together: one for each split, joined, with their decisions."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ WINDOW = "samples-window"  # of the session: its name in what it decides, and si
 
 @dataclass(frozen=True, eq=False)
 class Findings:
-    """Requests with the tables that are made; one at least."""
+    """Requests with their computed tables, at least one."""
 
     requests: tuple[SampleRequest, ...]
     tables: tuple[SampleTable, ...]
@@ -47,7 +47,7 @@ class Findings:
 
     @staticmethod
     def ready(requests: Sequence[SampleRequest]) -> Findings | None:
-        """The requests whose table is there, or None; the first that is missing is made and followed."""
+        """Return the findings of all computed tables, or None; compute the first missing one and draw its progress."""
         tables: list[SampleTable] = []
         for request in requests:
             if (table := table_or_wait(request)) is None:
@@ -63,8 +63,8 @@ class Findings:
         return Findings(tuple(requests[:number]), tuple(tables[:number]), missing, tuple(tables[number:]))
 
     def announce(self) -> None:
-        """Show which images are still being scored, and how many have been scored since the list was shown: it keeps
-        its place."""
+        """Draw which images are still being scored, and how many have been since the list was shown, which stays
+        unchanged."""
         if self.missing:
             text = _("The {missing} samples are still being scored. Until then the list has {scored} samples.")
             values = {"missing": locale.text(self.missing[0]), "scored": f"{len(self.table):,}"}
@@ -80,14 +80,14 @@ class Findings:
 
     @cached_property
     def table(self) -> SampleTable:
-        """All rows as one list; the paths of the tables say whether it is the same."""
+        """All rows as one table, cached by the paths of the tables."""
         by_split = {r.split: table for r, table in zip(self.requests, self.tables, strict=True)}
         joined = _joined(tuple(str(r.path()) for r in self.requests), by_split)
         return joined.rescored("mislabeled", np.concatenate([t.columns["mislabeled"] for t in self.tables]))
 
     @property
     def method(self) -> str:
-        """The method that trained the encoder behind the lists on these images; "" where none is known."""
+        """The method that trained the encoder behind the lists; "" if unknown."""
         by = self.requests[0].by
         run = runs.load(by) if by else self.requests[0].run
         return "" if run is None else str(run.config.get("method"))
@@ -97,14 +97,14 @@ class Findings:
         return Pictures(self.requests[0])
 
     def parts(self) -> Iterator[tuple[SampleRequest, SampleTable, int]]:
-        """The request and table of each split, and where its rows begin in the list."""
+        """Yield the request and table of each split, and the index of its first row in the list."""
         first = 0
         for request, table in zip(self.requests, self.tables, strict=True):
             yield request, table, first
             first += len(table)
 
     def of(self, row: int) -> tuple[SampleRequest, SampleTable, int]:
-        """The request and table of a row's own split, and its number there."""
+        """Return the request and table of a row's split, and its row number there."""
         request, table, first = [part for part in self.parts() if part[2] <= row][-1]
         return request, table, row - first
 
@@ -115,11 +115,11 @@ class Findings:
         return str(self.table.extra["own_id"][row])
 
     def stack(self, rows: np.ndarray) -> np.ndarray | None:
-        """Images (n, c, h, w) of rows; None where one has none."""
+        """Return images (n, c, h, w) of rows; None if one has none."""
         return self.pictures.stack(*(list(map(str, self.table.extra[k][rows])) for k in ("own_id", "split")))
 
     def file(self, request: SampleRequest) -> Path:
-        """The file of what is decided on the list, for a split."""
+        """Return the file of a split's decisions on the list."""
         return request.decisions(self.list.decisions)
 
     @cached_property
@@ -129,7 +129,7 @@ class Findings:
 
     @cached_property
     def marked(self) -> sample_annotations.Marks:
-        """Return the decisions on the rows, by their ids in the joined table."""
+        """The decisions on the rows, by their ids in the joined table."""
         return {
             self.id(first + row): mark
             for table, first, lines in self._decided
@@ -139,7 +139,7 @@ class Findings:
 
     @cached_property
     def disagreements(self) -> dict[str, str]:
-        """Return the decisions of each reviewer on rows where they disagree, by the rows' ids in the joined table."""
+        """The decisions of each reviewer on rows where they disagree, by the rows' ids in the joined table."""
         return {
             self.id(first + row): ", ".join(f"{name}: {word}" for name, word in words.items())
             for table, first, lines in self._decided
@@ -149,7 +149,7 @@ class Findings:
 
     @cached_property
     def marked_rows(self) -> np.ndarray:
-        """The decided rows (m), in their order."""
+        """The decided rows (m), ascending."""
         return np.sort([row for sample in self.marked if (row := self.table.row(sample)) is not None]).astype(int)
 
     def about(self, row: int) -> Mark:
@@ -170,13 +170,13 @@ class Findings:
         return known
 
     def other(self, row: int) -> str:
-        """The id of what a sample may match, in a list of pairs."""
+        """Return the id of the possible match of a sample, in a list of pairs."""
         _request, table, at = self.of(row)
         return self.list.other(table, at)
 
 
 def reviewer() -> str:
-    """The name in this session's decisions: typed, of the environment, or that of the user's account."""
+    """Return the name for this session's decisions: typed, from the environment, or of the user's account."""
     names = map(os.environ.get, ("CONTRASTIVE_LAB_REVIEWER", "USER", "USERNAME"))
     return query_params.kept_value("reviewer") or next(filter(None, names), "")
 
@@ -193,13 +193,13 @@ def _joined(paths: tuple[str, ...], _tables: dict[str, SampleTable]) -> SampleTa
 
 
 def look_near(sample: str | None) -> None:
-    """List a sample and its nearest ones; None: the list as it was."""
+    """List a sample and its nearest ones; None restores the list."""
     query_params.keep(near=sample)
     go_to(sample)
 
 
 def nearest_rows(findings: Findings, rows: np.ndarray) -> np.ndarray:
-    """The rows of the list; or, where that is asked for, a sample or an own picture's nearest ones."""
+    """Return the rows of the list or, on request, those nearest to a sample or to an uploaded image."""
     if findings.pictures.kind != "image" or findings.requests[0].pairs:
         return rows
     if (some := _near_picture(findings)) is not None:
@@ -218,20 +218,20 @@ def nearest_rows(findings: Findings, rows: np.ndarray) -> np.ndarray:
 
 
 def forget_picture(_none: str | None = None) -> None:
-    """The list as it was before a picture of the user's was looked for."""
+    """Restore the list after a search by an uploaded image."""
     st.session_state[PICTURE] = st.session_state.get(PICTURE, 0) + 1  # Streamlit clears no upload: another takes over
     query_params.keep(picture=None)
     go_to(None)
 
 
 def own_picture() -> tuple[str, bytes] | None:
-    """Name and content of the picture whose nearest images are listed; None without one."""
+    """Return name and content of the uploaded image whose nearest images are listed; None without one."""
     stored = _stored(query_params.kept_value("picture"))
     return (str(stored["name"]), stored["content"].tobytes()) if {"name", "content"} <= {*stored} else None
 
 
 def _near_picture(findings: Findings) -> np.ndarray | None:
-    """The images that are nearest to a picture that the user brings, of all splits shown; None without one."""
+    """Return the images nearest to an uploaded one, from all shown splits; None without one."""
     key = f"{PICTURE}-{st.session_state.get(PICTURE, 0)}"
     if (run := findings.requests[0].run) is None or run.is_recording:
         return None
@@ -260,7 +260,7 @@ def _near_picture(findings: Findings) -> np.ndarray | None:
 
 
 def _store(**content: np.ndarray) -> str:
-    """Store what a list is made from, so that an address can name it; the oldest of many goes."""
+    """Store the source of a list under a name for the URL; the oldest of many is removed."""
     folder, name = data_home() / "lists", cache.digest({k: a.tobytes() for k, a in content.items()})
     if not (path := folder / f"{name}.npz").exists():
         for old in sorted(folder.glob("*.npz"), key=lambda p: p.stat().st_mtime)[: 1 - KEPT]:
@@ -270,13 +270,13 @@ def _store(**content: np.ndarray) -> str:
 
 
 def _stored(name: str | None) -> dict[str, np.ndarray]:
-    """What is stored under a name of an address; empty for one that is not."""
+    """Return the arrays stored under a name of the URL; empty for an unknown one."""
     is_name = name is not None and name.isalnum()
     return (is_name and read_arrays(data_home() / "lists" / f"{name}.npz")) or {}
 
 
 def cut_to_selection(findings: Findings, rows: np.ndarray) -> np.ndarray:
-    """Rows of the list, only those selected on the maps if that is asked for; and the way to select them there."""
+    """Draw the switch to samples selected on the maps; return the rows, limited to them if it is on."""
     spaces = [(r, vectors) for r in findings.requests if (vectors := embedding_of(r)) is not None]
     if not spaces:
         return rows

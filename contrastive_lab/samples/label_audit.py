@@ -1,4 +1,4 @@
-"""The audit of labels: random rows that a person checks, how many labels are wrong by them, and when to stop."""
+"""The audit of labels: random rows to check, the estimated number of wrong labels, and when to stop."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ POINTS = 24  # of a curve
 
 
 def audit_of(findings: Findings) -> LabelAudit | None:
-    """The audit of the split that is shown; None for several splits, or without labels. The error rates of one split
-    say nothing of another."""
+    """Return the audit of the shown split; None for several splits, or without labels. The error rate of one split says
+    nothing about another."""
     return None if len(findings.requests) > 1 else _audit_of(findings.requests[0], findings.tables[0])
 
 
@@ -45,7 +45,7 @@ def _audit(key: str, _table: SampleTable, _marks: sample_annotations.Marks, _run
 
 
 def recalibrated(findings: Findings) -> Findings:
-    """Return the findings with probabilities recalibrated by the random check of each split. The order of the list
+    """Return the findings with probabilities recalibrated by each split's random checks. The order of the list
     stays."""
     tables = list(findings.tables)
     for number, (request, table) in enumerate(zip(findings.requests, findings.tables, strict=True)):
@@ -58,7 +58,8 @@ def recalibrated(findings: Findings) -> Findings:
 
 
 def rows_to_check(audit: LabelAudit, table: SampleTable, chips: DeltaGenerator) -> np.ndarray:
-    """As many random rows as the user chooses, and what they say; the first undecided one is at hand."""
+    """Return as many random rows as the user chooses, and draw the estimate; the first undecided one becomes
+    current."""
     sizes = [size for size in SIZES if size < audit.labels] or [audit.labels]
     label = _("Random rows to check")
     at_least = next((size for size in sizes if size >= audit.reached), sizes[-1])
@@ -85,7 +86,7 @@ def rows_to_check(audit: LabelAudit, table: SampleTable, chips: DeltaGenerator) 
 
 
 def estimate(audit: LabelAudit | None) -> str | None:
-    """Return how many labels are wrong, with an interval; None before the first random check."""
+    """Describe the number of wrong labels with an interval; None before the first random check."""
     if audit is None or not (checks := audit.found.checked):
         return None
     low, high = audit.found.interval
@@ -99,14 +100,14 @@ def estimate(audit: LabelAudit | None) -> str | None:
 
 
 def say_stop(audit: LabelAudit) -> str:
-    """Return whether a person may stop, or the way there."""
+    """Describe whether the user may stop, or how to get there."""
     if audit.found.bound < label_audit.CLEAN:
         return _("Stop here: 95 % sure that fewer than 1 % of labels are wrong, with your decisions applied.")
     return advice(audit.found, audit.left)
 
 
 def say_left(audit: LabelAudit) -> str:
-    """Return how many suspects to review until at most such a share of labels is wrong."""
+    """Describe how many suspects to review until the share of wrong labels is at most 10, 5 or 1 %."""
     left = {f"{100 * share:.0f}": f"{number:,}" for share, number in audit.found.reviews.items() if number}
     each = [_("{number} for at most {share} %").format(number=n, share=share) for share, n in left.items()]
     text = _("Suspects to review until about this share of labels is wrong: {numbers}.")
@@ -114,7 +115,7 @@ def say_left(audit: LabelAudit) -> str:
 
 
 def advice(found: label_audit.Audit, left: int) -> str:
-    """The way to the stop with `left` labels undecided. Random rows lead there only if nearly all will be right."""
+    """Recommend a next step with `left` labels undecided; random rows only if nearly all will probably be right."""
     more = found.remaining
     if more is not None and more <= min(left, LONG) and found.found * more <= found.checked:
         return _("You can stop once {count} more random rows are right.").format(count=f"{more:,}")
@@ -124,7 +125,7 @@ def advice(found: label_audit.Audit, left: int) -> str:
 
 
 def show_curve(audit: LabelAudit) -> None:
-    """Show the remaining share of wrong labels, and the bound after each number of checks beside that without an
+    """Draw the remaining share of wrong labels, and the bound after each number of checks, with and without an
     encoder."""
     found = audit.found
     if found.checked >= SOON and found.bound >= label_audit.CLEAN:

@@ -1,4 +1,4 @@
-"""The lists of the Samples page: which one, from which cut-off on, filtered how, as a table and as files."""
+"""The lists of the Samples page: choice, cut-off, filters, table and files."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -33,7 +33,7 @@ KEY = "samples-list"  # of the chip
 
 
 def pick(table: SampleTable) -> SampleList:
-    """The list, kept in the address: a chip that says how many samples are on it."""
+    """Draw the choice of the list as a chip with its number of samples; return the list, kept in the URL."""
     found = {name: table.ranked(one.column) for name, one in LISTS.items()}
     score, chosen = table.score("mislabeled"), query_params.kept_value("list")
     counts = {
@@ -56,12 +56,12 @@ def pick(table: SampleTable) -> SampleList:
 
 
 def _cut() -> float:
-    """The cut-off of the address, or the one that was let go last."""
+    """Return the cut-off of the URL, or the last released one."""
     return float(query_params.kept_number("cut", START, 0.0, 1.0))
 
 
 def order(table: SampleTable, one: SampleList) -> np.ndarray:
-    """The rows of a list by its score, or by another of its orders."""
+    """Return the rows of a list by its score, or in another chosen order."""
     if one.column == "loss" and (table.extra["split"] != table.extra["split"][:1]).any():
         return by_place(table)
     orders = {by: title for by, title in one.orders.items() if len(table.ranked(by))}
@@ -74,7 +74,7 @@ def order(table: SampleTable, one: SampleList) -> np.ndarray:
 
 
 def by_place(table: SampleTable) -> np.ndarray:
-    """The rows by loss, each by its place among those of its own split: a loss against more samples is a higher one."""
+    """Return the rows by the rank of their loss within their split; losses against more samples are higher."""
     share, split = np.full(len(table), np.nan), table.extra["split"]
     for name in np.unique(split):
         some = (split == name) & np.isfinite(table.columns["loss"])
@@ -84,7 +84,7 @@ def by_place(table: SampleTable) -> np.ndarray:
 
 
 def show_explanation(table: SampleTable, one: SampleList, method: str) -> None:
-    """Explain how the list is made, with facts about the whole set; `method` trained the encoder ("": none)."""
+    """Draw the explanation of the list, with facts about the whole set; `method` trained the encoder ("": none)."""
     st.caption(locale.text(one.how))
     if one.key == "mislabeled" and cache.catalog()["methods"].get(method, {}).get("needs_labels"):
         text = _(
@@ -97,7 +97,7 @@ def show_explanation(table: SampleTable, one: SampleList, method: str) -> None:
 
 
 def show_basis(findings: Findings, one: SampleList) -> None:
-    """Explain the basis of a list if it is less than its name suggests."""
+    """Draw the limits of a list: missing scores, samplings, another encoder, or an approximate search."""
     request, facts = findings.requests[0], [table.facts for table in findings.tables]
     lines = [locale.text(why)] if (why := why_no_suspects(findings.table)) else []
     if one.are_twins:
@@ -122,7 +122,7 @@ def show_basis(findings: Findings, one: SampleList) -> None:
 
 
 def filtered(findings: Findings, rows: np.ndarray) -> np.ndarray:
-    """The rows of a list that pass the filters."""
+    """Draw the filters; return the rows of a list that pass them."""
     table, keep = findings.table, np.ones(len(rows), bool)
     columns, classes = table.columns, list(table.labels)
     if table.towers[0]:
@@ -166,7 +166,7 @@ def filtered(findings: Findings, rows: np.ndarray) -> np.ndarray:
 
 
 def _both(table: SampleTable, rows: np.ndarray) -> list[str]:
-    """The label and the class that each row looks like, in one text; "" where its label is probably right."""
+    """Return the label and suggested class of each row as one text; "" if the label is probably right."""
     names = zip(*(some[rows].tolist() for some in (table.columns["label"], table.extra["suggested"])), strict=True)
     wrong = table.columns["mislabeled"][rows] > START
     return [f"{a} → {b}" if is_wrong and a else "" for (a, b), is_wrong in zip(names, wrong, strict=True)]
@@ -178,7 +178,7 @@ def _choose_pair(pair: str) -> None:
 
 
 def show_narrowed(table: SampleTable) -> None:
-    """A button for each choice that leaves only a few samples on the list; it ends the choice."""
+    """Draw a button that ends each choice that leaves only a few samples on the list."""
     pair, near = query_params.page_values().get(query_params.key_of("pair")), query_params.kept_value("near")
     buttons: list[tuple[str, Callable[..., None], str | None]] = []
     if pair and "suggested" in table.extra:
@@ -193,7 +193,7 @@ def show_narrowed(table: SampleTable) -> None:
 
 
 def confusion(table: SampleTable, rows: np.ndarray) -> None:
-    """The suspects as a matrix of labels and suggested classes; a click on a cell leaves its pair on the list."""
+    """Draw the suspects as a matrix of labels and suggested classes; a click filters the list by a cell."""
     pairs, key = Counter(filter(None, _both(table, rows))), f"samples-confusion-{cache.digest(table.labels)}"
     if not pairs:
         return
@@ -215,13 +215,13 @@ def confusion(table: SampleTable, rows: np.ndarray) -> None:
 
 
 def _yes_or_no(label: str, name: str, words: tuple[str, str] = ("yes", "no")) -> list[bool]:
-    """The values that pass a filter: both where nothing is chosen."""
+    """Draw a filter; return the values that pass it: both if nothing is chosen."""
     choice = query_params.one_or_none(st.segmented_control, label, words, name=name)
     return [True, False] if choice is None else [choice == words[0]]
 
 
 def show_files(findings: Findings, rows: np.ndarray, place: Any) -> None:
-    """The list as files, with all columns."""
+    """Draw downloads of the list with all columns."""
     types = {column: TYPES.get(column, "string") for column in next(listed(findings, rows[:1]), {})}
     for label, ending, kind, content in (
         (_("This list as CSV"), "csv", "text/csv", lambda: format.table_csv(listed(findings, rows))),
@@ -235,7 +235,7 @@ def _parquet(findings: Findings, rows: np.ndarray, types: dict[str, str]) -> byt
 
 
 def listed(findings: Findings, rows: np.ndarray, first: int = 1) -> Iterator[JsonObject]:
-    """Plain values of a list's rows, one by one, since there may be a million; `first`: the first one's place."""
+    """Yield a list's rows as plain values, one by one, since there may be a million; `first`: the first rank."""
     table, marked, one = findings.table, findings.marked, findings.list
     columns, score, likely = table.columns, table.score(one.column), one.column == "mislabeled"
     called = "probability_wrong" if likely else "score"  # the first as in new_labels.csv
@@ -291,7 +291,7 @@ def as_table(findings: Findings, rows: np.ndarray) -> None:
 
 
 def above(findings: Findings, rows: np.ndarray, every: bool, audit: LabelAudit | None) -> np.ndarray:
-    """The rows of the list above the cut-off, which is drawn here; all where none is above it, or `every` is wanted."""
+    """Draw the cut-off; return the rows above it, or all if there are none or `every` is set."""
     table, score, cut = findings.table, findings.table.score("mislabeled"), _cut()
     known = score[np.isfinite(score)]
     key = f"cut-off-{cache.digest(findings.requests, len(known))}"
@@ -313,8 +313,8 @@ def above(findings: Findings, rows: np.ndarray, every: bool, audit: LabelAudit |
 def _gone_through(
     table: SampleTable, rows: np.ndarray, is_over: np.ndarray, decided: np.ndarray, key: tuple[str, float]
 ) -> np.ndarray:
-    """Return which rows (m) stay on the list: those decided up to the current sample, and this one. Decisions lower
-    the others' probabilities, but the list does not end before it."""
+    """Return which rows (m) stay on the list: those decided up to the current sample, and this one. Decisions lower the
+    others' probabilities, but the list does not end before the current sample."""
     last, most = st.session_state.get(LISTED, (key, 0))
     most = max(int(np.flatnonzero(is_over).max(initial=-1)) + 1, most if last == key else 0)
     st.session_state[LISTED] = (key, most)
@@ -327,7 +327,7 @@ def _gone_through(
 
 @st.cache_resource(max_entries=8, show_spinner=False)
 def _said_of_cuts(key: str, language: str, _score: np.ndarray) -> tuple[list[int], list[str]]:
-    """The histogram, and what is said at each cut-off: of a million scores only once."""
+    """Return the histogram, and the text at each cut-off; cached, because there may be a million scores."""
     text, over = _("{count} above {cut}"), [int((_score > cut).sum()) for cut in CUTS]
     return counts(_score), [text.format(count=f"{n:,}", cut=f"{cut:.2f}") for n, cut in zip(over, CUTS, strict=True)]
 

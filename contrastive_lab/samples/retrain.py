@@ -1,4 +1,4 @@
-"""Decisions, also on many samples together, and retraining with them; then the comparison."""
+"""Decisions, including those on many samples at once, retraining with them, and the comparison."""
 
 from collections.abc import Callable, Mapping, Set
 from functools import partial
@@ -33,7 +33,7 @@ MANY = "samples-many"  # of the session: how often many were decided on at once
 
 
 def show_progress(findings: Findings, rows: np.ndarray) -> None:
-    """Return how many rows of the list are decided, in words and as a bar."""
+    """Draw the number of decided rows of the list as text and as a bar."""
     count, total = int(np.isin(rows, findings.marked_rows).sum()), max(1, len(rows))
     text = _("{count} of {total} decided").format(count=f"{count:,}", total=f"{len(rows):,}")
     st.caption(text)
@@ -41,7 +41,7 @@ def show_progress(findings: Findings, rows: np.ndarray) -> None:
 
 
 def save(findings: Findings, rows: np.ndarray, place: DeltaGenerator) -> None:
-    """The decisions as files, the list as files, and a training with the decisions."""
+    """Draw the decisions as files, the list as files, and a training with the decisions."""
     one, by_split = findings.list, {r.split: sample_annotations.marks(findings.file(r)) for r in findings.requests}
     every = [m["what"] for marks in by_split.values() for m in marks.values()]
     counts = ", ".join(f"{every.count(choice.what):,} {_(choice.done)}" for choice in one.choices)
@@ -70,7 +70,7 @@ def _rename() -> None:
 
 
 def _export(run: Run, place: DeltaGenerator) -> None:
-    """All labels as a file; of a folder of images also a script, and a corrected copy."""
+    """Draw downloads of all labels; for a folder of images also of a script and a corrected copy."""
     dataset, by_split = str(run.config.get("dataset")), sample_annotations.by_split(run.config)
     files: dict[str, tuple[str, Callable[[], str]]] = {
         "labels.csv": (_("Download all labels"), lambda: _all_labels(run))
@@ -100,7 +100,7 @@ def _all_labels(run: Run) -> str:
 
 
 def decide_on_many(findings: Findings, rows: np.ndarray) -> None:
-    """Drop or relabel the first rows of a list at once, without those already decided."""
+    """Draw controls that drop or relabel the first rows of a list at once, without those already decided."""
     table, key, most = findings.table, "drop-first", max(1, len(rows))
     title = _("Drop or relabel many")
     st.markdown(f"**{title}**", help=_("Your earlier decisions stay. One undo reverts all of these."))
@@ -138,7 +138,7 @@ def twins_to_drop(table: SampleTable, rows: np.ndarray, decided: Set[int]) -> li
 
 
 def _many(findings: Findings, labels: Mapping[int, str | None]) -> None:
-    """Relabel rows, or drop them where they have no label; then the page is drawn anew."""
+    """Relabel rows, or drop those with the label None; then redraw the page."""
     split, event = findings.table.extra["split"], token_hex(8)
     for request in findings.requests:
         some = [row for row in labels if split[row] == request.split]
@@ -158,7 +158,7 @@ def _many(findings: Findings, labels: Mapping[int, str | None]) -> None:
 
 
 def _retrain(findings: Findings) -> None:
-    """The decisions as files for a training, and a button to train again with them."""
+    """Draw the decisions as files for a training, and a button that trains again with them."""
     request = request_to_train(findings)
     run, file, column = request.run, findings.file(request), findings.list.changes
     done = sample_annotations.changes(file, run, column)
@@ -187,12 +187,12 @@ def _retrain(findings: Findings) -> None:
 
 
 def request_to_train(findings: Findings) -> SampleRequest:
-    """The request of the split that a training takes, where it is among those shown."""
+    """Return the request of the training split if it is shown, else the first one."""
     return next((r for r in findings.requests if r.split == "train"), findings.requests[0])
 
 
 def _start(run: Run, file: Path, column: str, counted: int, blind: str) -> None:
-    """A button to retrain with the decisions of a file. `blind`: the method's title, where it uses no labels."""
+    """Draw a button to retrain with the decisions of a file. `blind`: the method's title if it uses no labels."""
     if blind:
         text = _(
             "{method} does not use labels: relabeling cannot change this encoder, but dropping images can. New "
@@ -208,7 +208,7 @@ def _start(run: Run, file: Path, column: str, counted: int, blind: str) -> None:
 
 
 def queue_cleaned(run: Run, marked: Path, column: str, epochs: int) -> None:
-    """Queue a training of a run's settings with the decisions of the file `marked`; what prevents it is shown."""
+    """Queue a training with a run's settings and the decisions of the file `marked`; show an error if it fails."""
     arguments = [*settings_of(run.config), *sample_annotations.export(marked, run, column), "--epochs", str(epochs)]
     used_names = queue.taken_names()
     fresh = next(n for q in range(1, 999) if (n := f"{run.name[:50]}-cleaned-{q}") not in used_names)
@@ -226,7 +226,7 @@ def _changes(count: int) -> str:
 
 
 def results(run: Run) -> None:
-    """Runs that were trained without what was marked here."""
+    """Draw the runs that were trained with the decisions made here."""
     fresh = st.session_state.get("retrained")
     retrained = sample_annotations.cleaned(run, state.all_runs())
     if fresh and (why := training.failure(fresh)):
@@ -239,15 +239,15 @@ def results(run: Run) -> None:
 
 
 def run_before(run: Run | None) -> Run | None:
-    """The run on whose page it was decided what this one was trained without."""
+    """Return the run on whose page the decisions for this run's training were made; None if there is none."""
     if run is None or not (run.config.get("exclude") or run.config.get("relabel")):
         return None
     return next((r for r in state.all_runs() if sample_annotations.cleaned(r, [run])), None)
 
 
 def show_encoder(run: Run, below: DeltaGenerator) -> None:
-    """The kNN accuracy of the encoder behind the list of wrong labels, beside raw pixels; scored where it is not.
-    A weak one is said above the list."""
+    """Draw the kNN accuracy of the encoder behind the list of wrong labels, compared with raw pixels; score it if
+    necessary. A weak encoder is noted above the list."""
     if (record := cache.scores(run)) is None:
         if run_before(run) is None:  # a retrained run is followed above
             with below:
@@ -277,7 +277,7 @@ def show_encoder(run: Run, below: DeltaGenerator) -> None:
 
 
 def outcome() -> None:
-    """Compare a run that was trained again with the run before it."""
+    """Draw the comparison of a retrained run with the run before it."""
     run = state.chosen_run()
     if run is not None and (before := run_before(run)) is not None:
         with st.container(border=True):
@@ -291,7 +291,7 @@ def outcome() -> None:
 
 
 def result(before: Run, run: Run) -> None:
-    """A retrained run: how far it is, or what it is worth beside the run before."""
+    """Draw a retrained run: its progress, or its scores compared with the run before."""
     if queue.progress_of(run.name):
         follow_training(run.name)
         return
@@ -309,8 +309,8 @@ def result(before: Run, run: Run) -> None:
 
 
 def change_of(old: Score | None, new: Score | None) -> str:
-    """Two accuracies and their difference with a 95 % interval: paired where both were scored on as many images, else
-    from the interval of each."""
+    """Describe two accuracies and their difference with a 95 % interval: paired if both have the same number of images,
+    else from the interval of each."""
     text = _("kNN accuracy {before} before, {after} now").format(
         before=format.figure_of(old), after=format.figure_of(new)
     )

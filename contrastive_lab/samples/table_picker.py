@@ -1,4 +1,4 @@
-"""The Samples page's choice of split and run, its tables and their images."""
+"""The choice of split and run on the Samples page, with their tables and images."""
 
 import contextlib
 from collections.abc import Sequence
@@ -36,10 +36,9 @@ SHOWN = 50  # snapshots of a recording that are offered
 
 
 def choose(chips: DeltaGenerator, more: DeltaGenerator) -> list[SampleRequest]:
-    """Return a request for each split, from the URL or the pickers; [] if there is nothing to show.
+    """Draw the pickers; return a request for each split, [] if there is nothing to show.
 
-    Args: chips: container of the choice of samples; more: container for the loss and the encoder behind the lists.
-    """
+    Args: chips: container of the choice of samples; more: container for the loss and the encoder behind the lists."""
     run, loaded = state.chosen_run(), loaded_vectors.loaded()
     names = [run.name] if run is not None and run.weights.exists() else []
     names += _recorded(run)
@@ -73,7 +72,8 @@ def _has_towers(space: Space) -> bool:
 
 
 def _choose_basis(space: Space, run: Run | None, has_towers: bool) -> tuple[str, str]:
-    """The loss of the lists, and the reference whose encoder they rest on ("": the run's own)."""
+    """Draw the choice of the loss, and of the reference whose encoder the lists use ("": the run's own); return
+    both."""
     trained_with = None if run is None or space.is_file else run.config.get("loss")
     titles, key = cache.titles("losses"), f"samples-loss-{cache.digest(space.name)}"
     look: dict[str, Any] = {"default": str(trained_with or "sup_con"), "format_func": titles.get, "key": key}
@@ -89,8 +89,7 @@ def _choose_basis(space: Space, run: Run | None, has_towers: bool) -> tuple[str,
 
 
 def _choose_splits(space: Space, has_towers: bool, are_pairs: bool) -> list[str]:
-    """The splits that are listed; "" for rows of none. The sample of the address is at hand, in the split that has
-    it."""
+    """Return the listed splits; "" for rows without one. A sample in the URL becomes current, in its split."""
     if space.is_recording:
         return [""]
     if space.is_file and not loaded_vectors.about(space.key)["splits"]:
@@ -117,7 +116,7 @@ def _choose_splits(space: Space, has_towers: bool, are_pairs: bool) -> list[str]
 
 
 def _choose_source(names: list[str], loaded: dict[str, loaded_vectors.About]) -> str:
-    """The run, recording or vectors, by a picker where there are several."""
+    """Let the user choose the run, recording or vectors if there are several; return its name."""
     if len(names) == 1:
         query_params.keep(on=names[0])
         return names[0]
@@ -136,7 +135,7 @@ def _choose_source(names: list[str], loaded: dict[str, loaded_vectors.About]) ->
 
 
 def _recorded(run: Run | None) -> list[str]:
-    """The snapshots of a recording's probe set, the newest first, or its newest step; of two towers that step."""
+    """Return the snapshots of a recording's probe set, newest first, or its newest step; for two towers that step."""
     if run is None or not run.is_recording:
         return []
     kinds, probe, step = recorded_rows.kinds_of(run), recorded_rows.PROBE, recorded_rows.STEP
@@ -147,7 +146,7 @@ def _recorded(run: Run | None) -> list[str]:
 
 
 def embedding_of(request: SampleRequest) -> EmbeddingSet | None:
-    """The rows among which neighbors are looked for; None where they are gone."""
+    """Return the rows in which neighbors are searched; None if they no longer exist."""
     try:
         return cache.embedding(request.embedding)
     except ValueError:
@@ -155,7 +154,7 @@ def embedding_of(request: SampleRequest) -> EmbeddingSet | None:
 
 
 def table_or_wait(request: SampleRequest) -> SampleTable | None:
-    """The table; while a process makes it, how far it is, with a way to stop it."""
+    """Return the table; None while it is computed, with its progress and a stop button."""
     try:
         if request.pairs:
             return _pairs_or_wait(request)
@@ -168,7 +167,7 @@ def table_or_wait(request: SampleRequest) -> SampleTable | None:
 
 
 def _make(request: SampleRequest) -> None:
-    """Follow the process that makes a table; a long one is begun on request, with its time said beforehand."""
+    """Draw the progress of a table's computation; a long one starts on request, with its estimated time."""
     rows = embedding_of(request)
     number = 0 if rows is None else len(rows)
     job = jobs.samples(request, number)
@@ -191,7 +190,7 @@ def _make(request: SampleRequest) -> None:
 
 
 def _pairs_or_wait(request: SampleRequest) -> SampleTable | None:
-    """The table of the pairs of two towers, and what is said of all of them."""
+    """Return the table of the pairs of two towers, and draw notes about all of them; None while it is computed."""
     if (run := request.run) is not None and not embedded_or_wait(run, request.split, TOWERS):
         return None
     space = request.embedding
@@ -218,7 +217,7 @@ def _pair_table(content: str, _rows: EmbeddingSet, _result: Result) -> SampleTab
 
 
 class Pictures:
-    """Images by sample id: of a run's data set, or those that came along with vectors."""
+    """Images by sample id, from a run's data set or from a file of vectors."""
 
     def __init__(self, request: SampleRequest) -> None:
         self.request = request
@@ -228,7 +227,7 @@ class Pictures:
         self._by_split: dict[str, tuple[Any, dict[str, int], EmbeddingSet | None]] = {}
 
     def _images(self, split: str | None) -> tuple[Any, dict[str, int], EmbeddingSet | None]:
-        """Images, where each sample is among them, and the rows themselves if these may be texts."""
+        """Return the images, the index of each sample among them, and the rows themselves if these may be texts."""
         name, pairs, split = self.request.name, self.request.pairs, self.request.split if split is None else split
         if split not in self._by_split:  # a page asks for 1,000 pictures, and Streamlit's cache takes 2 ms for each
             images, places = cache.sample_images(name, split, pairs)
@@ -237,7 +236,7 @@ class Pictures:
         return self._by_split[split]
 
     def get(self, sample: str, split: str | None = None) -> np.ndarray | None:
-        """An image (c, h, w) uint8, or None."""
+        """Return an image (c, h, w) uint8; None without one."""
         images, places, _rows = self._images(split)
         is_caption = self.request.pairs and self.request.run is not None and self.text(sample, split)
         if images is None or sample not in places or is_caption:
@@ -259,7 +258,8 @@ class Pictures:
         return "" if texts is None or sample not in places else str(texts[places[sample]])[:LONGEST]
 
     def stack(self, samples: Sequence[str], splits: Sequence[str] | None = None) -> np.ndarray | None:
-        """Images (n, c, h, w) of samples of the request's split, or of a split for each; None where one has none."""
+        """Return images (n, c, h, w) of samples of the request's split, or of a split for each; None if one has
+        none."""
         images = [self.get(sample, split) for sample, split in zip(samples, splits or repeat(None), strict=False)]
         known = [image for image in images if image is not None]
         return np.stack(known) if known and len(known) == len(images) else None

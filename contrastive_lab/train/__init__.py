@@ -1,1 +1,1 @@
-"""Sections of Train."""
+"""Sections of the Train page."""

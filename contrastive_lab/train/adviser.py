@@ -1,4 +1,4 @@
-"""Not sure? A look at the chosen images, and an adviser that finds settings by trying them."""
+"""A quick inspection of the chosen images, and an adviser that tries settings."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -45,8 +45,8 @@ LONGER = 5  # times as many epochs, when the winner is trained for longer
 
 
 def adviser_card(data: str, method: str, config: TrainConfig | None, is_quick: bool) -> None:
-    """Draw the adviser's suggestion for the temperature, and the way to more. Args: config: the resolved settings;
-    is_quick: whether the images can be looked at without decoding them first."""
+    """Draw the adviser's suggestion for the temperature, and a button for more. Args: config: the resolved settings;
+    is_quick: whether the images need no decoding first."""
     usual = config.loss_knobs.get("temperature") if config else None
     key = query_params.key_of("temperature")
     chosen = query_params.page_values().get(key)
@@ -85,7 +85,7 @@ def _close() -> None:
 
 
 def _adviser(data: str, method: str) -> None:
-    """Show what the images suggest, and a search that tries settings."""
+    """Draw the suggestions from the images, and a search that tries settings."""
     st.header(_("Findings and suggestions"))
     seen = _show_look(data, method)
     st.header(_("Let it try"))
@@ -122,7 +122,7 @@ def _is_of(name: str, data: str) -> bool:
 
 
 def _show_look(data: str, method: str) -> Mapping[str, Any] | None:
-    """Show what a first look found, and return it; None while that is not known."""
+    """Draw and return the results of a first inspection; None while they are computed."""
     result = answer_or_wait("look", with_change({"dataset": data, "method": method}), message("A first look"))
     if result is None:
         return None
@@ -140,7 +140,7 @@ def _show_look(data: str, method: str) -> Mapping[str, Any] | None:
 
 
 def _show_start(data: str, method: str, fitting: list[str]) -> None:
-    """Show the choice of questions and time; show the plan before anything starts."""
+    """Draw the choice of questions and time, and the plan before the start."""
     choose = query_params.many_of(
         st.multiselect,
         _("What to choose"),
@@ -164,7 +164,7 @@ def _show_start(data: str, method: str, fitting: list[str]) -> None:
 
 
 def _among(fitting: list[str]) -> list[str]:
-    """The methods to choose from; [] for all that fit the data."""
+    """Return the methods to choose from; [] for all that fit the data."""
     help = _(
         "The search compares only these. The method above is the default if it is one of them, else the first of them. "
         "Empty: all methods that fit the data."
@@ -181,7 +181,7 @@ def _among(fitting: list[str]) -> list[str]:
 
 
 def _plan_and_try(data: str, values: dict[str, Any]) -> None:
-    """Plan what is asked for, then start it."""
+    """Plan the chosen search, then start it."""
     if START in values["choose"]:
         values["references"] = [run.name for run in references_on(data_key(data, None))]
     plan_key = f"planned {cache.digest(values)}"
@@ -217,7 +217,7 @@ def _plan_and_try(data: str, values: dict[str, Any]) -> None:
 
 
 def _start(plan: Plan) -> None:
-    """Begin to try a saved plan, or go on with it: what was tried is kept."""
+    """Start or continue a saved plan; finished trials are kept."""
     with guard.errors_shown():
         job = running_advisers.job_of(plan.name, (plan.dataset, "--name", plan.name))
         job.start(label=message("Adviser {name}", name=plan.name))
@@ -226,7 +226,7 @@ def _start(plan: Plan) -> None:
 
 @st.fragment(run_every=2.0)
 def _show_progress(name: str) -> None:
-    """Return how far it is, and what it has found so far."""
+    """Draw the progress of a search, and its results so far."""
     plan, answer, job = load_plan(name), read_answer(name), running_advisers.job_of(name)
     assert plan is not None
     is_done = answer is not None and answer["done"]
@@ -249,7 +249,7 @@ def _show_progress(name: str) -> None:
 
 
 def show_answer(plan: Plan, answer: Answer) -> None:
-    """The verdict, the table, the chart and the comparisons, as far as the search has come."""
+    """Draw the verdict, the table, the chart and the comparisons of the trials so far."""
     is_final = answer["done"] and answer["is_shown"]
     (st.success if is_final else st.info)(format.plain(answer["verdict"]))
     if answer["test"]:
@@ -302,7 +302,7 @@ def _table_row(row: AnswerRow) -> dict[str, object]:
 
 
 def _chart(rows: list[AnswerRow]) -> Any:
-    """The mean at each value with its interval, and a dot for each seed."""
+    """Return a figure with the mean at each value, its interval, and a dot for each seed."""
     import plotly.graph_objects as go
 
     placed = sorted((row for row in rows if row["value"] is not None), key=lambda row: row["value"] or 0.0)

@@ -1,4 +1,4 @@
-"""The stage before a training: a real batch with the views that the recipe makes, and a chip for each augmentation."""
+"""The stage before a training: a real batch with its augmented views, and a chip for each augmentation."""
 
 import dataclasses
 from typing import Any
@@ -35,7 +35,7 @@ USUAL = 6  # of the steps, whose chips are always there
 
 
 def choose_steps(config: TrainConfig, channels: int) -> list[str]:
-    """A chip for each augmentation; gives the `key=value` lines of those that a person switched."""
+    """Draw a chip for each augmentation; return the `key=value` lines of those that were switched."""
     recipe = config.recipe
     fixed = {name for change in view_changes(recipe["views"]) for name in change}  # each view has its own
     offered = [
@@ -61,21 +61,21 @@ def choose_steps(config: TrainConfig, channels: int) -> list[str]:
 
 
 def ask(data: str, is_off: bool) -> None:
-    """A button for the views of images that have to be decoded first."""
+    """Draw a button that shows the views of images that must be decoded first."""
     if st.button(_("See its views"), icon=":material/visibility:", key="see-views", disabled=is_off):
         st.session_state[ASKED] = data
         st.rerun()
 
 
 def draw_again() -> None:
-    """A button that draws other images and views."""
+    """Draw a button for other images and views."""
     if st.button(_("Draw again"), icon=":material/refresh:", key="draw-again"):
         st.session_state[DRAWS] = st.session_state.get(DRAWS, 0) + 1
 
 
 def draw(values: dict[str, Any] | None, card: MethodEntry) -> None:
-    """The views of a training with these settings, by a method of this card. Args: values: None while there is an
-    error: then the last views stay."""
+    """Draw the views of a training with these settings, for a method with this card. Args: values: None if the settings
+    are invalid: then the last views stay."""
     draws = st.session_state.get(DRAWS, 0)
     if values and draws:
         values = {**values, "set": [*values["set"], f"seed={draws}"]}
@@ -91,7 +91,7 @@ def draw(values: dict[str, Any] | None, card: MethodEntry) -> None:
 
 
 def is_quick(data: str, config: TrainConfig | None) -> bool:
-    """Return whether the images are there without decoding a folder first."""
+    """Return whether the images are available without decoding a folder first."""
     form = form_of(config.to_dict()) if config else USUAL_FORM
     try:
         return data in GENERATED or datasets.made_path(data, "train", form).exists()
@@ -120,7 +120,7 @@ def headings(card: MethodEntry) -> tuple[list[str], bool]:
 
 
 def said(recipe: dict[str, Any]) -> list[str]:
-    """List the augmentations that are on, for each view where views differ."""
+    """Return a text for each augmentation that is on, by view if views differ."""
     each = [steps(dataclasses.asdict(one)) for one in Recipe(**recipe).each]
     if len(each) == 1:
         return each

@@ -1,4 +1,4 @@
-"""Curves of a training: of two towers (recall, modality gap, temperature and bias), and those that show a collapse."""
+"""Curves of a training: of two towers (recall, modality gap, temperature and bias), and monitors of a collapse."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -37,8 +37,9 @@ SHARES = {
 
 
 def figures(epochs: Sequence[Line], steps: Sequence[Line] = (), marks: Marks = NO_MARKS) -> dict[str, Any]:
-    """Recall@1 in both directions, the modality gap, and what the method learns, by name; empty without two towers.
-    Args: marks: of what changed."""
+    """Return figures of recall@1 in both directions, the modality gap, and learned values, by name; empty without two
+    towers.
+    Args: marks: of changed settings."""
     drawn = {}
     if scored := [line for line in epochs if line.get(GAP) is not None]:
         at = [line["epoch"] for line in scored]
@@ -61,7 +62,7 @@ def _curve(lines: Sequence[Line], key: str, x: str, title: str) -> Any:
 
 
 def draw(name: str, epochs: Sequence[Line]) -> None:
-    """The figures over the epochs side by side, if the run has two towers. Args: name: of the run."""
+    """Draw the figures over the epochs side by side if the run has two towers. Args: name: of the run."""
     drawn = figures(epochs)
     for column, (key, figure) in zip(st.columns(2) if drawn else (), drawn.items(), strict=False):
         column.plotly_chart(figure, key=f"{key}-{name}", config=plots.SVG)

@@ -1,4 +1,4 @@
-"""The encoder to train and its weights: a new one, another run's, or a library's; looked up as typed."""
+"""The encoder to train and its weights: new, from another run, or from a library; checked while typing."""
 
 import contextlib
 import re
@@ -32,8 +32,8 @@ MODELS = "timm:vit_small_patch16_224 or torchvision:resnet50"
 
 @dataclass(frozen=True)
 class Encoder:
-    """`name` as the command line takes it; `settings`: `key=value` lines besides; `weights`: a file to be opened as a
-    run first; `wrong`: why it cannot be trained."""
+    """The choice of an encoder. `name` as on the command line; `settings`: further `key=value` lines; `weights`: a file
+    to import as a run first; `wrong`: why it cannot be trained."""
 
     name: str
     settings: tuple[str, ...] = ()
@@ -42,7 +42,7 @@ class Encoder:
 
 
 def choose_encoder(names: Sequence[str]) -> Encoder:
-    """The fields, each with what is wrong with it beside it."""
+    """Draw the fields, each with its error beside it."""
     runs = [run for run in state.all_runs() if run.config.get("encoder") and not run.is_recording]
     by_name = {run.name: run for run in runs if run.weights.exists()}
     words, help = {NEW: ""}, _("Another run's encoder, with its weights, instead of a new one.")
@@ -64,7 +64,7 @@ def choose_encoder(names: Sequence[str]) -> Encoder:
 
 
 def opened_weights(encoder: Encoder, data: str) -> tuple[str, ...]:
-    """Import a file of weights as a run; gives the arguments of a training from it. Raises ValueError, OSError."""
+    """Import a file of weights as a run; return the arguments of a training from it. Raises ValueError, OSError."""
     stem = re.sub(r"[^A-Za-z0-9._-]+", "-", Path(encoder.weights).stem[:40]).strip("-._")
     name = queue.free_name(f"{stem or 'file'}-weights")
     training.start_import(name, [encoder.name, "--weights", encoder.weights, "--dataset", data])
@@ -128,7 +128,7 @@ def _looked_up(name: str, file: str) -> dict[str, Any]:
 
 
 def choose_text_tower(needs_captions: bool) -> tuple[list[str], str]:
-    """Settings of the text tower that was chosen, and what is wrong with it; no field for a method without captions."""
+    """Draw the field of the text tower, if the method needs captions; return its settings and its error."""
     if not needs_captions:
         return [], ""
     help = _("Encoder of the captions. A pretrained one knows words that no caption has.")
@@ -150,7 +150,7 @@ def choose_text_tower(needs_captions: bool) -> tuple[list[str], str]:
 
 
 def wrong_tower(folder: str) -> str:
-    """Return the reason why a folder holds no text tower, as far as its names tell."""
+    """Return the reason why a folder contains no text tower, judging by file names; "" if it may."""
     if not folder:
         return _("Enter the folder of the text tower.")
     with contextlib.suppress(OSError, ValueError, RuntimeError):

@@ -1,4 +1,4 @@
-"""Estimates of a training: time, at the rate of an earlier one like it on this machine, and disk space."""
+"""Estimates of a training: time, from a similar earlier one on this machine, and disk space."""
 
 import shutil
 
@@ -20,7 +20,7 @@ EXAMPLES = (64, 224)  # pixels of a side
 
 
 def expected(config: TrainConfig | None, data: str) -> None:
-    """A sentence; where nothing like it was trained here, that it is not known. `config`: resolved settings."""
+    """Draw the estimated time, or a note that no similar run was trained here. `config`: resolved settings."""
     names = ("dataset", "method", "encoder", "batch_size", "image_size")
     for run in runs.list_runs() if config else ():
         is_same = all(run.config.get(name) == getattr(config, name) for name in names)
@@ -61,7 +61,7 @@ def wrong_size(folder: str, config: TrainConfig) -> str:
 
 
 def about_disk(folder: str, config: TrainConfig | None) -> list[str]:
-    """The disk space of the decoded images, at two usual sizes where theirs is not known yet; or that none is used."""
+    """Describe the disk space of the decoded images, at two common sizes if theirs is unknown; or that none is used."""
     if (result := cache.result("folder", values_of(folder))) is None:
         return []
     try:
@@ -80,7 +80,7 @@ def about_disk(folder: str, config: TrainConfig | None) -> list[str]:
 
 
 def _beyond(folder: str, config: TrainConfig, allowed: float) -> tuple[int, int] | None:
-    """The number of images that would have to be decoded, and their bytes, where that is more than is allowed."""
+    """Return the number of images to decode and their bytes if these exceed the allowed space; else None."""
     if (result := cache.result("folder", values_of(folder))) is None:
         return None
     parts = {split: sum(counts[i] for counts in result.meta["counts"]) for i, split in enumerate(("train", "test"))}
@@ -94,6 +94,6 @@ def _beyond(folder: str, config: TrainConfig, allowed: float) -> tuple[int, int]
 
 
 def _free_space() -> int:
-    """Bytes that are free where decoded images go."""
+    """Return the free bytes on the disk of decoded images."""
     home = data_home()
     return shutil.disk_usage(next(path for path in (home, *home.parents) if path.exists())).free

@@ -1,4 +1,4 @@
-"""The settings of a training as fields, each with its default and the reason, as the worker resolves them."""
+"""The settings of a training as fields, each with its default and the reason, as resolved by the worker."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -20,7 +20,7 @@ VIEWS_TITLES = {"": N_("all alike (default)"), "byol": N_("two strengths, as in 
 
 
 def chosen_before() -> list[str]:
-    """`key=value` lines of the fields that are drawn once their defaults are known, and that change defaults."""
+    """Return `key=value` lines of fields that are drawn after their defaults are known but affect other defaults."""
     recipe, optimizer = query_params.current("recipe", RECIPES, ""), query_params.current("optimizer", OPTIMIZERS, "")
     batch = query_params.page_values().get(query_params.key_of("batch"), query_params.requested("batch"))
     lines = [f"recipe={recipe}"] if recipe else []
@@ -29,8 +29,8 @@ def chosen_before() -> list[str]:
 
 
 def numbers(found: Resolved | None, temperature: Mapping[str, Any] | None) -> tuple[list[str], int, str]:
-    """Temperature (a knob; None for a loss without), batch size, learning rate, seed: `key=value` lines of those that
-    were chosen, the seed, and what is wrong."""
+    """Draw temperature (a knob; None for a loss without), batch size, learning rate and seed; return `key=value` lines
+    of the chosen ones, the seed, and the error."""
     columns = iter(st.columns(2) + st.columns(2))
     lines: list[str] = []
 
@@ -58,7 +58,7 @@ def numbers(found: Resolved | None, temperature: Mapping[str, Any] | None) -> tu
 
 
 def choose_recipe(found: Resolved | None, published: Mapping[str, Any]) -> list[str]:
-    """The recipe, and how the method was `published` with it; gives the `key=value` line if one was chosen."""
+    """Draw the recipe, and the settings that were `published` with it; return its `key=value` line if it was chosen."""
     name, why = (found.config.training_recipe or "", found.reasons["training_recipe"]) if found else ("", "")
     titles = {"": _("default"), **{one: _(title) for one, title in RECIPE_TITLES.items()}}
     help = _(
@@ -81,7 +81,7 @@ def choose_recipe(found: Resolved | None, published: Mapping[str, Any]) -> list[
 
 
 def choose_optimizer(found: Resolved | None) -> list[str]:
-    """The optimizer; gives the `key=value` line if one was chosen."""
+    """Draw the optimizer; return its `key=value` line if it was chosen."""
     why = found.reasons.get("optimizer", "") if found else ""
     titles = {"": _("default"), **{name: _(text) for name, text in OPTIMIZERS.items()}}
     help = _("{why} LARS is for batches of thousands.").format(why=locale.text(why)).strip()
@@ -92,7 +92,7 @@ def choose_optimizer(found: Resolved | None) -> list[str]:
 
 
 def decay_and_micro_batch() -> list[str]:
-    """`key=value` lines of those that were chosen."""
+    """Draw weight decay and micro-batch; return `key=value` lines of the chosen ones."""
     help = _(
         "Each layer learns at this fraction of the rate of the layer after it. 1 suits a new encoder; 0.65 to 0.75 "
         "preserves a pretrained one."
@@ -111,7 +111,7 @@ def decay_and_micro_batch() -> list[str]:
 
 
 def image_form() -> list[str]:
-    """`image_size` and `resize` for a folder's images, as settings NAME=VALUE."""
+    """Draw `image_size` and `resize` for a folder's images; return them as `key=value` lines."""
     size = query_params.number(
         st.number_input,
         _("Image size in pixels"),
@@ -132,7 +132,7 @@ def image_form() -> list[str]:
 
 
 def further_settings() -> list[str]:
-    """`key=value` lines of settings without a field, and of the views."""
+    """Draw a field for settings without their own; return `key=value` lines, including those of the views."""
     help = _(
         "Two strengths: view 1 is always blurred, view 2 rarely. In some second views, bright pixels are "
         "inverted (solarized)."
@@ -152,7 +152,7 @@ def further_settings() -> list[str]:
 
 
 def wrong_name(name: str) -> str:
-    """Return the reason why a new run cannot have this name; "" if it can, or if one is made for it."""
+    """Return the reason why a new run cannot have this name; "" if it can, or for an automatic name."""
     if not name:
         return ""
     try:

@@ -1,4 +1,4 @@
-"""A folder of images, before it is trained on: its classes, and some of its images."""
+"""A folder of images before training: its classes, and some of its images."""
 
 import contextlib
 from pathlib import Path
@@ -18,7 +18,7 @@ CLASSES = 12  # that are named with their sizes
 
 
 def contents(folder: str) -> None:
-    """Draw the contents of a folder; its field reports a missing folder."""
+    """Draw the contents of a folder; a missing one is reported at its field."""
     if not is_folder(folder):
         return
     st.header(_("Images"))
@@ -53,16 +53,15 @@ def contents(folder: str) -> None:
 
 
 def said_of_copies(counts: dict[str, int]) -> str:
-    """Describe the files with the pixels of another one: copies, with two labels, in both splits."""
+    """Describe files with identical pixels: copies, copies with two labels, copies in both splits."""
     kinds = {COPY: _("copies: {n}"), TWO_LABELS: _("with two labels: {n}"), LEAK: _("in both splits: {n}")}
     named = [text.format(n=f"{counts[kind]:,}") for kind, text in kinds.items() if counts.get(kind)]
     return _("The same picture twice: {named}").format(named=" · ".join(named))
 
 
 def wrong_folder(folder: str, needs_captions: str = "") -> str:
-    """Return the reason why a folder cannot be read, or has no captions for the method that `needs_captions`; "" where
-    it can.
-    """
+    """Return the reason why a folder cannot be read, or has no captions for the method that `needs_captions`; "" if it
+    can."""
     if not is_folder(folder):
         with contextlib.suppress(OSError, ValueError, RuntimeError):
             if Path(folder).expanduser().is_file():
@@ -105,7 +104,7 @@ def about_captions(meta: dict[str, Any]) -> str:
 
 
 def is_folder(path: str) -> bool:
-    """Return whether there is a folder, or a list of images, perhaps with the name of its column."""
+    """Return whether the path is a folder or a list of images, perhaps with the name of its column."""
     try:
         return any(
             place.is_dir() or (place.is_file() and place.suffix.lower() == ".csv")
@@ -117,7 +116,7 @@ def is_folder(path: str) -> bool:
 
 
 def with_change(values: dict[str, Any]) -> dict[str, Any]:
-    """The values of an analysis of `dataset`; a folder that changed makes others of them."""
+    """Return an analysis's values for `dataset`, extended so that a changed folder gives other values."""
     data = values["dataset"]
     if datasets.is_files(data):
         return {**values, "changed": changed(data.partition(":")[2])}
@@ -125,8 +124,8 @@ def with_change(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def summary(meta: dict[str, Any]) -> str:
-    """Return how many images it has, of which classes and sizes, how they are split, and what is left out:
-    "450 images · 3 classes · 32×32 · 360 train, 90 test · 1 unreadable: notes.png"."""
+    """Describe the number of images, their classes and sizes, the split, and files left out: "450 images · 3 classes ·
+    32×32 · 360 train, 90 test · 1 unreadable: notes.png"."""
     train, test = (sum(count[part] for count in meta["counts"]) for part in (0, 1))
     n, left_out = len(meta["classes"]), meta["left_out"]
     parts = [
@@ -148,7 +147,7 @@ def summary(meta: dict[str, Any]) -> str:
 
 
 def classes(meta: dict[str, Any]) -> str:
-    """The classes with their training and test images; what follows where there are none."""
+    """Describe the classes with their training and test images, or the consequences of having none."""
     if not meta["classes"]:
         if meta["captions"][0]:
             return _("No class folders: use CLIP, or another method without labels.")

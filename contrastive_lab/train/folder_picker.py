@@ -1,4 +1,4 @@
-"""Two ways to a folder of images besides its path: a dialog of folders, and a field to drop one on."""
+"""Two ways to choose a folder of images besides its path: a folder dialog, and a field to drop one on."""
 
 import os
 from collections import Counter
@@ -22,7 +22,7 @@ NAMED = 50  # files that are left out, by name
 
 
 def browser(key: str) -> None:
-    """A button, and while it is pressed the dialog; `key` is that of the field it writes into."""
+    """Draw a button that opens the dialog; `key` is that of the field to fill."""
     is_open = bool(st.session_state.get(OPEN))
     label = _("Close the list") if is_open else _("Browse…")
     st.button(label, key="browse", on_click=_toggle, args=(key,), icon=":material/folder_open:")
@@ -93,7 +93,7 @@ def _use(place: Path, key: str) -> None:
 
 
 def drop_zone() -> None:
-    """The field, and once files lie in it, what they are and the button that takes them over."""
+    """Draw the drop field, then a summary of its files and a button that copies them."""
     help = _("The folder contains one folder per class, or images only. Your files are not changed.")
     label, key = _("or drop a folder of images here"), f"drop-{st.session_state.get(ROUND, 0)}"
     files = st.file_uploader(label, accept_multiple_files="directory", key=key, help=help)
@@ -125,7 +125,7 @@ def drop_zone() -> None:
 
 
 def take_over_drop(key: str) -> None:
-    """Write the folder that was taken over into the field of this key, before it is drawn."""
+    """Write the copied folder into the field with this key, before it is drawn."""
     if folder := st.session_state.pop(CHOSEN, None):
         query_params.choose(key, folder)
 
@@ -143,7 +143,7 @@ def show_left_out(folder: str) -> None:
 
 
 def _summary(names: list[str]) -> str:
-    """Return how many files, in which folders."""
+    """Describe the number of files and their folders."""
     counts = Counter(parts[-2] for name in names if len(parts := parts_of(name)) > 1)
     listed = ", ".join(f"{name} {n:,}" for name, n in counts.most_common(6))
     more = _(" and {counts} more").format(counts=len(counts) - 6) if len(counts) > 6 else ""

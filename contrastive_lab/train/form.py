@@ -47,7 +47,7 @@ STARTED = N_("runs that were started here")
 
 @dataclass(frozen=True)
 class Data:
-    """`name` as the command line takes it; "" while a folder is chosen and none is named."""
+    """The chosen data. `name` as on the command line; "" while a folder is chosen but none is named."""
 
     name: str
     download: bool = False
@@ -55,13 +55,13 @@ class Data:
 
     @property
     def files(self) -> str:
-        """The path of its images, if a folder or a list of them is chosen."""
+        """The path of the images, if a folder or a list is chosen."""
         return self.name.partition(":")[2] if datasets.is_files(self.name) else ""
 
 
 @dataclass(frozen=True)
 class Draft:
-    """The form's run to start: all that the stage shows of it."""
+    """The run to start from the form, as the stage shows it."""
 
     data: Data
     method: str = ""  # "" while it is not known
@@ -73,7 +73,7 @@ class Draft:
 
 @dataclass(frozen=True)
 class Advanced:
-    """The choices among the advanced fields: `lines` and `further` are `key=value`."""
+    """The choices in the advanced fields: `lines` and `further` are `key=value`."""
 
     loss: str
     lines: list[str]
@@ -89,7 +89,8 @@ class Advanced:
 
 
 def form(chips: DeltaGenerator) -> Draft:
-    """Method, data and epochs, the rest in a popover; Start at the end. Args: chips: where augmentations are chosen."""
+    """Draw method, data and epochs, the rest in a popover, and Start at the end. Args: chips: container of
+    augmentations."""
     st.header(_("New run"))
     first = st.container()
     data = choose_data()  # drawn at once, with what it holds
@@ -103,9 +104,8 @@ def form(chips: DeltaGenerator) -> Draft:
 
 
 def settings(catalog: Catalog, method: str, data: Data, chips: DeltaGenerator) -> Draft:
-    """Draw the settings and Start, which refuses settings that are known to fail. Fields whose defaults depend on
-    others are drawn after these, in their places above.
-    """
+    """Draw the settings and Start, which is disabled for settings known to fail. Fields whose defaults depend on others
+    are drawn after those, at their places above."""
     card, usual = catalog["methods"][method], usual_epochs(method, data.name)
     epochs = query_params.number(st.number_input, _("Epochs"), 1, 10_000, name="epochs", default=usual)
     with st.popover(_("Temperature, batch, rate, seed, name"), width="stretch", key="train-more"):
@@ -159,7 +159,7 @@ def settings(catalog: Catalog, method: str, data: Data, chips: DeltaGenerator) -
 
 
 def advanced(catalog: Catalog, card: MethodEntry, data: Data) -> Advanced:
-    """The fields that few need, and places for those whose defaults depend on them."""
+    """Draw the advanced fields, with placeholders for those whose defaults depend on them."""
     with st.expander(_("Advanced")):
         in_recipe = st.container()
         loss = choose_loss(catalog)
@@ -187,8 +187,8 @@ def advanced(catalog: Catalog, card: MethodEntry, data: Data) -> Advanced:
 
 
 def resolved(method: str, data: str, facts: DatasetInfo | None, lines: list[str]) -> tuple[Resolved | None, str]:
-    """The settings of the form as the worker resolves them, or what is wrong with them; neither while the images are
-    not counted. Args: lines: `key=value`."""
+    """Return the settings of the form as resolved by the worker, or their error; neither while the images are being
+    counted. Args: lines: `key=value`."""
     config = TrainConfig(method, data)
     try:
         config = with_settings(config, lines)
@@ -200,7 +200,7 @@ def resolved(method: str, data: str, facts: DatasetInfo | None, lines: list[str]
 
 
 def facts_of(data: Data) -> DatasetInfo | None:
-    """The facts that defaults depend on; None while a folder's images are not counted."""
+    """Return the facts that defaults depend on; None while a folder's images are being counted."""
     if not data.files:
         return KNOWN.get(data.name)
     if (preview := cache.result("folder", values_of(data.files))) is None:
@@ -229,14 +229,14 @@ def _in_words(lines: list[str]) -> str:
 
 
 def _error(why: str) -> str:
-    """An error stands beside its field."""
+    """Draw an error beside its field."""
     if why:
         st.error(format.plain(why))
     return why
 
 
 def wrong_data(method: MethodEntry, data: Data) -> str:
-    """Return the reason why these data cannot be trained on, where their facts do not say it."""
+    """Return the reason why these data cannot be trained on, if their facts do not tell it."""
     if not data.name:
         return ""  # the field above says what to do
     if data.fetch and not data.download:
@@ -245,7 +245,7 @@ def wrong_data(method: MethodEntry, data: Data) -> str:
 
 
 def choose_data() -> Data:
-    """A data set by name, with what it takes to fetch it, or a folder of images."""
+    """Draw the choice of a data set by name, with its download if necessary, or of a folder of images."""
     names = ["digits", "shapes", *torchvision_sets.SIZES, FOLDER]
     name = query_params.one_of(
         st.selectbox, _("Data"), names, name="data", text=lambda n: "folder" if n == FOLDER else n
@@ -273,7 +273,7 @@ def choose_data() -> Data:
 
 
 def with_label(name: str) -> str:
-    """A list of images has a column for its classes: that which is chosen."""
+    """Draw the choice of the class column for a list of images; return the list's name with it."""
     path, column = image_list.list_and_column(name.removeprefix("csv:"))
     if not name.startswith("csv:") or column:
         return name
@@ -295,7 +295,7 @@ def with_label(name: str) -> str:
 
 
 def choose_loss(catalog: Catalog) -> str:
-    """A loss by its name, or the method's own."""
+    """Let the user choose a loss, by default the method's own; return its name."""
     titles = {name: about["title"] for name, about in catalog["losses"].items()}
     options = [DEFAULT_LOSS, *titles]
     return query_params.one_of(
@@ -304,7 +304,7 @@ def choose_loss(catalog: Catalog) -> str:
 
 
 def choose_processes() -> tuple[int, bool]:
-    """GPUs, and whether to start beside what is training."""
+    """Draw the number of GPUs, and whether to start beside running trainings; return both."""
     processes, help = 1, _("The batch is split across the GPUs; loss and weights stay the same.")
     if (count := training.gpus()) > 1:
         processes = query_params.number(st.number_input, _("GPUs"), 1, count, name="gpus", default=1, help=help)
@@ -312,7 +312,7 @@ def choose_processes() -> tuple[int, bool]:
 
 
 def start(name: str, arguments: list[str], fields: Advanced, data: Data) -> None:
-    """Open the weights that it begins with, if there are any, and train."""
+    """Import the weights to start from, if any, and start the training."""
     encoder = fields.encoder
     try:
         arguments = [*arguments, *(opened_weights(encoder, data.name) if encoder.weights else [])]

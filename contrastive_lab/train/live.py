@@ -1,4 +1,4 @@
-"""Sliders of a training that runs: its learning rate and the numbers among its loss's knobs; and its branches."""
+"""Sliders of a running training: its learning rate and numeric knobs of its loss; and its branches."""
 
 import contextlib
 import math
@@ -22,7 +22,7 @@ IN_A_DECADE = (1.0, 1.25, 1.6, 2.0, 2.5, 3.2, 4.0, 5.0, 6.3, 8.0)
 
 
 def live_of(run: Run) -> dict[str, Live]:
-    """The settings of a run that can be changed while it trains; none before there is a catalog."""
+    """Return the settings of a run that can be changed during training; {} before the catalog is ready."""
     config = run.config
     knobs = _knobs("losses", str(config.get("loss"))), _knobs("methods", str(config.get("method")))
     return live_changes.live_settings(config, *knobs)
@@ -34,8 +34,8 @@ def _knobs(kind: Literal["methods", "losses"], name: str) -> dict[str, Knob]:
 
 
 def sliders(run: Run) -> None:
-    """A slider for each setting, at the value that was asked for last. A change from elsewhere makes a new slider; one
-    that was moved itself stays, and keeps the focus."""
+    """Draw a slider for each setting, at the last requested value. A change from elsewhere replaces the slider; after a
+    change by the user it stays and keeps the focus."""
     taken = {change["id"] for change in run.logged_changes()}
     asked = [*run.changes(), *(one for one in run.requests() if one["id"] not in taken)]
     for name, setting in live_of(run).items():
@@ -61,7 +61,7 @@ def _short(value: float) -> str:
 
 
 def stops(setting: Live, values: Iterable[float]) -> list[float]:
-    """Values of a logarithmic slider around the first one, ten in each decade, and those that it has had."""
+    """Return values of a logarithmic slider around the initial one, ten per decade, and all earlier values."""
     start, (low, high) = setting.start or setting.knob.default, (setting.knob.low or 0.0, setting.knob.high or math.inf)
     low, high = max(low, start / SPAN), min(high, start * SPAN)
     decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
@@ -71,7 +71,8 @@ def stops(setting: Live, values: Iterable[float]) -> list[float]:
 
 
 def _send(run: Run, name: str, key: str) -> None:
-    """Request the value of a slider that the user moved: a browser also sends the value of one that was only drawn."""
+    """Request the value of a slider that the user moved; a browser also sends values of sliders that were only
+    drawn."""
     number, before = st.session_state[key]
     if (value := st.session_state[f"{key}-{number}"]) == before:
         return
@@ -84,7 +85,7 @@ def _send(run: Run, name: str, key: str) -> None:
 
 
 def not_taken(run: Run) -> None:
-    """Say which change was refused, or came too late."""
+    """Draw changes that were refused, or came too late."""
     name, why = st.session_state.get(REFUSED, ("", ""))
     if name == run.name:
         st.error(format.plain(why))
@@ -97,7 +98,7 @@ def not_taken(run: Run) -> None:
 
 
 def branch_form(run: Run) -> str:
-    """Branches of a run from a saved epoch; returns the first one's name once they have been started."""
+    """Draw a form for branches of a run from a saved epoch; return the first one's name once they have started."""
     names: list[str] = []
     with st.expander(_("Branch here")), st.form(f"branch-{run.name}", border=False):
         st.caption(_("Each line continues from a saved epoch as a separate run. Compare opens when all have ended."))
@@ -122,21 +123,21 @@ def _from(epoch: int) -> str:
 
 
 def branches_at_work(branches: Iterable[str]) -> None:
-    """Name the branches that have not ended."""
+    """Draw the names of the branches that have not ended."""
     if started := [name for name in branches if queue.progress_of(name)]:
         text = _("Started: {names}. Choose one at the top to follow it.")
         st.info(format.plain(text.format(names=", ".join(started))))
 
 
 def family(run: Run) -> list[str]:
-    """A run and its branches; of a run without, the run that it branched off and all of that one's."""
+    """Return a run with its branches, or with the run that it branched off and that one's branches."""
     origins = {one.name: one.manifest.get("branch", {}).get("run") for one in runs.list_runs()}
     first = run.name if run.name in origins.values() else str(origins.get(run.name) or run.name)
     return [first, *sorted(name for name, origin in origins.items() if origin == first)]
 
 
 def done(names: Iterable[str]) -> list[str]:
-    """Those of some runs that have ended whole."""
+    """Return those of some runs that have finished."""
     found = []
     for name in names:
         with contextlib.suppress(ValueError, OSError):  # deleted since

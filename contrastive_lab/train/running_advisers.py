@@ -1,4 +1,4 @@
-"""Advisers that train, here or in another process: how far they are, and the way to their answer."""
+"""Running advisers, of this or another process: their progress, and a link to their answer."""
 
 import contextlib
 
@@ -14,29 +14,29 @@ from contrastive_lab.progress import bar
 
 
 def job_of(name: str, arguments: tuple[str, ...] = ()) -> Job:
-    """The process of an adviser. arguments: of the command line after `advise`."""
+    """Return the job of an adviser. arguments: of the command line after `advise`."""
     return Job(f"_adviser.{name}", folder_of(name) / "answer.json", ("advise", *arguments))
 
 
 def is_running(name: str) -> bool:
-    """Here, or in another process, such as a terminal."""
+    """Return whether an adviser runs here or in another process, such as a terminal."""
     return job_of(name).is_running() or is_locked(lock_of(name))
 
 
 def running() -> list[str]:
-    """Names of the running advisers, the newest first."""
+    """Return the names of the running advisers, newest first."""
     return [name for name in adviser_names() if is_running(name)]
 
 
 def watch_if_running() -> None:
-    """The running advisers, if there are any."""
+    """Draw the running advisers, if there are any."""
     if running():
         _watch()
 
 
 @st.fragment(run_every=2.0)
 def _watch() -> None:
-    """Each running adviser. The page is drawn anew when the last one has ended."""
+    """Draw each running adviser; redraw the page when the last one has ended."""
     names = running()
     if not names:
         st.rerun()
@@ -63,6 +63,6 @@ def _show(plan: Plan) -> None:
 
 
 def _open(plan: Plan) -> None:
-    """Begin the page anew with an adviser and its images; before the fields are drawn."""
+    """Restart the page with an adviser and its images, before the fields are drawn."""
     where = path_input.address_of(plan.dataset)
     query_params.begin({**where, "method": plan.method, "adviser": "yes", "advice": plan.name})

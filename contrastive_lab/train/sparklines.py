@@ -1,4 +1,4 @@
-"""Small curves of the inspector: a title with the value of now, a line with its baselines, and one sentence."""
+"""Small curves of the inspector: a title with the current value, a line with baselines, and one sentence."""
 
 import html
 from collections.abc import Mapping, Sequence
@@ -16,8 +16,8 @@ def sparkline(
     note: str = "",
     marks: Sequence[float] = (),
 ) -> str:
-    """An HTML element. Args: ys: spread evenly over `share` of the width; baselines: by what they are called; marks:
-    places of vertical lines, as parts of that share."""
+    """Return a curve as an HTML element. Args: ys: spread evenly over `share` of the width; baselines: by name; marks:
+    positions of vertical lines, as parts of that share."""
     every = [*ys, *baselines.values()]
     low, high = (min(every), max(every)) if every else (0.0, 1.0)
     room = MARGIN * (high - low) or 1.0

@@ -1,5 +1,5 @@
-"""A batch as a table of pictures: each image, the two views that are pulled together, and the views that it is compared
-with. train.css gives it the size of the stage."""
+"""A batch as a table of images: each image, the two views that attract each other, and the views it is compared with.
+train.css sets its size on the stage."""
 
 import base64
 import html
@@ -17,9 +17,8 @@ ROWS, OTHERS = 5, 6  # the fifth on a phone alone
 
 
 def view_table(images: np.ndarray, views: np.ndarray, heads: Sequence[str], is_pushed: bool, note: str = "") -> str:
-    """A table of images (k, c, h, w) and the views (k, v, c, h, w) of each. Args: heads: of the images, the views and
-    the others; is_pushed: whether the others are pushed away, else they only stand beside; note: beside the last
-    heading."""
+    """Return a table of images (k, c, h, w) and their views (k, v, c, h, w). Args: heads: for the images, the views and
+    the others; is_pushed: whether the others are pushed away; note: beside the last heading."""
     kind = "push" if is_pushed else "beside"
     names = ("image", "pull", kind)
     texts = [f"<b>{html.escape(text)}</b>" for text in heads]
@@ -41,19 +40,19 @@ def view_table(images: np.ndarray, views: np.ndarray, heads: Sequence[str], is_p
 
 
 def _two(views: np.ndarray, i: int) -> list[np.ndarray]:
-    """A view of the first kind and one of the second; where all are alike, two of them."""
+    """Return a view of each kind, or two views if there is only one kind."""
     return [views[i][0], views[i][views.shape[1] // 2]]
 
 
 def _others(views: np.ndarray, i: int) -> list[np.ndarray]:
-    """Views of the other images: one of each, then the second of each."""
+    """Return views of the other images: one of each, then the second of each."""
     k = len(views)
     every = [view for step in range(1, k) for view in _two(views, (i + step) % k)]
     return [*every[::2], *every[1::2]][:OTHERS]
 
 
 def _tile(image: np.ndarray, text: str) -> str:
-    """An image (c, h, w) uint8, smaller if it is large."""
+    """Return an image (c, h, w) uint8 as HTML, scaled down if it is large."""
     from PIL import Image
 
     kind = "smooth" if min(image.shape[1:]) >= SMOOTH_FROM else "pixels"

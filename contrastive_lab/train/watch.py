@@ -1,5 +1,4 @@
-"""A training while it runs: its map forming, its curves, monitors or log; beside it how far it is and where to go once
-it is done."""
+"""A running training: its forming map, curves, monitors or log, with its progress and links to follow-up pages."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -60,13 +59,13 @@ def watched() -> str | None:
 
 
 def _at_work() -> list[str]:
-    """Runs in training, without an adviser's tries, which are many: the adviser stands for them."""
+    """Return the runs in training without an adviser's trials, which the adviser represents."""
     return [run.name for run in training.working() if not is_trial(run.name)]
 
 
 def shown() -> str | None:
-    """The run that the page shows in place of the form: one that is asked for, was started, or is at work, until
-    somebody begins a new one. An address with a method or data asks for the form."""
+    """Return the run to show instead of the form: requested, just started, or active, until the user begins a new one.
+    A URL with a method or data requests the form."""
     is_form_asked = any(query_params.requested(name) for name in ("method", "data", "folder"))
     if query_params.requested("watch"):
         st.session_state.pop(NEW, None)
@@ -76,7 +75,7 @@ def shown() -> str | None:
 
 
 def way_back() -> None:
-    """From the form to the run that was watched."""
+    """Draw a button from the form to the watched run."""
     if name := watched():
         st.button(_("Watch {name}").format(name=format.plain(name)), key="watch-run", on_click=watch_again)
 
@@ -90,7 +89,7 @@ def _begin_new() -> None:
 
 
 def watch(name: str) -> None:
-    """The run that is watched: its picture, and beside it how far it is."""
+    """Draw the watched run: its picture, and its progress beside it."""
     st.session_state[WATCHED] = name
     options = list(dict.fromkeys([name, *_at_work(), *(job.name for job in queue.queue())]))
     with stage.toolbar():
@@ -115,7 +114,7 @@ def _picked() -> None:
 
 @st.fragment(run_every=1.0)
 def live(name: str, view: str) -> None:
-    """All of it, drawn again every second."""
+    """Draw the watched run, again every second."""
     queue.go_on()
     picture, inspector = stage.columns()
     try:
@@ -156,7 +155,7 @@ def live(name: str, view: str) -> None:
 
 
 def not_yet(name: str, error: Exception) -> None:
-    """A training that has made no run yet: it waits, failed to start, or decodes images."""
+    """Draw a training that has no run yet: it is queued, failed to start, or decodes images."""
     if in_line(name):
         return
     if problem := training.failure(name):
@@ -173,7 +172,7 @@ def not_yet(name: str, error: Exception) -> None:
 
 
 def in_line(name: str) -> bool:
-    """Return whether a run waits: then behind which others, and a way out."""
+    """Return whether a run is queued; if so, draw the runs ahead and a button that removes it."""
     waiting = [job.name for job in queue.queue()]
     if name not in waiting:
         return False
@@ -231,7 +230,7 @@ def progress(run: Run, metrics: MetricsReader, branches: Sequence[str]) -> None:
 
 
 def _ways_on(run: Run, is_done: bool) -> None:
-    """To the pages that show what a finished training has learned; labels can be wrong where there are any."""
+    """Draw links to the pages that show the results of a finished training; to wrong labels only if it has labels."""
     look: dict[str, Any] = {"width": "stretch", "disabled": not is_done}
     page = ""
     if is_done and recordings.has_rows(run):
@@ -249,18 +248,18 @@ def _ways_on(run: Run, is_done: bool) -> None:
 
 
 def thinned(metrics: MetricsReader) -> list[JsonObject]:
-    """Lines of steps, as many as a curve shows; of a run that ships without them, those of its epochs."""
+    """Return as many lines of steps as a curve shows; for a shipped run without them, those of its epochs."""
     lines = metrics.steps or metrics.epochs
     return lines[:: max(1, -(-len(lines) // FEW_STEPS))]
 
 
 def scores_of(metrics: MetricsReader, name: str) -> list[tuple[int, float]]:
-    """The score of this name after each epoch that has one."""
+    """Return the named score after each epoch that has one."""
     return [(x["epoch"], x[name]) for x in metrics.epochs if name in x]
 
 
 def figures_of_now(run: Run, metrics: MetricsReader, epochs: int) -> None:
-    """Loss and score with how they came about: kNN where there are classes, recall between two towers."""
+    """Draw loss and score with their curves: kNN accuracy with classes, recall between two towers."""
     if not (lines := thinned(metrics)):
         if training.status_of(run)["status"] != "done":
             st.caption(_("The first step is running…"))
@@ -294,7 +293,7 @@ def figures_of_now(run: Run, metrics: MetricsReader, epochs: int) -> None:
 
 
 def baselines(run: Run) -> dict[str, float]:
-    """kNN in per cent on pixels and with an untrained encoder, where a first look at the images has found it."""
+    """Return the kNN accuracy in per cent of pixels and of an untrained encoder, if a first inspection measured it."""
     asked = {"dataset": str(run.config.get("dataset")), "method": str(run.config.get("method"))}
     try:
         found = cache.result("look", with_change(asked))
@@ -306,7 +305,7 @@ def baselines(run: Run) -> dict[str, float]:
 
 
 def curves(run: Run, metrics: MetricsReader, marks: changes.Marks) -> None:
-    """Every curve of the training: kNN where there are classes, recall between two towers."""
+    """Draw all curves of the training: kNN accuracy with classes, recall between two towers."""
     if not (thin := thinned(metrics)):
         return
     loss = {"loss": ([x["step"] for x in thin], [x["loss"] for x in thin])}
@@ -328,7 +327,7 @@ def curves(run: Run, metrics: MetricsReader, marks: changes.Marks) -> None:
 
 
 def vote(run: Run, scored: list[tuple[int, float]], marks: changes.Marks) -> None:
-    """kNN over the epochs with the interval of each share and its baselines, and what the intervals show."""
+    """Draw kNN accuracy over the epochs with intervals and baselines, and a sentence about the intervals."""
     epochs, n = [epoch for epoch, _share in scored], labeled_images(run)
     knn = {"kNN": (epochs, [100 * share for _epoch, share in scored])}
     figure = plots.curves(knn, "epoch", _("kNN on the training sample, %"))
@@ -344,13 +343,13 @@ def vote(run: Run, scored: list[tuple[int, float]], marks: changes.Marks) -> Non
 
 
 def shares(scored: list[tuple[int, float]], n: int) -> list[tuple[float, float]]:
-    """The 95 % interval of each share of n images, in per cent; none where n is not known."""
+    """Return the 95 % interval of each share of n images, in per cent; empty if n is unknown."""
     ends = [wilson(round(share * n), n) for _epoch, share in scored] if n else []
     return [(100 * low, 100 * high) for low, high in ends]
 
 
 def since(epochs: list[int], ends: list[tuple[float, float]], n: int) -> str:
-    """From which epoch on the intervals overlap the last one: no difference is shown from there."""
+    """Describe from which epoch on the intervals overlap the last one, so no difference is shown."""
     low, high = ends[-1]
     first = len(ends) - 1
     while first and ends[first - 1][0] <= high and low <= ends[first - 1][1]:

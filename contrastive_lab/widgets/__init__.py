@@ -1,9 +1,7 @@
-"""The lab in a notebook: Jupyter, VS Code, marimo. Imports no Streamlit; sends nothing anywhere.
+"""Widgets of the lab for notebooks: Jupyter, VS Code, marimo. They import no Streamlit and send no data anywhere.
 
->>> from contrastive_lab.widgets import loss_view
->>> view = loss_view(z, labels=y, loss="sup_con")   # the last line of a cell shows it
->>> view.temperature                                # what was last let go; it can be set, too
-"""
+>>> from contrastive_lab.widgets import loss_view >>> view = loss_view(z, labels=y, loss="sup_con")   # the last line of
+a cell shows it >>> view.temperature                                # the last released value; it can also be set"""
 
 try:
     import anywidget as _  # noqa: F401

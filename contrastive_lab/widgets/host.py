@@ -1,7 +1,5 @@
-"""The base of every widget: a part's module, its packed data, and the browser's report.
-
-Plain arrays, tensors and lists as a user gives them, checked: each fault has its sentence.
-"""
+"""The base of all widgets: a component's module, its packed data, and the browser's report. Also converts and checks
+the user's arrays, tensors and lists; each error has one sentence."""
 
 import contextlib
 import hashlib
@@ -19,7 +17,7 @@ from contrastive_lab.loss_setting import further_knobs, knob_of, live_knob
 
 
 class LabWidget(anywidget.AnyWidget):  # type: ignore[misc]
-    """A browser part in a notebook; shared/notebook.js is its other half."""
+    """A browser component in a notebook; shared/notebook.js is its counterpart."""
 
     data = traitlets.Bytes(b"").tag(sync=True)  # what the part's `pack_…` gives
     sheet = traitlets.Unicode("").tag(sync=True)
@@ -31,7 +29,7 @@ class LabWidget(anywidget.AnyWidget):  # type: ignore[misc]
 
     @contextlib.contextmanager
     def quietly(self) -> Iterator[None]:
-        """Traits that are set here are what the browser shows already."""
+        """Set traits that the browser already shows, without sending them."""
         before, self._is_quiet = self._is_quiet, True
         try:
             yield
@@ -46,12 +44,12 @@ class LabWidget(anywidget.AnyWidget):  # type: ignore[misc]
                 self.hear(value)
 
     def hear(self, said: dict[str, Any]) -> None:
-        """Take over what a person let go."""
+        """Take over the values that the user released."""
         raise NotImplementedError
 
 
 class KnobWidget(LabWidget):
-    """A part with a loss's knob, which is read and set as `temperature` or `margin`."""
+    """A component with a loss's knob, which is read and set as `temperature` or `margin`."""
 
     temperature = traitlets.Float(None, allow_none=True).tag(sync=True)
     margin = traitlets.Float(None, allow_none=True).tag(sync=True)
@@ -66,7 +64,7 @@ class KnobWidget(LabWidget):
 
     @property
     def knobs(self) -> dict[str, Any]:
-        """Every knob of the loss, with its present value."""
+        """Return every knob of the loss with its current value."""
         live = {self.live: getattr(self, self.live)} if self.live else {}
         return self.about["values"] | live
 
@@ -94,12 +92,12 @@ class KnobWidget(LabWidget):
                 self.about["values"][name] = said["more"][name]
 
     def draw(self) -> None:
-        """Send what is to be seen."""
+        """Send the current data to the browser."""
         raise NotImplementedError
 
 
 def digest(*parts: Any) -> str:
-    """A hash of arrays and plain values: when it changes, the browser reads its data anew."""
+    """Return a hash of arrays and plain values; when it changes, the browser reads its data again."""
     out = hashlib.sha256()
     for part in parts:
         out.update(part.tobytes() if hasattr(part, "tobytes") else repr(part).encode())
@@ -107,7 +105,7 @@ def digest(*parts: Any) -> str:
 
 
 def rows_of(z: Any, least: int = 2) -> np.ndarray:
-    """Rows (n, d), or views (n, v, d), as float32. Raises ValueError with the reason."""
+    """Return rows (n, d), or views (n, v, d), as float32. Raises ValueError with the reason."""
     rows = _array(z, "z")
     if rows.ndim not in (2, 3) or rows.dtype.kind not in "fiub":
         raise ValueError(
@@ -129,8 +127,8 @@ def rows_of(z: Any, least: int = 2) -> np.ndarray:
 
 
 def labels_of(labels: Any, n: int, classes: Sequence[str] | None = None) -> tuple[np.ndarray, tuple[str, ...]]:
-    """Class (n) int64 of each row, −1 for none, and the classes' names. Args: labels: whole numbers, −1 for none; or
-    names. Raises: ValueError with the reason."""
+    """Return the class (n) int64 of each row, −1 for none, and the classes' names. Args: labels: whole numbers, −1 for
+    none; or names. Raises ValueError with the reason."""
     if labels is None:
         return np.full(n, -1), ()
     given = _array(labels, "labels")
@@ -150,8 +148,8 @@ def labels_of(labels: Any, n: int, classes: Sequence[str] | None = None) -> tupl
 
 
 def images_of(images: Any, n: int, views: int = 1) -> np.ndarray | None:
-    """Pictures (n · views, c, h, w) uint8, image-major. Raises ValueError with the reason. Args: images: (n, c, h, w)
-    or (n, h, w), or as many for each view; uint8, or 0 to 1."""
+    """Return images (n · views, c, h, w) uint8, image-major. Args: images: (n, c, h, w) or (n, h, w), or as many for
+    each view; uint8, or 0 to 1. Raises ValueError with the reason."""
     if images is None:
         return None
     given = _array(images, "images")
@@ -168,7 +166,7 @@ def images_of(images: Any, n: int, views: int = 1) -> np.ndarray | None:
 
 
 def _array(given: Any, name: str) -> np.ndarray:
-    """An array of anything that is one, a tensor on any device among them."""
+    """Convert anything array-like to an array, including a tensor on any device."""
     if hasattr(given, "detach"):
         given = given.detach().cpu()
         given = (given.float() if str(given.dtype) == "torch.bfloat16" else given).numpy()

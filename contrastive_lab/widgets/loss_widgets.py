@@ -1,7 +1,5 @@
-"""The live loss view on rows of one's own, and points on a circle that follow a loss's own gradient.
-
-A map of many rows, with their pictures; what is selected comes back as row numbers.
-"""
+"""Widgets: the live loss view on the user's rows, points on a circle that follow a loss's own gradient, and a map of
+many rows with images, whose selection is returned as row numbers."""
 
 from __future__ import annotations
 
@@ -43,9 +41,9 @@ def loss_view(
     Args:
         z: rows (n, d), or views (images, views, d): arrays, tensors or lists, at most 1,024 rows.
         labels: (n) whole numbers, −1 for none, or names: rows of one class are positives. Without
-            them the views of one image are.
+            them, the views of one image are positives.
         images: (n, c, h, w) or (n, h, w), shown beside the rows. classes: names of the labels.
-        anchor: the row that is taken apart first. knobs: of the loss, as `losses.knobs` lists them.
+        anchor: the initial anchor. knobs: of the loss, as `losses.knobs` lists them.
     Raises: ValueError with the reason for rows, labels or knobs that cannot be used."""
     rows = rows_of(z)
     rows = rows if rows.ndim == 3 else rows[:, None]
@@ -61,7 +59,8 @@ def loss_view(
 
 
 class LossViewWidget(KnobWidget):
-    """Read or set `temperature` or `margin`, and `anchor`: the values when the mouse was last released."""
+    """Live loss view. Read or set `temperature` or `margin`, and `anchor`: the values when the mouse was last
+    released."""
 
     anchor = traitlets.Int(0).tag(sync=True)
 
@@ -100,7 +99,7 @@ class LossViewWidget(KnobWidget):
             self.draw()
 
     def draw(self) -> None:
-        """Send the view; a loss that the browser cannot compute is computed here."""
+        """Send the view; a loss without a browser kernel is computed here."""
         if self._view.kernel is None:
             self._view = compute_view(self._batch, self._pairing, self.loss, self.knobs)
         setting = self._setting(self._view, self.about, self.knobs)
@@ -126,7 +125,7 @@ class LossViewWidget(KnobWidget):
         return setting_of(view, about, knobs, content)
 
     def _second(self, choice: str) -> LossSetting | None:
-        """Another loss on the same pairs, once it is asked for."""
+        """Return another loss on the same pairs, if the user asked for one."""
         if choice not in self._others:
             return None
         name, value = choice.removeprefix("loss:"), self._shown.get("second_value")
@@ -151,9 +150,9 @@ def circle(loss: str = "nt_xent", *, points: int = 24, groups: int = 2, scatter:
     """Show points on a circle that follow the gradient of a loss.
 
     Args:
-        points: 2 to 400. groups: of positives, 1 to 20. scatter: another number begins elsewhere.
+        points: 2 to 400. groups: of positives, 1 to 20. scatter: seed of the initial positions.
         knobs: of the loss, as `losses.knobs` lists them.
-    Raises: ValueError with the reason, for a loss that the browser has no kernel for among them."""
+    Raises: ValueError with the reason, for example for a loss without a browser kernel."""
     for name, value in {"points": points, "groups": groups}.items():
         low, high = LIMITS[name]
         if not low <= value <= high:
@@ -162,7 +161,7 @@ def circle(loss: str = "nt_xent", *, points: int = 24, groups: int = 2, scatter:
 
 
 class CircleWidget(KnobWidget):
-    """Read or set `temperature` or `margin`: the value when the mouse was last released."""
+    """Points on a circle. Read or set `temperature` or `margin`: the value when the mouse was last released."""
 
     def __init__(self, loss: str, knobs: dict[str, Any], start: CircleStart) -> None:
         super().__init__("circle", loss, knobs)
@@ -175,7 +174,7 @@ class CircleWidget(KnobWidget):
         self.draw()
 
     def draw(self) -> None:
-        """Send the loss with its knob; where the points stand is the browser's."""
+        """Send the loss with its knob; the browser computes the positions."""
         kernel: dict[str, Any] = {**(self.about["kernel"] or {})}
         knob = None
         if self.live:
@@ -200,12 +199,11 @@ def scatter(
     """Show a map with lasso, box, zoom, images on hover and search, of at most 1,000,000 rows.
 
     Args:
-        z: places (n, 2); of wider rows (n, d) the two leading principal components.
+        z: positions (n, 2); wider rows (n, d) are reduced to two principal components.
         labels: (n) whole numbers, −1 for none, or names: a color for each class. color: (n)
             numbers instead, in eight steps. images: (n, c, h, w) or (n, h, w). ids: (n) texts.
         classes: names of the labels 0, 1, … title: of a saved picture. height: in pixels.
-    Raises: ValueError with the reason.
-    """
+    Raises: ValueError with the reason."""
     rows = rows_of(z, least=1)
     if rows.ndim != 2:
         raise ValueError(f"z must be rows (n, d); got shape {rows.shape}: a map has one row each")
@@ -233,7 +231,7 @@ def scatter(
 
 
 class ScatterWidget(LabWidget):
-    """Read or set `selection`, the list of row numbers that are highlighted."""
+    """Map of rows. Read or set `selection`, the list of row numbers that are highlighted."""
 
     selection: Any = traitlets.List()  # travels within `reported` and `data`, packed
 
@@ -262,5 +260,5 @@ class ScatterWidget(LabWidget):
         self.selection = rows_reported(said).tolist()
 
     def draw(self) -> None:
-        """Send the map with the rows that are lit."""
+        """Send the map with the selected rows."""
         self.data = pack_scatter(self._data, self.selection, str(self._turns), self._height)
