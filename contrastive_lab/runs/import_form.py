@@ -135,7 +135,7 @@ def _report(chosen: list[str]) -> dict[str, Any]:
 
 
 def _offer(about: Mapping[str, Any], chosen: list[str]) -> None:
-    """Draw the choices for missing weights: download them, name a file, or use random ones."""
+    """Draw a note about missing weights, and a checkbox and button to download them."""
     text = _("The weights of {encoder} are not on this computer. Choose a weights file or random weights.")
     st.info(format.plain(text.format(encoder=about["encoder"])))
     if not about["host"]:

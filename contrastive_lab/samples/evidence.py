@@ -120,6 +120,6 @@ def shown_beside(one: SampleList, request: SampleRequest, table: SampleTable, at
 
 
 def label_of(table: SampleTable, sample: str) -> str:
-    """Return a sample's label; "" for training samples that the run left out."""
+    """Return a sample's label; "left out" for training samples that the run excluded."""
     label = table.label_of(sample)
     return _("left out") if label is None else label

@@ -120,7 +120,7 @@ def headings(card: MethodEntry) -> tuple[list[str], bool]:
 
 
 def said(recipe: dict[str, Any]) -> list[str]:
-    """Return a text for each augmentation that is on, by view if views differ."""
+    """Describe the augmentations that are on, in one text for each view if views differ."""
     each = [steps(dataclasses.asdict(one)) for one in Recipe(**recipe).each]
     if len(each) == 1:
         return each
