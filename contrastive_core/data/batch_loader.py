@@ -153,10 +153,9 @@ def plan(kind: str, labels: np.ndarray, batch_size: int, seed: int, epoch: int) 
 
     Args:
         kind: "shuffled": a permutation cut into batches, without a last batch below half the size; "class_balanced":
-        per
-      batch √batch_size classes (at least 2) with equally many images; "n_pair": per batch one pair of images from
-      each of many classes; "lifted": groups of four, a random pair of one class and two random images, of which
-      the method keeps the hardest negatives (Song et al. 2016, arXiv 1511.06452).
+            per batch √batch_size classes (at least 2) with equally many images; "n_pair": per batch one pair of images
+            from each of many classes; "lifted": groups of four, a random pair of one class and two random images, of
+            which the method keeps the hardest negatives (Song et al. 2016, arXiv 1511.06452).
         labels: (n), −1 for none; used by the balanced kinds only.
     Raises: ValueError for an unknown kind, or for labels that the kind cannot use."""
     if kind not in PLANS:

@@ -50,7 +50,7 @@ def load(
 
     Args:
         name: one of `dataset_names()`, or `folder:PATH` with a folder per class, or images only,
-      or `train/` and `test/` (or `val/`) with either, or `csv:PATH` with a list of images.
+            or `train/` and `test/` (or `val/`) with either, or `csv:PATH` with a list of images.
         root: folder of torchvision's files; default `data_home()/torchvision`.
         download: download missing files.
         form: size of the images of a folder; other data sets have a fixed size.

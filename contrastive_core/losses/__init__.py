@@ -1,4 +1,4 @@
-"""Every loss by name: one file each, its name is the key.
+"""Every loss by name: one file per loss; the file name is the key.
 
 >>> losses.create("nt_xent", temperature=0.5)(pairs).value
 """
@@ -19,10 +19,9 @@ names, get, knobs = _registry.names, _registry.get, _registry.knobs
 def create(name: str, **settings: Any) -> Loss:
     """Return the loss `name` with checked settings. Call it on `Pairs` of `contrastive_core.pairs`.
 
-    Raises: UnknownName, and ValueError for a setting that it does not have or cannot take.
+    Raises: UnknownName; ValueError for an unknown setting or an invalid value.
 
-    The losses and their settings (default, range or choices, what it does):
-    """
+    The losses and their settings (default, range or choices, meaning):"""
     return _registry.create(name, **settings)
 
 

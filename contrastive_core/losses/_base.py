@@ -1,10 +1,9 @@
-"""The shared base of losses: rows in, a value per anchor out, and the same formula taken apart.
+"""Base class of losses: rows in, a value per anchor out, and the terms of the same formula for display.
 
 A loss writes its formula once, in `per_anchor(scores, masks, pairs)`, over the scores of some
-anchors (rows) with their candidates (columns). Scores are made here: rows are brought to float32
-or better, normalized where the loss says so, and compared. When the matrix would be large, anchors
-are taken in blocks that the backward pass computes again, so that memory grows with m, not n·m.
-"""
+anchors (rows) with their candidates (columns). This class computes the scores: it converts rows to float32
+or better, normalizes them if the loss requires it, and compares them. A large matrix is split into blocks
+of anchors that the backward pass recomputes, so memory grows with m, not n·m."""
 
 from __future__ import annotations
 
@@ -34,7 +33,7 @@ Result = tuple[Tensor, Tensor]  # loss and weight (n) of some anchors
 
 @dataclass(frozen=True)
 class Loss(ABC):
-    """A contrastive loss: frozen, its fields are its knobs, it has no state."""
+    """A contrastive loss without state: a frozen dataclass whose fields are its settings."""
 
     card: ClassVar[LossCard]
     needs_more_inputs: ClassVar[bool] = False  # than rows: a bank, codes or random directions
@@ -42,22 +41,22 @@ class Loss(ABC):
 
     @property
     def score(self) -> str:
-        """The score that compares rows: "dot", "distance" or "squared_distance"."""
+        """The score between rows: "dot", "distance" or "squared_distance"."""
         return "dot"
 
     @property
     def normalize(self) -> bool:
-        """Return whether unit rows are compared; most losses have it as a knob."""
+        """Whether unit rows are compared; a setting of most losses."""
         return False
 
     @property
     def needs_whole_batch(self) -> bool:
-        """Return whether an anchor's loss depends on which other rows are anchors."""
+        """Whether an anchor's loss depends on which other rows are anchors."""
         return False
 
     @property
     def logit_scale(self) -> float:
-        """The factor of a score before anything else: ±1/τ where there is a τ."""
+        """The factor that multiplies scores first: ±1/τ for losses with a temperature."""
         return 1.0
 
     def __call__(
@@ -68,18 +67,16 @@ class Loss(ABC):
         bias: Tensor | None = None,
         on_fraction: OnFraction = ignore_fraction,
     ) -> LossOutput:
-        """The loss of every anchor of some `Pairs`. Sources and weights: see the class.
+        """Compute the loss of every anchor of some `Pairs`. Sources and weights: see the class.
 
         Args:
-            temperature: a learned τ (a tensor of one number), with its gradient, in place of the knob; default: the
-                pairs' own.
-            bias: a learned bias likewise, for `siglip`.
-            on_fraction: called with the share done of many pairs, to 1; what it raises stops the work.
-
+            temperature: a learned τ (a tensor with one element), which gets a gradient and replaces the setting;
+                default: the pairs' own.
+            bias: a learned bias in the same way, for `siglip`.
+            on_fraction: called with the completed share for many pairs, up to 1; an exception from it stops the work.
         Raises:
-            TypeError: `pairs` is not a `Pairs`; the message names the builder to use.
-            ValueError: pairs that this loss cannot use.
-        """
+            TypeError: `pairs` is not a `Pairs`; the message names the function that builds them.
+            ValueError: pairs that this loss cannot use."""
         if others or not isinstance(pairs, Pairs):
             raise TypeError(how_to_build(pairs, *others))
         temperature = pairs.temperature if temperature is None else temperature
@@ -95,9 +92,8 @@ class Loss(ABC):
             return LossOutput(value, weight, loss.extras(value.detach(), weight, pairs))
 
     def without_waiting(self, pairs: Pairs) -> LossOutput:
-        """Compute the loss of pairs that were checked before, without `extras`: no number is read, so that the host
-        never waits for a device and a compiler sees one graph.
-        """
+        """Compute the loss of checked pairs without `extras`. It reads no values on the host, so the host never waits
+        for a device and a compiler gets one graph."""
         temperature = pairs.temperature
         loss = self
         if temperature is not None:  # it stays on its device, where a knob is a number
@@ -111,7 +107,7 @@ class Loss(ABC):
     def weighted(
         self, pairs: Pairs, temperature: Tensor | None, on_fraction: OnFraction = ignore_fraction
     ) -> tuple[Tensor, Tensor]:
-        """Loss and weight (n) of every anchor of pairs whose rows are ready, with the gradient of a learned τ."""
+        """Return loss and weight (n) of every anchor of prepared pairs, with the gradient of a learned τ."""
         if temperature is not None:
             # Rows times √(τ/τ) = 1, whose gradient is what a score's division by τ sends to τ: every score is of degree
             # two in its rows. This is exact for whole matrices, tiles and shares of a batch.
@@ -132,18 +128,18 @@ class Loss(ABC):
 
     @abstractmethod
     def per_anchor(self, scores: Tensor, masks: Masks, pairs: Pairs) -> Result:
-        """Loss and weight (n) of the anchors whose scores (n, w) and masks these are."""
+        """Return loss and weight (n) of the anchors with these scores (n, w) and masks."""
 
     def pair_weight(self, scores: Tensor, masks: Masks, pairs: Pairs) -> Tensor:
-        """Return the loss's weight of each pair (n, w), for display."""
+        """Return the weight of each pair (n, w) in the loss, for display."""
         return torch.zeros_like(scores)
 
     def extras(self, value: Tensor, weight: Tensor, pairs: Pairs) -> dict[str, float]:
-        """Further figures of a batch, detached."""
+        """Return further statistics of a batch, detached."""
         return {}
 
     def details(self, scores: Tensor, masks: Masks, pairs: Pairs) -> Details:
-        """Further matrices and vectors of the anatomy, detached."""
+        """Return further matrices and vectors for the anatomy, detached."""
         return {}
 
     def check(self, pairs: Pairs) -> str | None:
@@ -151,11 +147,11 @@ class Loss(ABC):
         return None
 
     def kernel(self) -> Kernel | None:
-        """Return the parameters by which the browser computes this loss during a drag; None: it cannot."""
+        """Return the parameters with which the browser computes this loss during a drag; None if it cannot."""
         return None
 
     def at_temperature(self, temperature: float) -> Loss:
-        """Return the same loss with another τ. Raises ValueError where there is none, or none to learn."""
+        """Return the same loss with another τ. Raises ValueError if it has no τ or cannot learn it."""
         knobs = knobs_of(type(self))
         if "temperature" not in knobs:
             raise ValueError(message("{title} has no temperature to learn", title=self.card.title))
@@ -163,11 +159,11 @@ class Loss(ABC):
         return dataclasses.replace(self, temperature=value)  # type: ignore[call-arg]
 
     def with_bias(self, pairs: Pairs, bias: Tensor) -> Pairs:
-        """The pairs with a learned bias. Raises ValueError where the loss has none."""
+        """Return the pairs with a learned bias. Raises ValueError if the loss has none."""
         raise ValueError(message("{title} has no bias to learn", title=self.card.title))
 
     def rows(self, pairs: Pairs) -> Pairs:
-        """The pairs with rows in float32 or better, unit rows where the loss asks for them."""
+        """Return the pairs with rows in float32 or better, normalized if the loss requires it."""
 
         def ready(z: Tensor) -> Tensor:
             z = z if z.dtype == torch.float64 else z.float()
@@ -178,7 +174,7 @@ class Loss(ABC):
         return pairs.with_rows(anchors, anchors if same else ready(pairs.candidates))
 
     def refuse_overflow(self, pairs: Pairs) -> None:
-        """Raise ValueError when finite rows are so long that products, summed, are not."""
+        """Raise ValueError if finite rows are so long that sums of their products overflow."""
         if self.normalize:
             return
         length = similarity.longest(pairs.anchors, pairs.candidates)
@@ -196,11 +192,11 @@ class Loss(ABC):
             )
 
     def over_tiles(self, pairs: Pairs, on_fraction: OnFraction) -> Result | None:
-        """`per_anchor` over all anchors without the matrix of scores; None where the loss needs it."""
+        """Compute `per_anchor` for all anchors without the score matrix; None if the loss needs the matrix."""
         return None
 
     def over_blocks(self, pairs: Pairs, on_fraction: OnFraction = ignore_fraction) -> Result:
-        """`per_anchor` over all anchors, in blocks of rows where the whole matrix would be large."""
+        """Compute `per_anchor` for all anchors, in blocks of anchors if the score matrix is large."""
         if self.needs_whole_batch or rows_at_once(pairs) >= len(pairs):
             return self.per_anchor(compare(pairs, self.score), pairs.masks(), pairs)
 
@@ -213,15 +209,14 @@ class Loss(ABC):
         return torch.cat(values), torch.cat(weights)
 
     def anatomy(self, pairs: Pairs) -> Anatomy:
-        """The loss taken apart, dense, for up to about 1,000 rows.
+        """Return scores, weights and gradients of the loss as dense matrices, for up to about 1,000 rows.
 
-        Scores and their gradients (n, w) come from the same formula by autograd.
-        """
+        Scores and their gradients (n, w) come from the same formula by autograd."""
         return dissect(self, pairs)
 
 
 def rows_at_once(pairs: Pairs) -> int:
-    """Return how many anchors' scores are held at once."""
+    """Return the number of anchors whose scores are in memory at once."""
     gathered = 1 if pairs.columns is None else max(1, pairs.anchors.shape[1] // 8)  # rows (n, k, d)
     return max(1, (pairs.block or BLOCK) // (pairs.width * gathered))
 
@@ -229,8 +224,8 @@ def rows_at_once(pairs: Pairs) -> int:
 def in_blocks(
     task: Callable[..., Any], pairs: Pairs, *inputs: Tensor, on_fraction: OnFraction = ignore_fraction
 ) -> list[Any]:
-    """`task(pairs, anchors, candidates, *inputs)` for blocks of anchors, computed again by the backward pass where
-    there are several. Gradients reach the tensors only."""
+    """Call `task(pairs, anchors, candidates, *inputs)` for blocks of anchors. If there are several, the backward pass
+    recomputes them. Gradients reach only the tensors."""
     n, size = len(pairs), rows_at_once(pairs)
     if n <= size:
         return [task(pairs, pairs.anchors, pairs.candidates, *inputs)]
@@ -245,8 +240,9 @@ def in_blocks(
 
 
 class _Recomputed(torch.autograd.Function):
-    """A task whose steps are not kept but computed again by the backward pass. Unlike `torch.utils.checkpoint`, whose
-    first call imports a compiler (nine seconds, 190 MB), it serves `torch.func` too."""
+    """A task whose intermediate results are recomputed in the backward pass instead of stored. Unlike
+    `torch.utils.checkpoint`, whose first call imports a compiler (nine seconds, 190 MB), it also supports `torch.func`.
+    """
 
     @staticmethod
     def forward(task: Callable[..., Any], *inputs: Tensor) -> Any:

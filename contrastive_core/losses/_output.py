@@ -1,4 +1,4 @@
-"""The output of a loss: a value and a weight per anchor, or, for display, its anatomy: scores, masks, and the gradients
+"""The output of a loss: a value and a weight per anchor, or, for display, its anatomy: scores, masks and the gradients
 of its formula by autograd."""
 
 from __future__ import annotations
@@ -23,9 +23,8 @@ Details = dict[str, Any]  # further matrices, vectors and figures of an anatomy
 class LossOutput:
     """A loss per anchor. `value = (weight · per_anchor).sum() / weight.sum()`, literally.
 
-    An anchor for which the loss is undefined has weight 0 and loss 0; if none is defined, `value`
-    is 0, still attached to the graph, and `n_valid` is 0.
-    """
+    An anchor with an undefined loss has weight 0 and loss 0. If none is defined, `value`
+    is 0, still attached to the graph, and `n_valid` is 0."""
 
     per_anchor: Float[Tensor, " n"]
     weight: Float[Tensor, " n"]
@@ -43,12 +42,11 @@ class LossOutput:
 
 @dataclass(frozen=True, eq=False)
 class Anatomy:
-    """A loss taken apart, dense, for display: all tensors detached, (n, w) over anchors × width.
+    """The terms of a loss for display, as dense matrices (n, w) over anchors × width; all tensors are detached.
 
-    `scores` is what the loss compares (similarity, or distance; `score_kind` says which).
-    `weight` is what the loss puts on each pair (softmax probability, or 0/1 for an active hinge).
-    `grad_scores[i, j]` is ∂L_i/∂score_ij; `grad_anchors`/`grad_candidates` are ∂value/∂embedding.
-    """
+    `scores` are the compared values (similarity or distance, see `score_kind`).
+    `weight` is the weight of each pair (softmax probability, or 0/1 for an active hinge).
+    `grad_scores[i, j]` is ∂L_i/∂score_ij; `grad_anchors`/`grad_candidates` are ∂value/∂embedding."""
 
     score_kind: str
     scores: Float[Tensor, "n w"]
@@ -64,7 +62,7 @@ class Anatomy:
 
 
 def dissect(loss: Loss, pairs: Pairs) -> Anatomy:
-    """The anatomy of a loss on these pairs. Raises ValueError when it cannot use them."""
+    """Return the anatomy of a loss on these pairs. Raises ValueError if the loss cannot use them."""
     if problem := loss.check(pairs):
         raise ValueError(problem)
     anchors = pairs.anchors.detach().clone().requires_grad_()
@@ -100,7 +98,7 @@ def dissect(loss: Loss, pairs: Pairs) -> Anatomy:
 
 
 def score_gradient(loss: Loss, scores: Tensor, masks: Masks, pairs: Pairs) -> Tensor:
-    """∂L_i/∂score_ij (n, w); 0 for anchors whose loss is undefined."""
+    """Return ∂L_i/∂score_ij (n, w); 0 for anchors with an undefined loss."""
     leaf = scores.clone().requires_grad_()
     with torch.enable_grad():
         value, weight = loss.per_anchor(leaf, masks, pairs)

@@ -1,12 +1,11 @@
-"""The shared base of softmax losses: logits, and two ways to compute their log-sum-exp.
+"""Base classes of softmax losses: logits, and two ways to compute their log-sum-exp.
 
-A loss of the family writes its `formula` once, in the terms of its paper: log-sum-exps over
-positives, negatives or both, and means over positives. `MatrixLogits` answers from the matrix,
-`TiledLogits` tile by tile, without it; `is_tiled` chooses by the number of scores.
+A loss of this family writes its `formula` once, in the terms of its paper: log-sum-exps over
+positives, negatives or both, and means over positives. `MatrixLogits` computes them from the matrix,
+`TiledLogits` tile by tile without it; `is_tiled` chooses by the number of scores.
 
-The *effective number of negatives* is the exponential of the entropy of the shares that an anchor's
-negatives have of the push (after Wang & Liu 2021, arXiv 2012.09740): of a plain softmax its weights.
-"""
+The *effective number of negatives* is the exponential of the entropy of the shares that an anchor's negatives have
+in its gradient (after Wang & Liu 2021, arXiv 2012.09740). For a plain softmax the shares are its weights."""
 
 import dataclasses
 from abc import abstractmethod
@@ -41,12 +40,12 @@ LISTED = 32  # candidates of a group, up to which positives are listed one by on
 
 
 def temperature_knob(default: float, help: str = CONCENTRATES) -> Any:
-    """The knob τ, on a logarithmic scale."""
+    """Return the setting τ, on a logarithmic scale."""
     return knob(default, 0.001, 100.0, help, log=True)
 
 
 def negative_margin_knob() -> Any:
-    """The margin above a positive from which on a negative is suspected to be false."""
+    """Return the setting for the margin above a positive from which a negative is assumed to be false."""
     return knob(
         None,
         -2.0,
@@ -60,25 +59,25 @@ class LogitLoss(Loss):
 
     @property
     def temperature(self) -> float:
-        """τ; most losses have it as a knob."""
+        """The temperature τ; a setting of most losses."""
         return 1.0
 
     @property
     def logit_scale(self) -> float:
-        """±1/τ: what a score is multiplied by."""
+        """The factor ±1/τ of the scores."""
         return (1 if self.score == "dot" else -1) / self.temperature
 
     @property
     def negative_margin(self) -> float | None:
-        """Above which margin over the positives a negative is left out; some losses have it as a knob."""
+        """The margin above the positives beyond which a negative is left out; a setting of some losses."""
         return None
 
     def logits(self, scores: Tensor, pairs: Pairs) -> Tensor:
-        """Scores (n, w) as the softmax sees them."""
+        """Return the logits (n, w) of scores."""
         return scores * self.logit_scale
 
     def counted(self, scores: Tensor, masks: Masks, pairs: Pairs) -> Masks:
-        """The masks without the negatives that the loss leaves out."""
+        """Return the masks without the negatives that the loss leaves out."""
         return masks
 
     def pair_weight(self, scores: Tensor, masks: Masks, pairs: Pairs) -> Tensor:
@@ -90,8 +89,8 @@ class LogitLoss(Loss):
         return softmax_over(self.logits(scores, pairs), negative)
 
     def details(self, scores: Tensor, masks: Masks, pairs: Pairs) -> Details:
-        """Entropy (nats) of the shares of the push on each anchor's negatives, and its exponential; 0 without any; (n)
-        each."""
+        """Return the entropy (nats) of the shares of the push on each anchor's negatives, and its exponential; 0
+        without negatives; (n) each."""
         masks = self.counted(scores, masks, pairs)
         p = self.push_shares(scores, masks.negative, pairs)
         entropy = torch.special.entr(p).sum(-1)
@@ -100,56 +99,56 @@ class LogitLoss(Loss):
 
 
 class MatrixLogits:
-    """Logits (n, w) of some anchors, and what a formula asks of them."""
+    """Logits (n, w) of some anchors, and the sums and means that formulas need."""
 
     def __init__(self, values: Tensor, masks: Masks) -> None:
         self.values, self.masks = values, masks
 
     @property
     def of_positives(self) -> tuple[Tensor, Tensor]:
-        """Logits (n, k) of the columns that hold positives, and which of these are (n, k)."""
+        """Logits (n, k) of the columns with positives, and the mask (n, k) of the positives."""
         return self.values, self.masks.positive
 
     def logsumexp(self, relation: str, times: float = 1.0) -> Tensor:
-        """log Σ e^(times · ℓ) (n) over "positive", "negative" or "compared" candidates (both)."""
+        """Return log Σ e^(times · ℓ) (n) over "positive", "negative" or "compared" candidates (both)."""
         positive, negative, _ = self.masks
         mask = {"positive": positive, "negative": negative, "compared": positive | negative}[relation]
         return masked_logsumexp(times * self.values, mask)
 
     def sum_softplus(self, relation: str, bias: Tensor, sign: int = 1) -> Tensor:
-        """Σ log(1 + e^(sign · (ℓ + bias))) (n) over "positive" or "negative" candidates."""
+        """Return Σ log(1 + e^(sign · (ℓ + bias))) (n) over "positive" or "negative" candidates."""
         logits, mask = self.of_positives if relation == "positive" else (self.values, self.masks.negative)
         return masked_sum(-logsigmoid(-sign * (logits + bias)), mask)
 
     def positive_number(self) -> Tensor:
-        """|P(i)| (n)."""
+        """Return |P(i)| (n), the number of positives."""
         return self.masks.positive.sum(-1)
 
     def negative_number(self) -> Tensor:
-        """|N(i)| (n)."""
+        """Return |N(i)| (n), the number of negatives."""
         return self.masks.negative.sum(-1)
 
     def positive_mean(self) -> Tensor:
-        """mean_P ℓ (n)."""
+        """Return the mean of ℓ over positives (n)."""
         return masked_mean(*self.of_positives)
 
     def cross_entropies(self, rest: Tensor) -> Tensor:
-        """log(e^ℓ_ip + e^rest_ip) − ℓ_ip of every positive, (n, k); rest: (n, k) or (n)."""
+        """Return log(e^ℓ_ip + e^rest_ip) − ℓ_ip of every positive (n, k). Args: rest: (n, k) or (n)."""
         logits, positive = self.of_positives
         each = torch.where(positive, logits, 0.0)
         rest = rest if rest.ndim == each.ndim else rest[:, None].expand_as(each)
         return torch.logaddexp(each, rest) - each
 
     def mean_over_positives(self, each: Tensor) -> Tensor:
-        """mean over p ∈ P(i) of a number (n, k) of every positive; (n)."""
+        """Return the mean over p ∈ P(i) of a value (n, k) per positive; (n)."""
         return masked_mean(each, self.of_positives[1])
 
     def mean_cross_entropy(self, rest: Tensor) -> Tensor:
-        """mean over p ∈ P(i) of log(e^ℓ_ip + e^rest_i) − ℓ_ip; (n)."""
+        """Return the mean over p ∈ P(i) of log(e^ℓ_ip + e^rest_i) − ℓ_ip; (n)."""
         return self.mean_over_positives(self.cross_entropies(rest))
 
     def highest_negative(self, margin: float) -> Tensor:
-        """max_P ℓ + margin (n), detached; above it a negative is suspected to be false."""
+        """Return max_P ℓ + margin (n), detached; a negative above it is assumed to be false."""
         logits, positive = self.of_positives
         if not logits.shape[1]:
             return logits.new_full((len(logits),), torch.inf)
@@ -163,7 +162,7 @@ class MatrixLogits:
 
 
 class TiledLogits(MatrixLogits):
-    """`MatrixLogits` of pairs related by id, in memory that grows with n + m."""
+    """`MatrixLogits` for pairs related by id, with memory that grows with n + m."""
 
     def __init__(self, pairs: Pairs, scale: float, on_fraction: OnFraction = ignore_fraction) -> None:
         self.pairs, self.scale, self.on_fraction = pairs, scale, on_fraction
@@ -205,11 +204,11 @@ class TiledLogits(MatrixLogits):
 
 
 class FormulaLoss(LogitLoss):
-    """A loss whose formula asks for sums over positives and over negatives alone: no logit is needed by itself."""
+    """A loss whose formula needs only sums over positives and over negatives, not single logits."""
 
     @property
     def lists_positives(self) -> bool:
-        """Return whether the formula asks for the logit of each positive, and not for their mean alone."""
+        """Whether the formula needs the logit of each positive, not only their mean."""
         return False
 
     def is_tiled(self, pairs: Pairs) -> bool:
@@ -224,10 +223,10 @@ class FormulaLoss(LogitLoss):
 
     @abstractmethod
     def formula(self, logits: MatrixLogits, pairs: Pairs) -> Tensor:
-        """The loss (n) of the anchors for which it is defined; of others any number."""
+        """Return the loss (n) of the anchors for which it is defined; any value for the others."""
 
     def is_defined(self, logits: MatrixLogits) -> Tensor:
-        """Return whether each anchor has a loss (n): by default where it has a positive."""
+        """Return whether the loss of each anchor is defined (n): by default, whether it has a positive."""
         return logits.positive_number() > 0
 
     def per_anchor(self, scores: Tensor, masks: Masks, pairs: Pairs) -> Result:
@@ -239,7 +238,7 @@ class FormulaLoss(LogitLoss):
         return self.of_logits(TiledLogits(pairs, self.logit_scale, on_fraction), pairs)
 
     def of_logits(self, logits: MatrixLogits, pairs: Pairs) -> Result:
-        """Loss and weight (n): both 0 where the loss is not defined."""
+        """Return loss and weight (n), both 0 if the loss is undefined."""
         if self.negative_margin is not None:
             logits = logits.without_false_negatives(self.negative_margin * self.logit_scale)
         defined, value = self.is_defined(logits), self.formula(logits, pairs)
@@ -275,7 +274,7 @@ class FormulaLoss(LogitLoss):
 
 
 def mean_of_positives(pairs: Pairs, scale: float) -> Tensor:
-    """mean over P(i) of scale · a_i·c_p, by the sums of the groups, in O((n + m)·d); (n)."""
+    """Return the mean over P(i) of scale · a_i·c_p (n), from the sums of the groups, in O((n + m)·d)."""
     if views := pairs.views:
         in_group = pairs.anchors.unflatten(0, (-1, views)).sum(1, keepdim=True).expand(-1, views, -1).flatten(0, 1)
         total = (pairs.anchors * (in_group - pairs.anchors)).sum(1)
@@ -292,7 +291,7 @@ def mean_of_positives(pairs: Pairs, scale: float) -> Tensor:
 
 
 def most_in_a_group(pairs: Pairs) -> int | None:
-    """The number of candidates of the largest group that an anchor is in; None where counting would wait for a
+    """Return the number of candidates in the largest group of an anchor; None if counting would wait for a
     device."""
     if pairs.group_size is not None:
         return pairs.group_size
@@ -303,7 +302,7 @@ def most_in_a_group(pairs: Pairs) -> int | None:
 
 
 def beside_positives(pairs: Pairs) -> tuple[Pairs, Tensor]:
-    """The pairs where each anchor meets only the candidates of its group, and which of these (n, k) are positives."""
+    """Restrict each anchor to the candidates of its group; also return the mask (n, k) of the positives."""
     order, first, last = pairs.group_places
     most = most_in_a_group(pairs)
     assert most is not None

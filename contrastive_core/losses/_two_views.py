@@ -1,11 +1,10 @@
-"""The shared base of losses over dimensions: two views of each image, and terms that belong to the batch.
+"""Base class of losses over dimensions: two views of each image, and terms of the whole batch.
 
-Barlow Twins, VICReg and LeJEPA compare no row with another image's. They look at the columns of the embedding: whether
-a dimension varies over the batch, and whether two dimensions say the same. Such terms have no value per sample. What
-an image adds by itself (how far its two views lie apart) is added to its anchors; all else is shared by all.
+Barlow Twins, VICReg and LeJEPA do not compare the rows of different images. They compare the columns of the embedding:
+whether a dimension varies over the batch, and whether two dimensions are redundant. Such terms have no value per
+sample. The term of a single image (the distance of its two views) is added to its anchors; all other terms are shared.
 
-Image i's rows are a_i and b_i, its first two views. They stand next to each other, as `pairs.from_views` lays them.
-"""
+Image i's rows are a_i and b_i, its first two views, which are adjacent, as in `pairs.from_views`."""
 
 from abc import abstractmethod
 from typing import NamedTuple
@@ -20,7 +19,7 @@ from contrastive_core.pairs.types import NO_ROW, Masks, Pairs
 
 
 class Views(NamedTuple):
-    """Rows (k, d) of first and second views, and which of them (k) are two views of one image, as 0 and 1."""
+    """Rows (k, d) of first and second views, and a mask (k) of 0 and 1: whether they are two views of one image."""
 
     a: Tensor
     b: Tensor
@@ -28,17 +27,17 @@ class Views(NamedTuple):
 
     @property
     def number(self) -> Tensor:
-        """n, the images with two views; at least 1."""
+        """The number n of images with two views, at least 1."""
         return self.known.sum().clamp_min(1)
 
     def centered(self, rows: Tensor) -> Tensor:
-        """Rows (k, d) less their mean over the images; 0 where there is no image."""
+        """Subtract the mean over the images from rows (k, d); 0 at places without an image."""
         known = self.known[:, None]
         return (rows - (known * rows).sum(0) / self.number) * known
 
 
 class Terms(NamedTuple):
-    """The batch's terms (a number), what each image adds (k), and the parts for display, detached."""
+    """The terms of the batch (a scalar), the term of each image (k), and the parts for display, detached."""
 
     shared: Tensor
     own: Tensor
@@ -50,7 +49,7 @@ class TwoViewLoss(Loss):
 
     @abstractmethod
     def terms(self, views: Views, seed: int) -> Terms:
-        """The loss of image i is shared + own_i. `seed`: of what the loss draws."""
+        """Return the terms; the loss of image i is shared + own_i. `seed`: of random values in the loss."""
 
     def check(self, pairs: Pairs) -> str | None:
         if pairs.by_id and bool(two_views(pairs).known.any() & (pairs.candidate_rows != NO_ROW).all()):
@@ -81,18 +80,18 @@ class TwoViewLoss(Loss):
 
 
 def two_views(pairs: Pairs) -> Views:
-    """The first two views of each image among the candidates (m, d): k = m − 1 places, most of them known."""
+    """Return the first two views of each image among the candidates (m, d), at k = m − 1 places; most are known."""
     z, view, group = pairs.candidates, pairs.candidate_views, pairs.candidate_groups
     known = (view[:-1] == 0) & (view[1:] == 1) & (group[:-1] == group[1:])  # not the last and first row of two towers
     return Views(z[:-1], z[1:], known.to(z.dtype))
 
 
 def off_diagonal(matrix: Tensor) -> Tensor:
-    """Σ_{i≠j} M_ij² of a matrix (d, d)."""
+    """Return Σ_{i≠j} M_ij² of a matrix (d, d)."""
     return (matrix - torch.diag(matrix.diagonal())).square().sum()
 
 
 def _at_both(value: Tensor) -> Tensor:
-    """Values (m − 1) of images at both of their rows: (m)."""
+    """Copy values (m − 1) of images to both of their rows: (m)."""
     none = value.new_zeros(1)
     return torch.cat([value, none]) + torch.cat([none, value])

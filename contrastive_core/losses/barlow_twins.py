@@ -1,7 +1,6 @@
-"""Barlow Twins (Zbontar et al. 2021, arXiv 2103.03230, eqs. 1 and 2): make the cross-correlation of two views the
-identity. A dimension agrees with itself across views (no collapse to a point, invariance) and with no other
-(no collapse to few dimensions). Nothing of it belongs to a single sample: every anchor gets the batch's value.
-"""
+"""Barlow Twins (Zbontar et al. 2021, arXiv 2103.03230, eqs. 1 and 2): make the cross-correlation matrix of two views
+the identity. Each dimension correlates with itself across views (invariance, no collapse to a point) and with no other
+(no collapse to few dimensions). No term belongs to a single sample: every anchor gets the value of the batch."""
 
 from dataclasses import dataclass
 
@@ -32,7 +31,7 @@ class BarlowTwinsLoss(TwoViewLoss):
 
 
 def standardized(views: Views, rows: Tensor) -> Tensor:
-    """Rows (k, d) with mean 0 and variance 1 in each column, over the images."""
+    """Standardize each column of rows (k, d) to mean 0 and variance 1 over the images."""
     centered = views.centered(rows)
     variance = centered.square().sum(0) / views.number
     return centered * torch.rsqrt(variance + EPS)

@@ -1,6 +1,5 @@
-"""Decoupled contrastive loss (Yeh et al. 2022, arXiv 2110.06848, eqs. 5 and 6): InfoNCE whose positive is outside the
-denominator, so that an easy positive does not weaken the push of the negatives.
-"""
+"""Decoupled contrastive loss (Yeh et al. 2022, arXiv 2110.06848, eqs. 5 and 6): InfoNCE without the positive in the
+denominator, so an easy positive does not weaken the push on the negatives."""
 
 from dataclasses import dataclass
 
@@ -51,7 +50,7 @@ class Decoupled(FormulaLoss):
         return negatives - logits.mean_over_positives(self._weights(values, positive) * values)
 
     def _weights(self, values: Tensor, positive: Tensor) -> Tensor:
-        """2 − e^{s/σ} / mean over all positive pairs, of every process, of e^{s/σ}; (n, k), detached."""
+        """Return 2 − e^{s/σ} / mean over all positive pairs of all processes of e^{s/σ}; (n, k), detached."""
         s = (values.detach() * self.temperature).masked_fill(~positive, -torch.inf)
         grown = ((s - 1) / self.sigma).exp()  # e^{s/σ}, all scaled alike: s ≤ 1
         total = all_reduce_sum(torch.stack([grown.sum(), positive.sum().to(grown.dtype)]))

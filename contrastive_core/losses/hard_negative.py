@@ -1,8 +1,7 @@
-"""Hard negatives weighted up, false ones discounted (Robinson et al. 2021, arXiv 2010.04592, eq. 4).
+"""Hard negatives get larger weights and false negatives are discounted (Robinson et al. 2021, arXiv 2010.04592, eq. 4).
 
-With `beta` 0 all negatives weigh alike: the debiased loss (Chuang et al. 2020, arXiv 2007.00224). The weights carry
-gradient, as in the authors' code.
-"""
+With `beta` 0 all negatives have the same weight: the debiased loss (Chuang et al. 2020, arXiv 2007.00224). The weights
+have gradients, as in the authors' code."""
 
 import math
 from dataclasses import dataclass
@@ -50,7 +49,7 @@ class HardNegative(FormulaLoss):
         return logits.mean_cross_entropy(negatives)  # mean_p log(e^ℓ_p + G) − ℓ_p
 
     def pair_weight(self, scores: Tensor, masks: Masks, pairs: Pairs) -> Tensor:
-        """The softmax where a negative counts K ω_k times."""
+        """Return the softmax in which a negative counts K ω_k times."""
         logits = self.logits(scores, pairs)
         log_omega = (self.beta * logits).masked_fill(~masks.negative, -torch.inf).log_softmax(-1)
         number = masks.negative.sum(-1, keepdim=True).clamp_min(1).to(logits.dtype).log()

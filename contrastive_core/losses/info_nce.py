@@ -1,10 +1,9 @@
 """InfoNCE, the loss of CPC (van den Oord et al. 2018, arXiv 1807.03748, eq. 4).
 
-Each positive against the negatives alone. In expectation, with one positive and negatives drawn independently from the
-marginal, the mutual information of anchor and positive is I ≥ log(1 + |N|) − L. The bound cannot exceed log(1 + |N|).
-With several positives, false negatives or `negative_margin` it is no bound. The bilinear critic zᵀ W_k c belongs to its
-method, which gives W_k c as anchors, with `critic="dot"` and τ = 1.
-"""
+Each positive is compared with the negatives only. In expectation, with one positive and negatives sampled independently
+from the marginal, the mutual information of anchor and positive is I ≥ log(1 + |N|) − L. The bound cannot exceed
+log(1 + |N|). With several positives, false negatives or `negative_margin` it is not a bound. The bilinear critic
+zᵀ W_k c belongs to its method, which passes W_k c as anchors, with `critic="dot"` and τ = 1."""
 
 from dataclasses import dataclass
 

@@ -1,7 +1,6 @@
 """Non-parametric softmax over the whole memory bank (Wu et al. 2018, arXiv 1805.01978, eq. 2).
 
-Every image is a class of its own, whose weight vector is its slot of the bank.
-"""
+Every image is a class of its own, and its slot in the bank is the weight vector of the class."""
 
 from dataclasses import dataclass
 

@@ -1,11 +1,10 @@
 """Invariance and spread (Ye et al. 2019, CVPR, "Unsupervised Embedding Learning via Invariant and
 Spreading Instance Feature", arXiv 1904.03436).
 
-`source` follows the published code: all views are anchors, an image is outside its own
-denominator, candidates carry no gradient. `paper` follows eqs. 3 to 6: first views are anchors,
-and the probability is over which image a row comes from. log(1 − P) is a leave-one-out
-log-sum-exp, since log1p(−P) is −inf in float32 by τ = 0.05.
-"""
+`source` follows the published code: all views are anchors, an image is not in its own
+denominator, and candidates have no gradient. `paper` follows eqs. 3 to 6: first views are anchors,
+and P is the probability that a row belongs to each image. log(1 − P) is computed as a leave-one-out
+log-sum-exp, because log1p(−P) is −inf in float32 at τ = 0.05."""
 
 from dataclasses import dataclass
 
@@ -65,10 +64,9 @@ class InvarianceSpread(LogitLoss):
 
 
 def _log_probabilities(logits: Tensor, mask: Tensor, log_not_mask: Tensor) -> tuple[Tensor, Tensor]:
-    """log P and log(1 − P) of the softmax over the masked entries of each row; (r, c) each.
+    """Return log P and log(1 − P) of the softmax over the masked entries of each row; (r, c) each.
 
-    Only the largest entry can exceed ½; its 1 − P is the sum of the others.
-    """
+    Only the largest entry can exceed ½; its 1 − P is the sum of the others."""
     largest, top = logits.detach().masked_fill(~mask, -torch.inf).max(-1, keepdim=True)
     logits = logits - torch.where(largest.isinf(), 0.0, largest)  # else rounding lets P exceed 1
     total = masked_logsumexp(logits, mask)[:, None]  # (r, 1)

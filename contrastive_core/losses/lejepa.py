@@ -1,10 +1,9 @@
-"""LeJEPA (Balestriero & LeCun 2025, arXiv 2511.08544): views meet at their mean, and the embedding is an isotropic
-Gaussian. Published codes differ; this is the formula here, as in the authors' minimal example:
+"""LeJEPA (Balestriero & LeCun 2025, arXiv 2511.08544): the views of an image move to their mean, and the embedding
+becomes an isotropic Gaussian. Published codes differ; this formula follows the authors' minimal example:
 
 SIGReg(Z) = mean over M random unit directions u of n Σ_t w_t |φ_n(t) − e^{−t²/2}|² e^{−t²/2}, where φ_n is the
-empirical characteristic function of Z u: the Epps-Pulley statistic against N(0, 1), by the trapezoidal rule over 17
-points t in [0, 3], counted twice for the negative half.
-"""
+empirical characteristic function of Z u. It is the Epps-Pulley statistic against N(0, 1), by the trapezoidal rule over
+17 points t in [0, 3], counted twice for the negative half."""
 
 from dataclasses import dataclass
 
@@ -41,14 +40,14 @@ class LeJEPALoss(TwoViewLoss):
 
 
 def directions(like: Tensor, count: int, seed: int) -> Tensor:
-    """Unit columns (d, M), the same on every device."""
+    """Return random unit columns (d, M), equal on every device."""
     generator = torch.Generator().manual_seed(seed)
     u = torch.randn(like.shape[1], count, generator=generator, dtype=torch.float64)
     return send((u / u.norm(dim=0)).to(like.dtype), like.device)
 
 
 def sigreg(views: Views, x: Tensor) -> Tensor:
-    """The mean statistic of projections (k, M)."""
+    """Return the mean SIGReg statistic of projections (k, M)."""
     t = torch.linspace(0, END, KNOTS, dtype=x.dtype, device=x.device)
     normal, step = torch.exp(-t.square() / 2), END / (KNOTS - 1)
     known, n = views.known[:, None], views.number

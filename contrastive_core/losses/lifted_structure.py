@@ -1,8 +1,7 @@
 """Lifted structured embedding (Oh Song et al. 2016, arXiv 1511.06452, eqs. 2 and 4).
 
-Each positive pair meets every negative of both its ends: smoothly by log-sum-exp, or the hardest
-one. The mean over anchors equals the paper's 1/(2|P|) Σ over unordered positive pairs.
-"""
+Each positive pair is compared with every negative of both its samples: smoothly by log-sum-exp, or only with the
+hardest one. The mean over anchors equals the paper's 1/(2|P|) Σ over unordered positive pairs."""
 
 from dataclasses import dataclass
 
@@ -62,7 +61,7 @@ class LiftedStructure(Loss):
         return self._value(scores, masks, ends)
 
     def _value(self, d: Tensor, masks: Masks, ends: Tensor) -> tuple[Tensor, Tensor]:
-        """Args: ends: what the negatives of each candidate amount to, (w) or (n, w)."""
+        """Return loss and weight (n). Args: ends: the summed push of each candidate's negatives, (w) or (n, w)."""
         own = self._negatives(d, masks.negative)  # (n)
         defined = masks.positive.any(-1) & masks.negative.any(-1)
         own = torch.where(defined, own, 0.0)[:, None]  # (n, 1)
@@ -79,5 +78,5 @@ class LiftedStructure(Loss):
         return (self.margin - d).masked_fill(~mask, -torch.inf).amax(-1)
 
     def pair_weight(self, scores: Tensor, masks: Masks, pairs: Pairs) -> Tensor:
-        """Softmax of ε − D over an anchor's negatives, as its own end sees them."""
+        """Return the softmax of ε − D over the negatives of each anchor."""
         return similarity.softmax_over(self.margin - scores, masks.negative)

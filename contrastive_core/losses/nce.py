@@ -1,9 +1,8 @@
 """Noise-contrastive estimation against the memory bank (Gutmann & Hyvärinen 2010, AISTATS;
 Wu et al. 2018, arXiv 1805.01978, eqs. 5 and 7), with uniform noise over the population.
 
-log Z is a constant of the batch: kept by the method's bank and passed in with the pairs, or given
-as a knob; without either it is estimated from the batch's own scores, detached.
-"""
+log Z is a constant of the batch: stored in the method's bank and passed with the pairs, or given
+as a setting. Without either it is estimated from the batch's own scores, detached."""
 
 import dataclasses
 import math
@@ -36,7 +35,7 @@ class NCE(LogitLoss):
     normalize: bool = knob(True, help=N_("Compare unit rows (cosine)."))
 
     def unit_rows(self, pairs: Pairs) -> Pairs:
-        """The pairs' rows as they are compared."""
+        """Return the pairs with rows in the form in which they are compared."""
         return super().rows(pairs)
 
     def rows(self, pairs: Pairs) -> Pairs:
@@ -47,7 +46,7 @@ class NCE(LogitLoss):
         return dataclasses.replace(pairs, log_z=log_z)
 
     def estimate_log_z(self, pairs: Pairs) -> Tensor:
-        """log N + log mean e^{s/τ} over the first 1,024 anchors' scores, detached; ()."""
+        """Return log N + log mean e^{s/τ} over the scores of the first 1,024 anchors, detached; ()."""
         with torch.no_grad():
             logits = compare(pairs.take_anchors(slice(1024)), self.score) / self.temperature
             n, exact = self.population(pairs), torch.float32 if logits.device.type == "mps" else torch.float64
@@ -57,7 +56,7 @@ class NCE(LogitLoss):
 
     @staticmethod
     def population(pairs: Pairs) -> int:
-        """N: how many slots the noise is drawn from."""
+        """Return N, the number of slots from which noise is sampled."""
         return pairs.population or max(1, len(pairs.candidates))
 
     def logits(self, scores: Tensor, pairs: Pairs) -> Tensor:

@@ -1,9 +1,8 @@
-"""The loss of BYOL and SimSiam: only positives, no negatives (Grill et al. 2020, arXiv 2006.07733, eq. 2;
+"""The loss of BYOL and SimSiam: positives only, no negatives (Grill et al. 2020, arXiv 2006.07733, eq. 2;
 Chen & He 2021, arXiv 2011.10566, eq. 1).
 
-Its minimum is the same for every embedding whose positives coincide, a single point among them. What keeps such a
-training from collapsing is not in the loss: a predictor on one side, and no gradient through the other.
-"""
+Every embedding whose positives coincide reaches the minimum, including a single point. The loss itself does not prevent
+this collapse; a predictor on one side and a stop-gradient on the other do."""
 
 from dataclasses import dataclass
 

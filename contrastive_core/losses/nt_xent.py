@@ -1,9 +1,8 @@
 """NT-Xent, the loss of SimCLR (Chen et al. 2020, arXiv 2002.05709, eq. 1).
 
-With more than two views an anchor has several positives: the loss is their mean. `denominator`
-says whether the other positives stand in each one's denominator (`all`) or not (`own_positive`);
-for two views the two are equal.
-"""
+With more than two views an anchor has several positives, and the loss is their mean. `denominator`
+says whether the other positives are in the denominator of each positive (`all`) or not (`own_positive`).
+With two views both are equal."""
 
 from dataclasses import dataclass
 

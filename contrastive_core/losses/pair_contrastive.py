@@ -1,9 +1,8 @@
 """The contrastive loss on pairs (Chopra et al. 2005; Hadsell et al. 2006, CVPR, eq. 4).
 
-Positives attract like a spring; negatives repel until they are the margin apart:
+Positives attract like a spring; negatives repel up to the distance of the margin:
 ∂L/∂x₁ = x₁ − x₂ for a positive, −(ε − D)(x₁ − x₂)/D for a negative inside the margin, 0 at
-D = 0 or D ≥ ε. `hinge="squared_distance"` is the other published form, D² and max(0, ε − D²).
-"""
+D = 0 or D ≥ ε. `hinge="squared_distance"` is the other published form, D² and max(0, ε − D²)."""
 
 from dataclasses import dataclass
 

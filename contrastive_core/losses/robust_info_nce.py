@@ -1,7 +1,7 @@
-"""Robust InfoNCE, which noisy positives and false negatives disturb less (Chuang et al. 2022, arXiv 2201.04309, eq. 5).
+"""Robust InfoNCE, less sensitive to noisy positives and false negatives (Chuang et al. 2022, arXiv 2201.04309, eq. 5).
 
-As q → 0 it is InfoNCE plus log λ; at q = 1 the terms of positives and negatives are exponentials without logarithm.
-"""
+As q → 0 it becomes InfoNCE plus log λ; at q = 1 the terms of positives and negatives are exponentials without a
+logarithm."""
 
 import math
 from dataclasses import dataclass

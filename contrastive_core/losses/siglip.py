@@ -1,8 +1,7 @@
-"""Sigmoid loss of image and text (Zhai et al. 2023, arXiv 2303.15343, eq. 1): each pair is a yes-or-no question.
+"""Sigmoid loss of image and text (Zhai et al. 2023, arXiv 2303.15343, eq. 1): binary classification of each pair.
 
 The mean over the anchors of one tower is the paper's 1/n Σ_i Σ_j. A learned bias is passed with the pairs:
-loss(pairs, temperature=tau, bias=b).
-"""
+loss(pairs, temperature=tau, bias=b)."""
 
 import dataclasses
 from dataclasses import dataclass
@@ -49,7 +48,7 @@ class SigLIP(FormulaLoss):
         return softmax_over(torch.nn.functional.logsigmoid(self.biased_logits(scores, pairs)), negative)
 
     def pair_weight(self, scores: Tensor, masks: Masks, pairs: Pairs) -> Tensor:
-        """Return the error of each pair's answer: 1 − σ(y ℓ)."""
+        """Return the classification error of each pair, 1 − σ(y ℓ)."""
         x = self.biased_logits(scores, pairs)
         return torch.where(masks.positive, (-x).sigmoid(), torch.where(masks.negative, x.sigmoid(), 0.0))
 

@@ -1,6 +1,5 @@
 """Soft nearest neighbor loss (Salakhutdinov & Hinton 2007, AISTATS; Frosst et al. 2019,
-arXiv 1902.01889, eq. 1): how entangled the classes are at scale τ.
-"""
+arXiv 1902.01889, eq. 1): measures how entangled the classes are at scale τ."""
 
 from dataclasses import dataclass
 

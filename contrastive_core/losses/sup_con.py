@@ -1,9 +1,8 @@
 """Supervised contrastive loss (Khosla et al. 2020, arXiv 2004.11362, eqs. 2 and 3).
 
-`out` takes the mean of the positives' log-probabilities, `in` the log of their mean; by Jensen
-in ≤ out. The mean runs over anchors that have a positive; the published code's factor τ/0.07 is
-applied only when `base_temperature` is given.
-"""
+`out` is the mean of the positives' log-probabilities, `in` the log of their mean; by Jensen's inequality
+in ≤ out. The mean over anchors includes those with a positive. The published code's factor τ/0.07 is
+applied only if `base_temperature` is given."""
 
 from dataclasses import dataclass
 

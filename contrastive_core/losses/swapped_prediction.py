@@ -1,8 +1,8 @@
 """SwAV's loss (Caron et al. 2020, arXiv 2006.09882, eqs. 1 and 2): predict the cluster code of the other view.
 
-The candidates are prototypes. The method gives each anchor a code, `pairs.targets`, made from its other view; a code is
-a share for each prototype. Without codes the target is uniform over the positives, which is the supervised softmax.
-"""
+The candidates are prototypes. The method gives each anchor a code, `pairs.targets`, computed from its other view. A
+code holds a share for each prototype. Without codes the target is uniform over the positives, which is the supervised
+softmax."""
 
 from dataclasses import dataclass
 
@@ -18,7 +18,7 @@ from contrastive_core.pairs.types import Masks, Pairs
 
 @dataclass(frozen=True)
 class SwappedPrediction(LogitLoss):
-    """L_i = −Σ_k q_ik log softmax_k(s_i/τ) over all candidates k; w_i = 1 where there is a code, or a positive."""
+    """L_i = −Σ_k q_ik log softmax_k(s_i/τ) over all candidates k; w_i = 1 if there is a code or a positive."""
 
     card = read_loss_card("swapped_prediction")
     needs_more_inputs = True

@@ -1,8 +1,7 @@
 """Triplet loss (Schroff et al. 2015, FaceNet, arXiv 1503.03832, eq. 3) on squared distances.
 
-Many triplets are summed exactly in n² log n: an anchor's negatives are sorted once, and a positive
-needs only the number and the sum of those nearer than D² + ε (sums in float64).
-"""
+Many triplets are summed exactly in n² log n: the negatives of an anchor are sorted once, and each positive
+needs only the number and the sum of those nearer than D² + ε (sums in float64)."""
 
 from dataclasses import dataclass
 
@@ -56,7 +55,7 @@ class Triplet(Loss):
         return value.to(scores.dtype), weight.to(scores.dtype)
 
     def _hard(self, d: Tensor, masks: Masks) -> tuple[Tensor, Tensor, Tensor]:
-        """Farthest positive and nearest negative."""
+        """Return the hinge of farthest positive and nearest negative, and the numbers of all and of active triplets."""
         defined = masks.positive.any(-1) & masks.negative.any(-1)
         far = d.masked_fill(~masks.positive, -torch.inf).amax(-1)
         near = d.masked_fill(~masks.negative, torch.inf).amin(-1)
@@ -65,7 +64,7 @@ class Triplet(Loss):
         return hinge, defined.long(), (hinge > 0).long()
 
     def _semi_hard(self, d: Tensor, masks: Masks) -> tuple[Tensor, Tensor, Tensor]:
-        """Each positive with the nearest negative farther than it and inside the margin; ties share."""
+        """Return the hinges of each positive with the nearest negative that is farther and inside the margin."""
         columns, real = padded_indices(masks.positive)
         near_first = d.masked_fill(~masks.negative, torch.inf).sort(-1).values.double()  # (n, w)
         sums = torch.where(near_first.isinf(), 0.0, near_first).cumsum(-1)
@@ -82,7 +81,7 @@ class Triplet(Loss):
         return hinges.sum(-1), number, number
 
     def _all(self, d: Tensor, masks: Masks) -> tuple[Tensor, Tensor, Tensor]:
-        """Σ max(0, D²_ip − D²_ik + ε)."""
+        """Return Σ max(0, D²_ip − D²_ik + ε) over all triplets, and the numbers of all and of active triplets."""
         columns, real = padded_indices(masks.positive)
         p = d.gather(-1, columns)  # (n, k) distances of positives
         number = real.sum(-1) * masks.negative.sum(-1)
@@ -101,11 +100,11 @@ class Triplet(Loss):
         return (real.double() * hinges).sum(-1), number, (real * active).sum(-1)
 
     def pair_weight(self, scores: Tensor, masks: Masks, pairs: Pairs) -> Tensor:
-        """1 for each pair in an active triplet of its anchor."""
+        """Return 1 for each pair in an active triplet of its anchor."""
         return (score_gradient(self, scores, masks, pairs) != 0).to(scores.dtype)
 
     def details(self, scores: Tensor, masks: Masks, pairs: Pairs) -> Details:
-        """Triplets of each anchor: active, and of these semi-hard and hard; (n) each."""
+        """Return the numbers of each anchor's active triplets, and of the semi-hard and hard ones; (n) each."""
         negatives = scores.double().masked_fill(~masks.negative, torch.inf).sort(-1).values
         d = scores.double()
         inside = torch.searchsorted(negatives, d + self.margin)
@@ -121,8 +120,8 @@ class Triplet(Loss):
 
 
 def padded_indices(mask: Tensor) -> tuple[Tensor, Tensor]:
-    """The columns of each row's true entries (n, k), padded to the fullest row, and which are real. Where finding that
-    row would wait for a device, k is all columns."""
+    """Return the columns of each row's true entries (n, k), padded to the fullest row, and which are real. k is all
+    columns if counting would wait for a device."""
     most = mask.shape[1]
     if is_free_to_read(mask):
         most = int(mask.sum(-1).amax()) if len(mask) else 0

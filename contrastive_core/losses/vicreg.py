@@ -1,8 +1,7 @@
 """VICReg (Bardes et al. 2022, arXiv 2105.04906, eqs. 1 to 6): invariance, variance and covariance.
 
-As in the authors' code, the invariance is a mean over dimensions too, and the variance term is the mean over both
-views; the paper's sums would differ by constants, for which its weights 25, 25 and 1 are not meant.
-"""
+As in the authors' code, the invariance is also averaged over dimensions, and the variance term is the mean over both
+views. The paper's sums differ by constants, which do not fit its weights 25, 25 and 1."""
 
 from dataclasses import dataclass
 
@@ -38,7 +37,7 @@ class VICRegLoss(TwoViewLoss):
         return Terms(self.variance * variance + self.covariance * covariance, self.invariance * own, parts)
 
     def _of_view(self, views: Views, rows: Tensor) -> tuple[Tensor, Tensor]:
-        """v and c of one view's rows (k, d)."""
+        """Return v and c of one view's rows (k, d)."""
         centered, n, d = views.centered(rows), views.number, rows.shape[1]
         cov = centered.mT @ centered / (n - 1).clamp_min(1)  # (d, d)
         hinge = (self.deviation - (cov.diagonal() + EPS).sqrt()).clamp_min(0)

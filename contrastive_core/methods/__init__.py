@@ -1,4 +1,4 @@
-"""Every method by name: one file each, its name is the key.
+"""Every method by name: one file per method; the file name is the key.
 
 >>> methods.create("simclr", encoder=encoder, image_shape=(3, 32, 32), n_train=5000)
 """
@@ -22,7 +22,7 @@ names, get = _registry.names, _registry.get
 
 
 def knobs(name: str) -> dict[str, Knob]:
-    """The settings of the method `name`. Raises UnknownName."""
+    """Return the settings of the method `name`. Raises UnknownName."""
     return knobs_of(get(name).Settings)
 
 
@@ -39,18 +39,17 @@ def create(
     """Return the method `name` around an encoder, with checked settings.
 
     Args:
-        encoder: images (b, c, h, w) to features (b, d); its attribute `out_dim` is d.
-        image_shape: channels, height, width; n_train: training images.
+        encoder: maps images (b, c, h, w) to features (b, d); its attribute `out_dim` is d.
+        image_shape: channels, height, width; n_train: number of training images.
         recipe: augmentations; default: `Recipe()`.
         vocabulary: words of the training captions, for a method with a text tower; default: none.
-    Raises: UnknownName; ValueError for a setting that the method does not have or cannot take.
-    """
+    Raises: UnknownName; ValueError for an unknown setting or an invalid value."""
     checked = checked_settings(name, settings)
     return get(name)(encoder, image_shape, n_train, recipe or Recipe(), checked, vocabulary or Vocabulary(()))
 
 
 def checked_settings(name: str, settings: Mapping[str, Any]) -> Any:
-    """The `Settings` of the method `name` with these values. Raises: as `create`."""
+    """Return the `Settings` of the method `name` with these values. Raises the errors of `create`."""
     definitions = knobs(name)
     for key in settings:
         if key not in definitions:

@@ -1,6 +1,6 @@
-"""The shared base of methods: an encoder, a head, a recipe of views, and defaults with reasons. A method decides who is
-compared with whom: `pairs(batch)` makes views, encodes them and says which rows belong together. `after_step(pairs)` is
-the only place where its memory changes."""
+"""Base class of methods: an encoder, a head, a recipe of views, and defaults with reasons.
+A method decides which rows are compared: `pairs(batch)` makes views, encodes them and marks positives and negatives.
+Only `after_step(pairs)` changes a method's memory."""
 
 import dataclasses
 from abc import ABC, abstractmethod
@@ -36,7 +36,7 @@ NO_KNOBS: Mapping[str, Any] = MappingProxyType({})
 
 @dataclass(frozen=True)
 class HeadSettings:
-    """Settings of the projection head, which every method has."""
+    """Settings of the projection head, which all methods share."""
 
     head: str = knob("nonlinear", help=N_("Projection from h to z."), choices=HEADS)
     dim: int = knob(64, 2, 4096, N_("Width of z, which the loss compares."))
@@ -46,7 +46,7 @@ class HeadSettings:
 
 
 class Method(nn.Module, ABC):
-    """A way to train an encoder by comparing rows. Its card holds its texts and its fixed properties."""
+    """A method that trains an encoder by comparing rows. Its card holds its texts and its fixed properties."""
 
     card: ClassVar[MethodCard]
     Settings: ClassVar[type] = HeadSettings
@@ -72,16 +72,16 @@ class Method(nn.Module, ABC):
         self.build()
 
     def build(self) -> None:
-        """Make the method's own parts."""
+        """Create the method's own modules."""
 
     def pairs(self, batch: Batch, generator: torch.Generator) -> Pairs:
-        """Views of a batch, encoded, and who belongs with whom."""
+        """Encode views of a batch and return their pairs."""
         return self.relate(self.rows(batch, generator), batch, generator)
 
     @abstractmethod
     def rows(self, batch: Batch, generator: torch.Generator) -> Rows:
-        """Views of a batch, encoded: one or more tensors (b, …) in the order of its images. Random values are drawn for
-        the global batch, so that rows of parts of a batch are those of the batch."""
+        """Encode views of a batch: one or more tensors (b, …) in the order of its images. Random values are sampled for
+        the global batch, so the rows of a part of a batch equal those of the whole batch."""
 
     @abstractmethod
     def relate(self, rows: Rows, batch: Batch, generator: torch.Generator) -> Pairs:
@@ -89,48 +89,48 @@ class Method(nn.Module, ABC):
 
     @torch.no_grad()
     def after_step(self, pairs: Pairs) -> None:
-        """Bring memory up to date with the step that was taken on `pairs`."""
+        """Update the memory after the step on `pairs`."""
 
     def load_parts(self, weights: Mapping[str, Tensor]) -> None:
-        """Take the parts that embed from the weights of a run; memory stays as it was made."""
+        """Load the encoder and head from the weights of a run; memory keeps its initial values."""
         for name in ("encoder", "head"):
             self.get_submodule(name).load_state_dict(part_of(weights, name))
 
     def use_loss(self, loss: Loss) -> None:
-        """Train with `loss`."""
+        """Set the training loss."""
         self.loss = loss
 
     def learning_rate_scales(self) -> dict[int, float]:
-        """Parts of the learning rate that parameters take, by id; all others take all of it."""
+        """Return the factors of the learning rate by parameter id; 1 for all other parameters."""
         return {}
 
     @property
     def batch_kind(self) -> str:
-        """The sampling of its batches: a kind of `sampling`."""
+        """The kind of its batches, a name in `batch_loader.PLANS`."""
         return self.card.batch
 
     def step_metrics(self) -> dict[str, float]:
-        """Values of the method that the metrics log records for each logged step."""
+        """Return the method's values that the metrics log records for each logged step."""
         return {}
 
     def extra_metrics(self) -> dict[str, float]:
-        """Further values of the method for the metrics log."""
+        """Return further values of the method for the metrics log."""
         return {}
 
     def features(self, images: Float[Tensor, "b c h w"]) -> Float[Tensor, "b d"]:
-        """h of images in [0, 1]."""
+        """Return h of images in [0, 1]."""
         return self.encoder(images)
 
     def project(self, h: Float[Tensor, "b d"]) -> Float[Tensor, "b e"]:
-        """z of h."""
+        """Return z of h."""
         return self.head(h)
 
     def encode_texts(self, texts: Sequence[str]) -> Float[Tensor, "b e"]:
-        """z of texts, of a method with a text tower."""
+        """Return z of texts, for a method with a text tower."""
         raise NotImplementedError
 
     def forward(self, images: Tensor) -> Tensor:
-        """z of images in [0, 1]."""
+        """Return z of images in [0, 1]."""
         return self.project(self.features(images))
 
     def make_head(self, in_dim: int) -> ProjectionHead:
@@ -138,28 +138,28 @@ class Method(nn.Module, ABC):
         return ProjectionHead(s.head, in_dim, s.dim, s.hidden, s.depth, s.head_bn)
 
     def views(self, batch: Batch, count: int, generator: torch.Generator) -> Tensor:
-        """Augmented views (b, v, c, h, w) of a batch."""
+        """Return augmented views (b, v, c, h, w) of a batch."""
         return make_views(batch.images, self.recipe, count, generator, batch.global_rows)
 
     def encode_views(self, x: Tensor) -> Tensor:
-        """z (b, v, e) of views (b, v, c, h, w), all in one pass."""
+        """Return z (b, v, e) of views (b, v, c, h, w), encoded in one pass."""
         return self(x.flatten(0, 1)).unflatten(0, x.shape[:2])
 
     @classmethod
     def defaults(cls, facts: DatasetInfo) -> dict[str, Default]:
-        """Training defaults for a data set, each with its reason."""
+        """Return the training defaults for a data set, each with its reason."""
         usual = small_images(facts)
         return usual | {"loss_knobs": (cls.card.loss_knobs, cls.loss_knobs_reason)} if cls.loss_knobs_reason else usual
 
     @classmethod
     def incompatibility(cls, facts: DatasetInfo, batch_size: int, knobs: Mapping[str, Any] = NO_KNOBS) -> str | None:
-        """Return the reason why the method cannot train so, with the remedy; None if it can."""
+        """Return why the method cannot train with these settings, and the remedy; None if it can."""
         return None
 
 
 @dataclass(frozen=True)
 class WideHeadSettings(HeadSettings):
-    """Settings of a head whose dimensions the loss looks at."""
+    """Settings of a wide head, for losses on the dimensions of z."""
 
     dim: int = knob(256, 2, 8192, N_("Width of z, whose dimensions the loss compares."))
     hidden: int = knob(256, 2, 8192, N_("Width of a nonlinear head's hidden layers."))
@@ -168,8 +168,8 @@ class WideHeadSettings(HeadSettings):
 
 
 class DimensionMethod(Method):
-    """A Method whose loss compares dimensions of two views: Barlow Twins, VICReg, LeJEPA. Both go through one encoder
-    and a wide head with BatchNorm."""
+    """A method whose loss compares dimensions of two views: Barlow Twins, VICReg, LeJEPA. Both views use the same
+    encoder and a wide head with BatchNorm."""
 
     Settings = WideHeadSettings
 
@@ -181,12 +181,12 @@ class DimensionMethod(Method):
 
 
 def part_of(weights: Mapping[str, Tensor], name: str) -> dict[str, Tensor]:
-    """The weights of a submodule, by its own names."""
+    """Return the weights of a submodule, without the prefix of their names."""
     return {k.removeprefix(f"{name}."): v for k, v in weights.items() if k.startswith(f"{name}.")}
 
 
 def fitting_views(recipe: Recipe, reason: str, facts: DatasetInfo) -> tuple[Recipe, str]:
-    """A recipe without what these images do not have, or what would change what they show; and why."""
+    """Remove augmentations from a recipe that do not apply to these images or change their content; also return why."""
     channels, height, _ = facts.image_shape
     if channels != 3:
         recipe = dataclasses.replace(recipe, hue=0.0, saturation=0.0, gray=0.0, views=COLORLESS.get(recipe.views, ""))
@@ -203,7 +203,7 @@ def fitting_views(recipe: Recipe, reason: str, facts: DatasetInfo) -> tuple[Reci
 
 
 def small_images(facts: DatasetInfo) -> dict[str, Default]:
-    """Defaults that were measured on small images, with the small encoder."""
+    """Return the defaults for small images, measured with the small encoder."""
     recipe, reason = fitting_views(
         Recipe(), N_("crop and color as on CIFAR-10, with hue up to 0.5: shapes needs it"), facts
     )

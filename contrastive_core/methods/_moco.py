@@ -1,7 +1,6 @@
-"""The shared base of MoCo's two versions: a query, a key by a slowly moving encoder, a queue of old keys. Order and
+"""Base class of MoCo's two versions: a query, a key from a momentum encoder, and a queue of older keys. Order and
 letters of the paper's pseudocode (He et al. 2020, arXiv 1911.05722, algorithm 1): x_q, x_k → q, k → loss on (q·k |
-q·queue) → SGD → momentum update → enqueue.
-"""
+q·queue) → SGD → momentum update → enqueue."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -24,7 +23,7 @@ from contrastive_core.pairs.types import Pairs
 
 @dataclass(frozen=True)
 class MoCoSettings(MomentumSettings):
-    """Settings of both versions."""
+    """Settings of both versions of MoCo."""
 
     queue: int = knob(2048, 1, 65536, N_("K: number of old keys used as negatives."), log=True)
     symmetric: bool = knob(False, help=N_("Both views serve as query and as key."))
@@ -33,7 +32,7 @@ class MoCoSettings(MomentumSettings):
 
 
 class MoCo(MomentumMethod):
-    """A Method with a momentum encoder and a queue."""
+    """A method with a momentum encoder and a queue."""
 
     temperature_reason: ClassVar[str]  # of τ on the card
     negatives_in_queue = True
@@ -56,9 +55,9 @@ class MoCo(MomentumMethod):
 
     @torch.no_grad()
     def keys(self, x_k: Tensor, share: BatchShare, generator: torch.Generator) -> Tensor:
-        """Keys of views, encoded in another order when the batch's norms are split. As in the published code the order
-        is of the whole batch: views are gathered, every process encodes its share of the shuffled ones, and the keys
-        come back."""
+        """Return the keys of views, encoded in shuffled order if the batch norms are split. As in the published code,
+        the whole batch is shuffled: views are gathered, every process encodes its share of the shuffled ones, and the
+        keys are restored to their order."""
         if not (self.settings.shuffle and self.settings.bn_splits > 1):
             return self.key_head(self.key_encoder(x_k))
         share = share.times(len(x_k) // (share.stop - share.start))  # two rows an image: symmetric
@@ -108,12 +107,12 @@ class MoCo(MomentumMethod):
 
 
 def queue_size(n_train: int, most: int = 4096) -> int:
-    """The largest power of two up to `most` that a set fills twice in an epoch."""
+    """Return the largest power of two up to `most` that the training set fills twice in an epoch."""
     return max(1, min(most, 1 << max(0, (n_train // 2).bit_length() - 1)))
 
 
 def queue_problem(k: int, n_train: int) -> str | None:
-    """Return the reason why a queue of k rows is too long for a set, with the remedy; None if it is not."""
+    """Return why a queue of k rows is too long for a training set, and the remedy; None if it is not."""
     if k <= n_train:
         return None
     return message(

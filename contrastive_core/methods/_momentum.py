@@ -1,6 +1,5 @@
-"""The shared base of methods with a momentum encoder: a key encoder and head that follow the trained ones slowly
-(MoCo's key, BYOL's target). θ_k ← m θ_k + (1 − m) θ_q after each step (He et al. 2020, arXiv 1911.05722, eq. 2).
-"""
+"""Base class of methods with a momentum encoder: a key encoder and head that follow the trained ones slowly
+(MoCo's key, BYOL's target). θ_k ← m θ_k + (1 − m) θ_q after each step (He et al. 2020, arXiv 1911.05722, eq. 2)."""
 
 import copy
 import math
@@ -18,7 +17,7 @@ from contrastive_core.pairs.types import Pairs
 
 @dataclass(frozen=True)
 class MomentumSettings(HeadSettings):
-    """Settings of the average."""
+    """Settings of the momentum encoder."""
 
     momentum: float = knob(
         0.99, 0.0, 1.0, N_("m: momentum of the key encoder; higher values make it follow more slowly.")
@@ -28,7 +27,7 @@ class MomentumSettings(HeadSettings):
 
 
 class MomentumMethod(Method):
-    """A Method with a key encoder and a key head."""
+    """A method with a key encoder and a key head."""
 
     steps: Tensor
 
@@ -41,7 +40,7 @@ class MomentumMethod(Method):
 
     @torch.no_grad()
     def encode_keys(self, x: Tensor) -> Tensor:
-        """Keys (b, v, e) of views (b, v, c, h, w), without gradient."""
+        """Return the keys (b, v, e) of views (b, v, c, h, w), without gradient."""
         return self.key_head(self.key_encoder(x.flatten(0, 1))).unflatten(0, x.shape[:2])
 
     @torch.no_grad()
@@ -53,7 +52,7 @@ class MomentumMethod(Method):
 
     @property
     def m(self) -> float:
-        """m of step t; with a cosine 1 − (1 − m)(cos(πt/T) + 1)/2 of T steps (Grill et al. 2020, arXiv 2006.07733)."""
+        """The momentum m at step t; with a cosine 1 − (1 − m)(cos(πt/T) + 1)/2 for T steps (BYOL, arXiv 2006.07733)."""
         m, t = self.settings.momentum, self.taken
         if self.settings.momentum_warmup:
             m = min(m, (1 + t) / (10 + t))
@@ -67,12 +66,12 @@ class MomentumMethod(Method):
 
 
 def _count_steps(method: nn.Module, problems: object) -> None:
-    """Take over the number of steps from a loaded state."""
+    """Set the number of steps from a loaded state."""
     method.taken = int(method.get_buffer("steps"))  # type: ignore[assignment]
 
 
 @torch.no_grad()
 def weight_distance(one: nn.Module, other: nn.Module) -> float:
-    """‖θ − θ'‖ / ‖θ‖ over all parameters."""
+    """Return ‖θ − θ'‖ / ‖θ‖ over all parameters."""
     weights, others = (torch.cat([p.float().flatten() for p in module.parameters()]) for module in (one, other))
     return float((weights - others).norm() / weights.norm())

@@ -1,6 +1,5 @@
-"""The shared base of methods with a predictor: rows of one view are predicted from the other, and only those are
-compared.
-"""
+"""Base class of methods with a predictor, which predicts the rows of one view from the other. Only predictions and
+rows of different views are compared."""
 
 import dataclasses
 from dataclasses import dataclass
@@ -20,7 +19,7 @@ from contrastive_core.pairs.types import Pairs
 
 @dataclass(frozen=True)
 class PredictorSettings(HeadSettings):
-    """Settings of the head, with BatchNorm, and of the predictor behind it."""
+    """Settings of the head, with BatchNorm, and of the predictor after it."""
 
     head_bn: bool = knob(True, help=N_("BatchNorm in the head's hidden layers."))
     predictor: bool = knob(True, help=N_("A predictor on one side; without it nothing stops a collapse."))
@@ -28,20 +27,20 @@ class PredictorSettings(HeadSettings):
 
 
 def make_predictor(settings: PredictorSettings, dim: int) -> nn.Module:
-    """From z to a prediction of the other view's z: an MLP with one hidden layer, or nothing."""
+    """Return the predictor of the other view's z from z: an MLP with one hidden layer, or the identity."""
     if not settings.predictor:
         return nn.Identity()
     return ProjectionHead("nonlinear", dim, dim, settings.predictor_hidden, 2, True)
 
 
 def predicted(predictor: nn.Module, z: Tensor) -> Tensor:
-    """Predictions (b, v, e) from rows (b, v, e), all in one pass."""
+    """Return predictions (b, v, e) from rows (b, v, e), computed in one pass."""
     return predictor(z.flatten(0, 1)).unflatten(0, z.shape[:2])  # type: ignore[no-any-return]
 
 
 def across_views(anchors: Tensor, candidates: Tensor) -> Pairs:
-    """Rows (b, v, e) of one side with those (b, v, e) of the other: view i of an image meets views j ≠ i only. Its own
-    image's are positives, all other images' negatives."""
+    """Compare rows (b, v, e) of one side with rows (b, v, e) of the other: view i only with views j ≠ i. Rows of the
+    same image are positives, rows of other images negatives."""
     b, v, _ = anchors.shape
     a, c = anchors.flatten(0, 1), candidates.flatten(0, 1).to(anchors.dtype)  # image-major: row = v · image + view
     rows = torch.arange(b * v, device=a.device)
@@ -66,7 +65,7 @@ class MomentumPredictorSettings(MomentumSettings, PredictorSettings):
 
 
 class MomentumPredictorMethod(MomentumMethod):
-    """A Method that predicts keys of the other view: BYOL, and with negatives MoCo v3."""
+    """A method that predicts keys of the other view: BYOL, and with negatives MoCo v3."""
 
     Settings = MomentumPredictorSettings
 

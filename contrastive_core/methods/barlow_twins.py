@@ -1,4 +1,4 @@
-"""Barlow Twins (Zbontar et al. 2021, arXiv 2103.03230): two views whose dimensions correlate with themselves alone."""
+"""Barlow Twins (Zbontar et al. 2021, arXiv 2103.03230): each dimension correlates only with itself across two views."""
 
 from contrastive_core.base.cards import read_method_card
 from contrastive_core.base.messages import N_

@@ -1,4 +1,4 @@
-"""BYOL (Grill et al. 2020, arXiv 2006.07733): predict what a slowly moving copy of the encoder says of another view.
+"""BYOL (Grill et al. 2020, arXiv 2006.07733): predict the momentum encoder's output for another view.
 Order and letters of the paper: t, t' → y → z → q(z) on the online side, z' on the target side."""
 
 from contrastive_core.base.cards import read_method_card

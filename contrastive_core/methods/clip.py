@@ -1,4 +1,4 @@
-"""CLIP (Radford et al. 2021, arXiv 2103.00020): which caption belongs to which image? Order and letters of the paper's
+"""CLIP (Radford et al. 2021, arXiv 2103.00020): match captions with images. Order and letters of the paper's
 figure 3: I_f, T_f → I_e, T_e → logits with exp(t) → cross entropy over rows and over columns."""
 
 import dataclasses
@@ -75,13 +75,11 @@ class CLIP(Method):
         self.bias = nn.Parameter(start) if self.learns("bias") else None
 
     def learns(self, name: str) -> bool:
-        """Return whether a setting of the loss, temperature or bias, is learned: the loss has it, and the user chose
-        it.
-        """
+        """Return whether a setting of the loss (temperature or bias) is learned: the loss has it and learning is on."""
         return name in self.learned_names
 
     def learned(self) -> dict[str, Tensor]:
-        """The learned settings of the loss, with their gradients."""
+        """Return the learned settings of the loss, with gradients."""
         values: dict[str, Tensor] = {"temperature": self.temperature()} if self.learns("temperature") else {}
         return values if self.bias is None else {**values, "bias": self.bias}
 
@@ -108,7 +106,7 @@ class CLIP(Method):
         self.bias = nn.Parameter(weights["bias"]) if "bias" in weights else None
 
     def encode_texts(self, texts: Sequence[str]) -> Float[Tensor, "b e"]:
-        """z of texts."""
+        """Return z of texts."""
         return self.text_head(self.text_tower(self.text_tower.encode(texts)))
 
     def learning_rate_scales(self) -> dict[int, float]:

@@ -1,6 +1,6 @@
-"""CPC for images (van den Oord et al. 2018, arXiv 1807.03748, sec. 3.3): predict rows to come. An image is cut into a
-grid of overlapping patches, each encoded to z; a GRU reads the rows from the top down and gives a context c; W_k c
-predicts the patch k rows further down, against all other patches of the batch."""
+"""CPC for images (van den Oord et al. 2018, arXiv 1807.03748, sec. 3.3): predict later rows of patches. An image is cut
+into a grid of overlapping patches, each encoded to z; a GRU reads the rows from top to bottom and returns a context c;
+W_k c predicts the patch k rows below, against all other patches of the batch."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -51,7 +51,7 @@ class CPC(Method):
 
     @property
     def grid(self) -> tuple[int, int, int]:
-        """Patch side in pixels, stride, and rows (equal to columns)."""
+        """The patch side in pixels, the stride, and the number of rows (equal to columns)."""
         return patch_grid(min(self.image_shape[1:]))
 
     @property
@@ -79,7 +79,7 @@ class CPC(Method):
         return dataclasses.replace(made, anchor_rows=numbers, candidate_rows=slots, group_size=1)
 
     def patches(self, batch: Batch, generator: torch.Generator) -> Tensor:
-        """Overlapping patches (b, rows, cols, c, side, side) of one view of each image."""
+        """Return overlapping patches (b, rows, cols, c, side, side) of one view of each image."""
         share, recipe = batch.global_rows, self.recipe.of_view(0)
         if not self.settings.patch_colors:
             return self.cut(augment(batch.images, recipe, generator, share))
@@ -91,18 +91,18 @@ class CPC(Method):
         return augment(pixels, each, generator, share).unflatten(0, x.shape[:3])
 
     def cut(self, x: Tensor) -> Tensor:
-        """Images (b, c, h, w) to patches (b, rows, cols, c, side, side)."""
+        """Cut images (b, c, h, w) into patches (b, rows, cols, c, side, side)."""
         side, stride, rows = self.grid
         cut = x.unfold(2, side, stride).unfold(3, side, stride)  # (b, c, r, q, side, side)
         return cut[:, :, :rows, :rows].permute(0, 2, 3, 1, 4, 5)
 
     def features(self, images: Tensor) -> Tensor:
-        """h: the mean over the encoder's features of all patches."""
+        """Return h, the mean of the encoder's features over all patches."""
         cut = self.cut(images)
         return self.encoder(cut.flatten(0, 2)).unflatten(0, cut.shape[:3]).mean((1, 2))
 
     def forward(self, patches: Tensor) -> Tensor:
-        """z of patches in [0, 1], not of whole images."""
+        """Return z of patches in [0, 1], not of whole images."""
         return self.project(self.encoder(patches))
 
     @classmethod
@@ -129,7 +129,7 @@ class CPC(Method):
 
 
 def patch_grid(size: int) -> tuple[int, int, int]:
-    """Patch side, stride and rows for images of `size` pixels; small ones overlap more."""
+    """Return patch side, stride and rows for images of `size` pixels; small images get more overlap."""
     side = max(4, min(LEAST_SIDE, size // 2), 2 * (size // (PATCHES + 1)))
     stride = max(1, min(side // 2, (size - side) // (LEAST_ROWS - 1)))
     return side, stride, max(0, (size - side) // stride + 1)

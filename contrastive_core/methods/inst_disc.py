@@ -1,6 +1,6 @@
-"""Instance discrimination (Wu et al. 2018, arXiv 1805.01978): each image is a class of its own. One view per image
-against a memory bank: K noise slots by NCE, or (`noise=0`) the whole bank for a softmax. The bank, not the encoder,
-carries the momentum."""
+"""Instance discrimination (Wu et al. 2018, arXiv 1805.01978): each image is a class of its own. One view per image is
+compared with a memory bank: with K noise slots by NCE, or (`noise=0`) with the whole bank by a softmax. The bank, not
+the encoder, has the momentum."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -60,8 +60,8 @@ class InstDisc(Method):
         return dataclasses.replace(compared, log_z=self.log_z(compared, share))
 
     def log_z(self, compared: Pairs, share: BatchShare) -> Tensor | None:
-        """log Z with this batch taken in, where the loss is NCE and does not fix it itself. Z is a mean over the first
-        LOG_Z_ROWS anchors of the global batch: each process's mean counts as often as it has such anchors."""
+        """Return log Z updated with this batch, if the loss is NCE and does not fix it. Z is a mean over the first
+        LOG_Z_ROWS anchors of the global batch: the mean of each process is weighted by its number of such anchors."""
         if not isinstance(self.loss, NCE) or self.loss.log_z is not None:
             return None
         n = max(0, min(share.stop, LOG_Z_ROWS) - share.start)

@@ -1,4 +1,4 @@
-"""InvaSpread (Ye et al. 2019, CVPR, arXiv 1904.03436): the batch itself, without any memory."""
+"""InvaSpread (Ye et al. 2019, CVPR, arXiv 1904.03436): negatives from the batch, without a memory."""
 
 from dataclasses import dataclass
 

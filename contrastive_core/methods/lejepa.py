@@ -1,4 +1,4 @@
-"""LeJEPA (Balestriero & LeCun 2025, arXiv 2511.08544): views meet at their mean, and z is a standard normal cloud."""
+"""LeJEPA (Balestriero & LeCun 2025, arXiv 2511.08544): views move to their mean, and z is standard normal."""
 
 import dataclasses
 

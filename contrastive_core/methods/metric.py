@@ -1,6 +1,6 @@
-"""Metric learning: class-balanced batches and any supervised loss of the registry. One view per image. Triplet
+"""Metric learning: class-balanced batches and any supervised loss. One view per image. Triplet
 (1503.03832), lifted structure (1511.06452), N-pair (Sohn 2016), pairs (Hadsell 2006), soft nearest neighbor
-(1902.01889) and SupCon all run on these pairs."""
+(1902.01889) and SupCon all use these pairs."""
 
 from dataclasses import dataclass
 
@@ -50,8 +50,8 @@ class Metric(Method):
 
     @torch.no_grad()
     def hardest(self, x: Tensor, labels: Tensor, share: BatchShare) -> Tensor:
-        """Rows of a lifted batch: its pairs, and that half of the rest which is most like an image
-        of another class. Of every four rows of the global batch, the first two are a pair."""
+        """Choose the rows of a lifted batch: its pairs, and the half of the other rows most similar to a paired image
+        of another class. In every four rows of the global batch, the first two are a pair."""
         was_training = self.training
         self.eval()  # looking must not move the norms
         z = self.gather(normalize(self(x).float()))  # (share.total, e)

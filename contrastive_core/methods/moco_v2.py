@@ -1,4 +1,4 @@
-"""MoCo v2 (Chen et al. 2020, arXiv 2003.04297): v1 with an MLP head, blur, a cosine schedule."""
+"""MoCo v2 (Chen et al. 2020, arXiv 2003.04297): MoCo v1 with an MLP head, blur and a cosine schedule."""
 
 import dataclasses
 

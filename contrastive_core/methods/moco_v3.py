@@ -1,5 +1,5 @@
-"""MoCo v3 (Chen et al. 2021, arXiv 2104.02057): a momentum encoder and a predictor, with the batch's keys in place of a
-queue. Order and letters of the paper's algorithm 1: q₁, q₂, k₁, k₂ → ctr(q₁, k₂) + ctr(q₂, k₁)."""
+"""MoCo v3 (Chen et al. 2021, arXiv 2104.02057): a momentum encoder and a predictor, with the keys of the batch instead
+of a queue. Order and letters of the paper's algorithm 1: q₁, q₂, k₁, k₂ → ctr(q₁, k₂) + ctr(q₂, k₁)."""
 
 from contrastive_core.base.cards import read_method_card
 from contrastive_core.base.messages import N_

@@ -1,5 +1,5 @@
-"""NNCLR (Dwibedi et al. 2021, arXiv 2104.14548): the positive is not the other view itself but what lies nearest to it
-in a queue of older rows. Order and letters of the paper: z₁, z₂ → NN(z₁, Q), NN(z₂, Q) against p₂, p₁."""
+"""NNCLR (Dwibedi et al. 2021, arXiv 2104.14548): the positive is the nearest neighbor of the other view in a queue of
+older rows. Order and letters of the paper: z₁, z₂ → NN(z₁, Q), NN(z₂, Q) against p₂, p₁."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -46,7 +46,7 @@ class NNCLR(Method):
 
     @torch.no_grad()
     def nearest(self, z: Tensor) -> Tensor:
-        """NN(z, Q) (b, v, e): the row of the queue with the highest cosine to each z."""
+        """Return NN(z, Q) (b, v, e), the row of the queue with the highest cosine to each z."""
         return self.queue.rows[(normalize(z.to(self.queue.rows)) @ self.queue.rows.mT).argmax(-1)]
 
     @torch.no_grad()

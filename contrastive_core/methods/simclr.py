@@ -1,4 +1,4 @@
-"""SimCLR (Chen et al. 2020, arXiv 2002.05709): two views, an MLP head, the batch as negatives."""
+"""SimCLR (Chen et al. 2020, arXiv 2002.05709): two views, an MLP head, and negatives from the batch."""
 
 from dataclasses import dataclass
 

@@ -1,5 +1,5 @@
-"""SimSiam (Chen & He 2021, arXiv 2011.10566): BYOL without the slow copy. Order and letters of the paper's algorithm 1:
-x₁, x₂ → z → p, and D(p₁, z₂)/2 + D(p₂, z₁)/2 with no gradient through z."""
+"""SimSiam (Chen & He 2021, arXiv 2011.10566): BYOL without the momentum encoder. Order and letters of the paper's
+algorithm 1: x₁, x₂ → z → p, and D(p₁, z₂)/2 + D(p₂, z₁)/2 with no gradient through z."""
 
 from dataclasses import dataclass
 

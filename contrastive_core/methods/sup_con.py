@@ -1,4 +1,4 @@
-"""SupCon (Khosla et al. 2020, arXiv 2004.11362): every view of every image of a class belongs together."""
+"""SupCon (Khosla et al. 2020, arXiv 2004.11362): all views of all images of a class are positives of each other."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""SwAV (Caron et al. 2020, arXiv 2006.09882): which prototypes does the other view belong to? Order and letters of the
+"""SwAV (Caron et al. 2020, arXiv 2006.09882): predict the prototypes of the other view. Order and letters of the
 paper's listing: z_t, z_s → scores with C → codes q_t, q_s by Sinkhorn-Knopp → swapped prediction."""
 
 import dataclasses
@@ -50,13 +50,13 @@ class SwAV(Method):
 
     @torch.no_grad()
     def codes(self, scores: Tensor, batch: Batch) -> Tensor:
-        """Codes (b, K) of scores (b, K), shared out over the whole batch of all processes."""
+        """Return codes (b, K) of scores (b, K), normalized over the whole batch of all processes."""
         s = self.settings
         return sinkhorn(self.gather(scores), s.epsilon, s.iterations)[batch.global_rows.rows]
 
 
 def sinkhorn(scores: Tensor, epsilon: float, iterations: int) -> Tensor:
-    """Rows of shares (B, K), each with sum 1, whose columns have about equal sums (Cuturi 2013, arXiv 1306.0895)."""
+    """Return assignments (B, K) with row sums of 1 and about equal column sums (Cuturi 2013, arXiv 1306.0895)."""
     q = ((scores - scores.max()) / epsilon).exp()
     for _ in range(iterations):
         q = q / q.sum(0, keepdim=True).clamp_min(torch.finfo(q.dtype).tiny)

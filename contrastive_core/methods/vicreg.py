@@ -1,4 +1,4 @@
-"""VICReg (Bardes et al. 2022, arXiv 2105.04906): views meet, every dimension varies, no two vary together."""
+"""VICReg (Bardes et al. 2022, arXiv 2105.04906): similar views, variance in every dimension, no covariance."""
 
 from contrastive_core.base.cards import read_method_card
 from contrastive_core.base.messages import N_
