@@ -8,8 +8,7 @@ BLOCK = 1 << 21  # numbers that are read at a time
 
 
 class Moments:
-    """Mean and standard deviation (d) of the columns of (n, d) features, in float64 by blocks; `index`: the rows to
-    use."""
+    """Mean and deviation (d) of the columns of (n, d) features, in float64 by blocks; `index`: the rows to use."""
 
     def __init__(self, features: np.ndarray, index: np.ndarray | None = None) -> None:
         count = len(features) if index is None else len(index)

@@ -95,8 +95,7 @@ def _of_towers(towers: Towers) -> MetricResult:
 
 
 def same_class(rows: EmbeddingSet, device: torch.device | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """Return each row's mean ‖x−y‖² to the other rows of its class (NaN if there are none) and their number; (n)
-    each."""
+    """Return each row's mean ‖x−y‖² to the other rows of its class (NaN without any) and their number; (n) each."""
     n, where = len(rows), device or torch.device("cpu")
     labels = np.full(n, -1) if rows.labels is None else rows.labels
     classes, count = np.unique(labels, return_counts=True)

@@ -42,8 +42,7 @@ class AlphaReQ(Metric):
 
 
 def slope(values: np.ndarray) -> tuple[float, int]:
-    """Return α of eigenvalues in descending order, and the number of eigenvalues that were fitted. Raises
-    CannotScore."""
+    """Return α of eigenvalues in descending order, and the number of fitted eigenvalues. Raises CannotScore."""
     kept = values[FIRST - 1 : LAST]
     kept = kept[kept > ROUNDING * values[0]] if values[0] > 0 else kept[:0]
     if len(kept) < FEWEST:

@@ -146,8 +146,7 @@ class _Fold:
         self.losses: dict[int, float] = {}
 
     def loss(self, i: int, guide: _Fold) -> float:
-        """Return the summed log loss of the held-out rows at GRID[i]. The fit starts from weights of this fold or
-        `guide`."""
+        """Return the summed log loss of the held-out rows at GRID[i], fitted from weights of this fold or `guide`."""
         if i not in self.losses:
             start = self._start(i, guide)
             self.weights[i] = self.known.fit(GRID[i], start, TOLERANCE)

@@ -166,8 +166,7 @@ class ProjectionHead(nn.Module):
 
 
 class SplitBatchNorm(nn.BatchNorm2d):
-    """BatchNorm with separate statistics for each part of the batch, as on several GPUs; MoCo's shuffling needs
-    them."""
+    """BatchNorm with separate statistics for each part of the batch, as on several GPUs; for MoCo's shuffling."""
 
     splits = 1
 

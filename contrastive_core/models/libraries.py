@@ -69,8 +69,7 @@ def create_network(name: str, channels: int, pixels: int = 0) -> tuple[nn.Module
 
 
 def fixed_pixels(name: str) -> int:
-    """Return the side of the images that an encoder requires, in pixels; 0 if it accepts any size. Raises
-    ValueError."""
+    """Return the side in pixels of the images that an encoder requires; 0 for any size. Raises ValueError."""
     library, _, model = name.partition(":")
     if library == "torchvision":
         return next((side for start, side in FIXED.items() if model.startswith(start)), 0)

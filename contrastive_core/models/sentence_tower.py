@@ -129,8 +129,7 @@ def with_whole_path(value: Any) -> Any:
 
 
 def digest_of(folder: Path) -> bytes:
-    """Return the SHA-256 of the names and contents of a model's files. Raises BadSetting if the folder does not
-    exist."""
+    """Return the SHA-256 of the names and contents of a model's files. Raises BadSetting for a missing folder."""
     if not folder.is_dir():
         raise BadSetting(GONE, path=printable(folder))
     paths = (p for p in folder.rglob("*") if p.suffix in ENDINGS and p.is_file())

@@ -75,8 +75,7 @@ class TextTower(nn.Module):
 
 
 class LearnedTemperature(nn.Module):
-    """Learned temperature τ = e^{−t} with the parameter t = log(1/τ). Call `clamp` after each step: it keeps 1/τ ≤
-    100."""
+    """Learned temperature τ = e^{−t} with the parameter t = log(1/τ). `clamp` after each step keeps 1/τ ≤ 100."""
 
     def __init__(self, temperature: float = 0.07) -> None:
         super().__init__()

@@ -227,8 +227,7 @@ def on_rank0(work: Callable[[], None]) -> None:
 
 @functools.cache
 def _patient_group(world: dist.ProcessGroup | None) -> Any:
-    """Return a group of the processes of `world` with a timeout of days. All processes must make the first call
-    together."""
+    """Return a group of the processes of `world` with a timeout of days. All processes make the first call together."""
     return new_group(PATIENCE)
 
 

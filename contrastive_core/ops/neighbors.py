@@ -210,8 +210,7 @@ def _by_faiss(space: _Space, approximate: Approximation) -> tuple[Search, float]
 
 
 def exact_seconds(queries: int, rows: int, width: int, k: int, device: str = "auto") -> float | None:
-    """Estimate the seconds of an exact search here: 0 for a small one; None on an accelerator, whose speed is not
-    measured."""
+    """Estimate the seconds of an exact search: 0 for a small one; None on an accelerator (speed not measured)."""
     products = float(queries) * rows * width
     if products < MEASURED_FROM:
         return 0.0
@@ -244,8 +243,7 @@ def _block(q: Tensor, own: Tensor | None, b: Tensor, k: int, offset: Tensor | No
 def _meet(
     best: tuple[Tensor, Tensor], q: Tensor, part: Tensor, start: int, k: int, own: Tensor | None, offset: Tensor | None
 ) -> tuple[Tensor, Tensor]:
-    """Merge the best k so far, values and columns (r, ≤ k), with those of the base rows `part`, which start at
-    `start`."""
+    """Merge the best k so far, values and columns (r, ≤ k), with those of the base rows `part` from index `start`."""
     s = q @ part.mT  # (r, c)
     if offset is not None:
         s -= offset

@@ -121,8 +121,7 @@ class Ranks:
 
 
 def _found(right: np.ndarray, rows: np.ndarray, drawn: np.ndarray, most: int) -> np.ndarray:
-    """Return the probability (q) that a draw of `drawn` (at most `most`) of `rows` rows contains one of the `right`
-    ones."""
+    """Return the probability (q) that a random draw of `drawn` (at most `most`) of `rows` contains a `right` one."""
     missed = np.ones(len(right))
     for i in range(most):
         missed *= np.where(i < drawn, np.maximum(rows - right - i, 0) / np.maximum(rows - i, 1), 1)
@@ -132,8 +131,7 @@ def _found(right: np.ndarray, rows: np.ndarray, drawn: np.ndarray, most: int) ->
 def similarity_blocks(
     queries: Float[np.ndarray, "q d"], others: Float[np.ndarray, "m d"], answers: RightAnswers, block: int = BLOCK
 ) -> Iterator[tuple[slice, Float[np.ndarray, "r m"], Bool[np.ndarray, "r m"]]]:
-    """Yield, for each block of queries, its slice, its similarities (r, m) to the others, and which of these are
-    right."""
+    """Yield, for each block of queries, its slice, its similarities (r, m), and which of the others are right."""
     step = max(1, block // len(others))
     for start in range(0, len(queries), step):
         part = slice(start, start + step)

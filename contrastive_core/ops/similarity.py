@@ -105,8 +105,7 @@ def safe_sqrt(squared: Float[Tensor, "n m"]) -> Float[Tensor, "n m"]:
 
 
 def longest(*rows: Float[Tensor, "_ d"]) -> float:
-    """Return an upper bound of the rows' lengths, at most √d times the longest, from their largest number; may be NaN
-    or inf."""
+    """Return an upper bound of the rows' lengths, at most √d times the longest; may be NaN or inf."""
     ends = [torch.stack(z.detach().aminmax()).abs().amax() for z in rows if z.numel()]
     return float(torch.stack(ends).amax()) * rows[0].shape[1] ** 0.5 if ends else 0.0
 
@@ -136,8 +135,7 @@ def masked_mean(x: Float[Tensor, "n m"], mask: Bool[Tensor, "n m"]) -> Float[Ten
 
 
 def compare(pairs: Pairs, score: str) -> Float[Tensor, "n w"]:
-    """Return the scores (n, w) of all anchors with their candidates. `score`: "dot", "distance" or
-    "squared_distance"."""
+    """Return scores (n, w) of all anchors and their candidates: "dot", "distance" or "squared_distance"."""
     if pairs.columns is None:
         return SCORES[score](pairs.anchors, pairs.candidates)
     a, c = (pairs.anchors[:, None, :], deterministic_gather(pairs.candidates, pairs.columns))  # (n, 1, d), (n, k, d)

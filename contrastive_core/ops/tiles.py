@@ -135,8 +135,7 @@ class Tiles:
             (grad_a if grad_c is None else grad_c)[j.rows].addmm_(h.mT, a[i.rows], alpha=alpha)
 
     def _list_unwanted(self, stripes: list[Stripe], columns: list[Stripe]) -> dict[tuple[int, int], Tensor] | None:
-        """List the excluded entries of each tile (k), as flat indices: pairs within a group, or only self pairs. None
-        if there are many."""
+        """List each tile's excluded entries (k) as flat indices: pairs within a group, or self pairs. None for many."""
         pairs = self.pairs
         if pairs.views and self.relation == "compared":
             return {(i.start, i.start): torch.arange(len(i)) * (len(i) + 1) for i in stripes}
@@ -159,8 +158,7 @@ Tile = tuple[Stripe, Stripe]
 
 
 def _entries_in_a_group(pairs: Pairs, most: int) -> tuple[Tensor, Tensor] | None:
-    """Return anchor and candidate (k) of every pair within a group, self pairs included; None for more than `most`
-    pairs."""
+    """Return anchor and candidate (k) of all pairs within a group, self pairs included; None for more than `most`."""
     order, first, last = pairs.group_places
     number = torch.where(pairs.anchor_groups == NO_GROUP, 0, last - first)  # (n)
     total = int(number.sum())
@@ -234,7 +232,7 @@ SOFTPLUS = Summand(lambda x: x, lambda x: -logsigmoid(-x), torch.sigmoid, torch.
 def tiled_sum(
     tiles: Tiles, summand: Summand, bias: Tensor | None = None, on_fraction: OnFraction = ignore_fraction
 ) -> Tensor:
-    """Return Σ f(scale · a·c + bias) of every anchor over its candidates that count; (n). `bias`: a number, with
+    """Return Σ f(scale · a·c + bias) of every anchor (n) over its counted candidates. `bias`: a number, with
     gradient."""
     a, c = tiles.pairs.anchors, tiles.pairs.candidates
     learns = torch.is_grad_enabled() and (a.requires_grad or c.requires_grad)
@@ -245,8 +243,7 @@ def tiled_sum(
 def tiled_softplus(
     pairs: Pairs, scale: float, relation: str, bias: Tensor, on_fraction: OnFraction = ignore_fraction
 ) -> Tensor:
-    """Return Σ log(1 + e^(scale · a·c + bias)) of every anchor (n) over its negatives, or over all compared
-    candidates."""
+    """Return Σ log(1 + e^(scale · a·c + bias)) of every anchor (n) over its negatives or all compared candidates."""
     return tiled_sum(Tiles(pairs, scale, relation), SOFTPLUS, bias, on_fraction)
 
 

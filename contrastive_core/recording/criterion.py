@@ -73,8 +73,8 @@ class Wrapped(nn.Module):
         return value
 
     def _read(self, arguments: Mapping[str, Any], encoded: Sequence[Tensor], ids: Any) -> dict[str, Any]:
-        """Return the arguments of `Watch.step`, views included, from those of a call. Raises ValueError if the call has
-        no rows."""
+        """Return the arguments of `Watch.step`, views included, from those of a call. Raises ValueError without
+        rows."""
         kind = next(kind for kind in CRITERIONS if arguments.keys() >= {*kind.rows})
         values = [v for value in arguments.values() for v in (value if isinstance(value, tuple) else (value,))]
         tensors, are_towers = [v for v in values if isinstance(v, Tensor)], self.watch.settings.towers is not None
@@ -121,8 +121,7 @@ class Wrapped(nn.Module):
 
 @contextmanager
 def _sentence_embeddings(criterion: Any) -> Iterator[list[Tensor]]:
-    """Collect the sentence embeddings (n, d) that the loss's model computes inside; a tensor may join several
-    columns."""
+    """Collect the sentence embeddings (n, d) computed by the loss's model; a tensor may join several columns."""
     encoded: list[Tensor] = []
     model = getattr(criterion, "model", None)
     if not isinstance(model, nn.Module):

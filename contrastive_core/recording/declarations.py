@@ -21,8 +21,7 @@ class Declaration(NamedTuple):
     remark: str = ""
 
     def loss(self, knobs: dict[str, Any]) -> Loss | None:
-        """Create the loss with changed settings. Raises UnknownName; ValueError; TypeError for settings without a
-        loss."""
+        """Create the loss with changed settings. Raises UnknownName; ValueError; TypeError for settings but no loss."""
         if self.name:
             return losses.create(self.name, **{**self.settings, **knobs})
         if knobs:

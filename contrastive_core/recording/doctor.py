@@ -194,8 +194,7 @@ class _Judge:
         return declared, factor, cosine, is_scaled or self.misfit(declared) <= 1
 
     def _compared(self) -> np.ndarray:
-        """Return the rows (n) whose gradient is compared; one-sided losses skip a side that has no gradient by
-        design."""
+        """Return the rows (n) whose gradient is compared, without a side that has no gradient by design."""
         rows, grad = self.batch.rows, self.batch.grad
         own = np.ones(len(rows), bool) if self.batch.process is None else self.batch.process == 0
         by_design = self.case.is_one_sided or self.case.loss.detaches_targets
@@ -238,8 +237,7 @@ class _Judge:
                 yield suspect.fault, self.numbers(suspect)
 
     def misfit(self, of: Numbers) -> float:
-        """Return the larger of both differences relative to its tolerance; a suspect with at most 1 explains the
-        numbers."""
+        """Return the larger of both differences relative to its tolerance; at most 1 explains the numbers."""
         of_grad = 0.0 if self.grad is None else _distance(self.grad, of.grad) / of.of_grad
         of_value = 0.0
         if self.value is not None:
@@ -297,8 +295,7 @@ class _Judge:
             return self.case.of().value(normalize(z, dim=1) + noise)
 
         def noisy(sigma: float) -> tuple[np.ndarray, np.ndarray]:
-            """Return means and standard deviations over the draws of the value, and the gradient's cosine and
-            length."""
+            """Return means and standard deviations over the draws: value, and the gradient's cosine and length."""
             each = []
             for draw in draws:
                 value, grad = self._value_and_grad(partial(with_noise, sigma * draw), self.case.rows.z)

@@ -185,8 +185,7 @@ class _Related(Pairs):
 
 
 def _with_masks(relate: Relate, times: int = 1) -> Callable[[Pairs], Pairs]:
-    """Return a function that replaces the masks of pairs by those of `relate`. `times`: how often each candidate
-    occurs."""
+    """Return a function that replaces the masks of pairs by `relate`'s. `times`: occurrences of each candidate."""
 
     def related(pairs: Pairs) -> Pairs:
         part = pairs.take_candidates(torch.arange(times * len(pairs.candidates)) % len(pairs.candidates))

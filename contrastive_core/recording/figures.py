@@ -195,8 +195,7 @@ LABELS, IDS = ("labels", "label", "y"), ("ids", "id", "index", "idx")
 
 
 def embed_probe(step: int, encode: Callable[[Any], Any], loader: Iterable[Any], model: nn.Module | None) -> ProbeCopy:
-    """Embed at most 2,000 samples as h and z. Raises ValueError if there are no rows, or their samples cannot be
-    followed."""
+    """Embed at most 2,000 samples as h and z. Raises ValueError without rows, or if samples cannot be followed."""
     if isinstance(encode, DistributedDataParallel):
         encode = encode.module  # on one process alone it would wait for the others
     owner = encode if isinstance(encode, nn.Module) else getattr(encode, "__self__", None)

@@ -25,8 +25,7 @@ logger = logging.getLogger("contrastive_core.watch")
 
 
 class Omissions:
-    """Counts of rows and steps missing from a recording, by reason. All threads add to it; each reason is logged
-    once."""
+    """Counts of rows and steps missing from a recording, by reason; used by all threads. Each reason is logged once."""
 
     def __init__(self, name: str) -> None:
         self.name = name  # of the recording, for the log; "" logs nothing

@@ -64,8 +64,7 @@ def check_free(name: str) -> None:
 
 
 def free_name(stem: str, used: Collection[str] = ()) -> str:
-    """Return `stem`, or `stem` with the first number from 2 on, such that no run and no entry of `used` has the
-    name."""
+    """Return `stem`, with a number from 2 on if necessary, so that no run and no entry of `used` has the name."""
     stem = stem[:58]
     names = itertools.chain([stem], (f"{stem}-{number}" for number in itertools.count(2)))
     homes = (runs_home(), SHIPPED)
@@ -91,8 +90,7 @@ def default_run_name(report: Mapping[str, object]) -> str:
 
 
 def create(name: str | None, config: JsonObject, fingerprint: str = "", **more: Any) -> Run:
-    """Create a run's folder with its manifest, under `name` or a name from its settings. Raises BadName;
-    FileExistsError."""
+    """Create a run's folder and manifest, under `name` or an automatic name. Raises BadName; FileExistsError."""
     if not name:
         method, data = (str(config.get(key, usual)) for key, usual in (("method", "run"), ("dataset", "data")))
         name = free_name(stem_of(method, data, config.get("seed", 0)))
@@ -145,8 +143,7 @@ def list_runs() -> list[Run]:
 
 
 def damaged() -> dict[str, str]:
-    """Return the reasons, by folder name, of runs that cannot be used: damaged, of another version, or wrongly
-    named."""
+    """Return why runs cannot be used, by folder name: damaged, of another version, or wrongly named."""
     paths = [*folders(runs_home()), *folders(SHIPPED)]
     return {
         ascii(path.name)[1:-1][:100]: sentence(error) for path in paths if isinstance(error := _open(path), Exception)

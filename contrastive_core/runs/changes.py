@@ -49,8 +49,7 @@ class ChangeLog:
     path: Path
 
     def changes(self) -> list[Change]:
-        """Return the changes by step, without those withdrawn by a resume. The run's `config` has the initial
-        values."""
+        """Return the changes by step, without those withdrawn by a resume. `config` has the initial values."""
         return [change for change in self.logged_changes() if not change.get("withdrawn")]
 
     def logged_changes(self) -> list[Change]:

@@ -96,14 +96,12 @@ def _hashes(manifest: Path) -> dict[str, str]:
 
 
 def has_begun(run: Run) -> bool:
-    """Return whether the run has weights or a state, intact or damaged; a run without them starts from the
-    beginning."""
+    """Return whether the run has weights or a state, even a damaged one; otherwise it starts from the beginning."""
     return run.weights.exists() or bool(state_manifests(run))
 
 
 def load_state(run: Run) -> tuple[dict[str, Tensor], JsonObject]:
-    """Return the newest intact state; `plain["damaged"]` lists damaged newer files. Raises ValueError if there is
-    none."""
+    """Return the newest intact state; `plain["damaged"]` lists damaged newer files. Raises ValueError without any."""
     damaged: list[str] = []
     for manifest in reversed(state_manifests(run)):
         try:

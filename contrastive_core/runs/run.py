@@ -345,8 +345,7 @@ class Run(ChangeLog):
         return [epoch for epoch, _ in self._snapshot_files()]
 
     def snapshot(self, epoch: int) -> dict[str, np.ndarray]:
-        """Return `index` (n), `labels` (n), `h` and `z` (n, d) float32 of one epoch. Raises Damaged;
-        FileNotFoundError."""
+        """Return `index`, `labels` (n), `h` and `z` (n, d) float32 of one epoch. Raises Damaged; FileNotFoundError."""
         path = self.snapshot_path(epoch)
         arrays = json_files.read_npz(path, MAX_SNAPSHOT, shapes=SNAPSHOT)
         n, *lengths = (len(arrays[name]) for name in ("index", "h", "z"))

@@ -110,8 +110,7 @@ def cost_of(run: Run) -> Cost:
 
 
 def parameters_of(run: Run) -> int | None:
-    """Return the number of parameters of the encoder and its head, from the header of the weights' file; None if
-    unknown."""
+    """Return the number of parameters of encoder and head, from the header of the weights' file; None if unknown."""
     try:
         with open_regular(run.weights) as file:
             length = int.from_bytes(file.read(8), "little")
@@ -124,8 +123,7 @@ def parameters_of(run: Run) -> int | None:
 
 
 def read_loop_check(run: Run) -> JsonObject | None:
-    """Return the result of the checks of a recorded loop; None if it is missing or damaged (`verify` reports
-    damage)."""
+    """Return the result of the checks of a recorded loop; None if missing or damaged (`verify` reports damage)."""
     try:
         return json_files.read_object(run.path / CHECK_FILE, CHECK)
     except (OSError, ValueError):
@@ -142,7 +140,6 @@ def labeled_images(run: Run) -> int:
 
 @lru_cache(1000)
 def _labeled_images(run: Run, mtime: int) -> int:
-    """Count the labels of the newest snapshot. The cache re-reads it only after a change, because pages call every
-    second."""
+    """Count the labels of the newest snapshot; cached until the folder changes, because pages call every second."""
     epochs = run.snapshots()
     return int((run.snapshot(epochs[-1])["labels"] >= 0).sum()) if epochs else 0

@@ -86,8 +86,7 @@ def marks_of(lines: Sequence[JsonObject]) -> Marks:
 
 
 def disagreements(lines: Sequence[JsonObject]) -> dict[str, dict[str, str]]:
-    """Return the samples on which reviewers disagree, with each reviewer's last decision; a relabel is given as its
-    class."""
+    """Return the samples on which reviewers disagree, with each one's last decision; a relabel as its class."""
     found: dict[str, dict[str, str]] = {}
     for line in lines:
         if name := line.get("reviewer"):

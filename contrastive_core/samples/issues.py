@@ -300,8 +300,7 @@ def _explained(
 
 
 def _label_columns(rows: EmbeddingSet, wrong: LabelErrors) -> dict[str, np.ndarray]:
-    """Return the columns about label errors: predictions of the voters, and each voter's probability of a wrong
-    label."""
+    """Return the columns about label errors: the voters' predictions and probabilities of a wrong label."""
     firsts = {
         "suggested": wrong.suggested,
         "probe_prediction": wrong.predicted["probe"],

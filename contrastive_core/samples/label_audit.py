@@ -73,14 +73,12 @@ class _Evidence:
     k: int  # of these, wrong
 
     def bound(self, more: int = 0) -> float:
-        """Return the upper bound of the share still wrong, after `more` additional random checks without a wrong
-        label."""
+        """Return the upper bound of the share still wrong, after `more` further random checks without a wrong label."""
         most = _most(self.size, self.n + more, self.k, self.wrong, self.known + more)
         return (most + self.open_top) / max(1, self.labels)
 
     def remaining(self) -> int | None:
-        """Return the number of random checks without a wrong label until the bound is below CLEAN; None if it is out of
-        reach."""
+        """Return the random checks without a wrong label until the bound is below CLEAN; None if out of reach."""
         low, high = -1, self.size - self.known
         if self.bound(high) >= CLEAN:
             return None

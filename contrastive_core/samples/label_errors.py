@@ -202,8 +202,7 @@ def share_of(odds: np.ndarray) -> float:
 
 
 def _posterior(odds: np.ndarray, e: float) -> np.ndarray:
-    """Return the probability (m) that a label is wrong. e is at least that of one wrong label, so the order stays
-    defined."""
+    """Return the probability (m) that a label is wrong. e is at least that of one wrong label, to keep an order."""
     e = max(e, 1 / (len(odds) + 1))
     scaled = odds * e / (1 - e)
     return np.asarray(scaled / (1 + scaled))

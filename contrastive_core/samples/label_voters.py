@@ -192,8 +192,7 @@ def _probe(device: str, c: float) -> Fit:
 
 
 def discriminant(x: np.ndarray, y: np.ndarray) -> Vote:
-    """Fit a linear discriminant analysis with one shrunk covariance for all classes, so small classes are no
-    problem."""
+    """Fit a linear discriminant analysis with one shrunk covariance for all classes, which suits small classes."""
     x, counts = x.astype(np.float64), np.bincount(y)
     means = np.stack([x[y == c].mean(0) for c in range(len(counts))])
     covariance = ledoit_wolf(x - means[y], assume_centered=True)[0]

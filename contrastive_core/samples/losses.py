@@ -60,7 +60,7 @@ class LossInputs:
 
     @property
     def candidates(self) -> int | None:
-        """The number of random samples that each sample is compared with; None if it is compared with all."""
+        """The number of random samples that each sample is compared with; None for all."""
         views, width = (1, self.rows.width) if self.views is None else self.views.shape[1:]
         return candidates_of(len(self.rows), views, width, self.device)
 
@@ -72,8 +72,7 @@ class LossInputs:
 
 
 def candidates_of(samples: int, views: int, width: int, device: str = "auto") -> int | None:
-    """Return the number of random samples that each sample is compared with; None if it is compared with all. Args:
-    views: per sample."""
+    """Return the number of random samples in each comparison; None for all. Args: views: per sample."""
     is_exact = float(samples * views) ** 2 * width <= EXACT_UP_TO or pick_device(device).type != "cpu"
     return None if is_exact else CANDIDATES // views
 
@@ -90,8 +89,7 @@ def per_sample(inputs: LossInputs, on_fraction: OnFraction = ignore_fraction) ->
 
 
 def _random_parts(inputs: LossInputs, size: int) -> list[np.ndarray]:
-    """Split the samples at random into parts of about `size`, with at least `TOGETHER` rows of a class in a part if
-    possible."""
+    """Split the samples at random into parts of about `size`, with at least `TOGETHER` rows of a class if possible."""
     draw, n = np.random.default_rng(0), len(inputs.rows)
     number = max(1, round(n / size))
     order, labels = draw.permutation(n), inputs.rows.labels
@@ -117,8 +115,7 @@ def _among(
 
 
 def _of_samples(value: np.ndarray, weight: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the weighted mean over each sample's anchors (NaN if none counts) and the sum of their weights: (…, n)
-    each."""
+    """Return the weighted mean over each sample's anchors (NaN without any) and the sum of weights: (…, n) each."""
     value, weight = (x.astype(np.float64).reshape(*x.shape[:-1], n, -1) for x in (value, weight))
     total = weight.sum(-1)
     return np.where(total > 0, (value * weight).sum(-1) / np.maximum(total, 1e-30), np.nan), total

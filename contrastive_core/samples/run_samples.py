@@ -87,8 +87,7 @@ def samples_of_vectors(
     on_progress: OnProgress = ignore_progress,
     device: str = "auto",
 ) -> SampleTable:
-    """Return the table of loaded vectors, paired by class if they have labels; cached. `pixels`: (n, c, h, w) uint8
-    images."""
+    """Return the cached table of loaded vectors, by class if they have labels. `pixels`: (n, c, h, w) uint8."""
     place = request.space.recorded
     if (table := request.table()) is not None:
         return table
@@ -127,8 +126,7 @@ def _gather(run: Run, loss: str, split: str, device: str, on_progress: OnProgres
 
 
 def kept_views(run: Run, split: str, dataset: datasets.Dataset, device: str = "auto") -> np.ndarray:
-    """Return the views of z (n, v, d) that a table's losses pair: stored ones, or drawn again from the same seeds
-    (shipped runs)."""
+    """Return the views of z (n, v, d) in a table's losses: stored, or drawn again from the seeds (shipped runs)."""
     path = path_of(run, "views", "z", split)
     if (arrays := sample_table.read_arrays(path)) is None:
         arrays = {"views": _views(run, dataset, device, 2, ignore_fraction)[0]}

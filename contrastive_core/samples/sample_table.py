@@ -63,8 +63,7 @@ class SampleTable:
         return np.full(len(self), np.nan) if column is None else np.asarray(column, np.float64)
 
     def ranked(self, name: str) -> np.ndarray:
-        """Return the rows (int32) sorted by a score, highest first, or lowest first for "-" before its name; sorted
-        once."""
+        """Return the rows (int32) sorted by a score, highest first; "-" before its name: lowest first. Sorted once."""
         if name not in self._orders:
             score = -self.score(name[1:]) if name.startswith("-") else self.score(name)
             order = np.argsort(-np.where(np.isfinite(score), score, -np.inf), kind="stable")
@@ -264,8 +263,7 @@ def keep_table(table: SampleTable, path: Path) -> None:
 
 
 def read_arrays(path: Path, mapped: int | None = None) -> dict[str, np.ndarray] | None:
-    """Return the arrays of a file; None if it is missing or damaged. Arrays of at least `mapped` bytes are
-    memory-mapped."""
+    """Return a file's arrays, memory-mapped from `mapped` bytes on; None if it is missing or damaged."""
     try:
         return json_files.read_npz(path, mapped=mapped)
     except (OSError, ValueError):
@@ -311,8 +309,7 @@ class SampleRequest:
 
     @property
     def embedding(self) -> Space:
-        """The space in which neighbors are searched; for pairs, the rows of both towers. Raises ValueError as `of_name`
-        does."""
+        """The space in which neighbors are searched; for pairs, both towers. Raises ValueError as `of_name` does."""
         if self.pairs:
             return Space.of_name(self.name, self.split, TOWERS if self.run else "z")
         return Space.of_name(self.name, self.split)

@@ -39,8 +39,7 @@ Found = tuple[np.ndarray, np.ndarray]  # similarities (q, k), -inf where there a
 
 @dataclass(frozen=True, eq=False)
 class TowerPairs:
-    """n pairs with scores and evidence. Row numbers refer to the embedding set; a higher score is a stronger
-    suspicion."""
+    """n pairs with scores and evidence. Row numbers refer to the embedding set; higher scores are more suspicious."""
 
     query: Int64[np.ndarray, " n"]
     partner: Int64[np.ndarray, " n"]
@@ -193,8 +192,7 @@ def _agreement(rows: np.ndarray, near: Found) -> np.ndarray:
 
 
 def _twins(rows: Pair, centered: Pair, own: np.ndarray, near: Found) -> tuple[np.ndarray, np.ndarray]:
-    """Return the false-negative score (n) of each pair, and the index of the other pair. `rows`: unit queries and
-    partners."""
+    """Return each pair's false-negative score (n) and the other pair's index. `rows`: unit queries and partners."""
     (q, p), at = rows, near[1]
     alike = (near[0] + _products(centered[1], centered[1], at)) / 2  # (n, k)
     lower = np.minimum(_products(q, p, at), _products(p, q, at)) - np.maximum(own[:, None], own[at])
