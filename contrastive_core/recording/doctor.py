@@ -257,10 +257,14 @@ class _Judge:
         for fault, numbers in self._each(suspects(self.case)):
             if fault is not None and (misfit := self.misfit(numbers)) <= 1:
                 fits[fault.name] = min(fits.get(fault.name, (math.inf, fault)), (misfit, fault))
+        scaled = self._factor()
+        if scaled and self.grad is not None:  # half of the gradient is nearly that of detached candidates
+            misfit = _distance(self.grad, self.factor * self.declared.grad) / self.declared.of_grad
+            fits[scaled.name] = misfit, scaled
         if fits:
             best = min(misfit for misfit, _ in fits.values())
             return [fault for misfit, fault in fits.values() if misfit <= max(3 * best, 0.1)]
-        found = self._factor() or self._other_tau() or self._noise()
+        found = scaled or self._other_tau() or self._noise()
         return [found] if found else []
 
     def _other_tau(self) -> Fault | None:

@@ -64,6 +64,9 @@ def test_one_batch() -> None:
     [fault] = diagnose(replace(healthy, grad=healthy.grad / 4), loss).faults
     assert "accumulate=4" in fault.text
     assert diagnose(replace(healthy, grad=healthy.grad / 4, accumulate=4), loss).is_healthy
+    assert [fault.name for fault in diagnose(replace(healthy, grad=healthy.grad / 2), loss).faults] == [
+        "gradient_scaled"
+    ]
     strange = diagnose(replace(healthy, grad=healthy.grad.roll(1, 0)), loss)
     assert not strange.is_explained
     assert strange.faults == ()
