@@ -2,8 +2,8 @@
 
 For settings, the default wins unless a candidate is significantly better. For the question whether to train, the
 cheapest option wins: training must beat raw pixels, the best frozen encoder, an untrained encoder and guessing the
-largest class. All four are required, because one lucky comparison is not enough. If training beats the first and the
-last two but not the frozen encoder, the answer is the frozen encoder. compare/verdicts.py holds the tests."""
+largest class. All four are required, because one lucky comparison is not enough. If training beats all
+except the frozen encoder, the answer is the frozen encoder. compare/verdicts.py holds the tests."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -85,7 +85,7 @@ def answer_of(plan: Plan, evidence: Evidence, failed: Mapping[str, str], dataset
 
 
 def _row(scores: SettingScores, chosen: str, trial: Trial | None = None) -> AnswerRow:
-    """Build the answer's row for a candidate or a reference. Scores without random numbers count 0 seeds."""
+    """Build the answer's row for a candidate or a reference. References without random numbers have 0 seeds."""
     interval, basis = interval_and_basis(scores)
     it = trial.candidate if trial else Candidate(label=scores.label)
     made = [s for s in trial.by_seed.values() if not s.failure] if trial else []
@@ -131,7 +131,7 @@ def decide_settings(evidence: Evidence) -> Verdict:
 
 
 def decide_start(evidence: Evidence) -> Verdict:
-    """Decide whether to train: one of the sentences of SAID, or the reason why it is undecided."""
+    """Decide whether to train. The verdict is a sentence of SAID, or the reason why it is undecided."""
     trials = dict(zip((SCRATCH, CONTINUE), evidence.trials, strict=False))
     planned = {name: t.scores for name, t in trials.items() if not t.failure}
     if lacking := [one.label for one in planned.values() if not one.is_repeated]:

@@ -40,8 +40,7 @@ HARMFUL, HARMLESS = 0.5, 0.9  # of what pixels know above chance, what mirrored 
 
 
 class Facts(TypedDict, total=False):
-    """Facts found by a first look. Without classes, class sizes, shares and cosines are missing; for gray images,
-    colors."""
+    """Facts found by a first look. Class sizes, shares and cosines need two classes; color scores need color."""
 
     train: int
     test: int
@@ -284,7 +283,7 @@ def _likeness(rows: np.ndarray, labels: np.ndarray) -> Facts:
 
 
 def suggestions(name: str, facts: Facts, defaults: Mapping[str, Any]) -> list[Suggestion]:
-    """Return the suggestions that the facts of the data set `name` support."""
+    """Return the suggestions that the facts of the data set `name` support, for the current `defaults`."""
     batch, temperature, augmentation = (
         shlex.join(["contrastive-lab", "advise", name, "--choose", question, "--minutes", "30"])
         for question in ("batch", "temperature", "augmentation")

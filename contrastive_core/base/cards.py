@@ -49,7 +49,7 @@ class Kernel(TypedDict, total=False):
 
 
 class LossTerm(NamedTuple):
-    """A weighted term of a loss: its weight's setting, the value that disables it, and the effect of disabling it."""
+    """A weighted term of a loss: the setting of its weight, the value that disables it, and the effect of that."""
 
     knob: str
     absent_at: float

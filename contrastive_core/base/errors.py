@@ -65,7 +65,7 @@ class Refused(LabError, ValueError):
 
 
 class Damaged(LabError, ValueError):
-    """A file is damaged; the message names it."""
+    """The sandbox refuses to open a file, for example because it is damaged or too large."""
 
 
 class NotRegular(LabError, ValueError):

@@ -129,7 +129,7 @@ def _header(file: Any) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
 
 
 def write_json(path: str | Path, value: Any) -> None:
-    """Write JSON, all of it or nothing. NaN becomes null."""
+    """Write a JSON file atomically. NaN becomes null."""
     write_bytes(path, json_bytes(value))
 
 
@@ -249,7 +249,7 @@ def object_of(line: bytes, schema: Schema = plain) -> JsonObject | None:
 
 
 def write_npz(path: str | Path, **arrays: np.ndarray) -> None:
-    """Write arrays into an `.npz` file, all of it or nothing."""
+    """Write arrays into an `.npz` file atomically."""
     with writing(path) as file:
         write_arrays(file, arrays)
 

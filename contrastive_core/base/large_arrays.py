@@ -62,7 +62,7 @@ class RowBuffer:
 
 
 def part_of(n: int, part: tuple[int, int]) -> slice:
-    """Return the rows of part i of k of n rows; `part` is (i, k). Parts are contiguous and equal but for one row."""
+    """Cut n rows into k contiguous parts of nearly equal size and return the slice of part i; `part` is (i, k)."""
     i, of = part
     return slice(n * i // of, n * (i + 1) // of)
 

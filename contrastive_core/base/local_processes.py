@@ -100,7 +100,7 @@ def _wait(children: Sequence[subprocess.Popen[bytes]], signals: list[signal.Sign
 
 
 def _exit_status(codes: Sequence[int], passed_on: Collection[int]) -> int:
-    """Return the status of the process that failed. Any other status goes before 2, with which its peers end."""
+    """Return the exit status of the process that failed by itself; processes that stop because of it exit with 2."""
     codes = [128 - code if -code in passed_on else code for code in codes]  # as a shell has it
     if codes[0] < 0:  # it would have said why
         reason = signal.Signals(-codes[0]).name

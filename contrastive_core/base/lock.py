@@ -123,7 +123,7 @@ def _is_held(path: str | Path) -> bool:
 
 
 def is_process(pid: int, started: object) -> bool:
-    """Return whether a process runs, is no zombie, and has the start `started` (see `process_start`)."""
+    """Return whether process `pid` runs, is not a zombie, and has the start `started` (see `process_start`)."""
     return started is not None and process_start(pid) == started
 
 

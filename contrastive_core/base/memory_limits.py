@@ -23,7 +23,7 @@ OWN_GROUP = Path("/proc/self/cgroup")
 
 @cache
 def machine_memory() -> int:
-    """Return the memory in bytes of this machine, or of the container's control groups."""
+    """Return the memory in bytes of this machine, or the limit of the container's control groups if that is lower."""
     total = int(psutil.virtual_memory().total)
     group = Path()
     with contextlib.suppress(OSError, ValueError, IndexError):
@@ -56,7 +56,7 @@ def limit_own_data(limit: int) -> None:
 
 
 class MemoryWatch:
-    """Kill a child process whose resident memory exceeds a limit. `is_needed`: False if the system limits it."""
+    """Watchdog that kills a child process with too much resident memory. `is_needed`: False if the system limits it."""
 
     def __init__(self, process: subprocess.Popen[Any], limit: int, is_needed: bool) -> None:
         self.is_exceeded = False

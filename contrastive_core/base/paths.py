@@ -20,7 +20,7 @@ IMAGES = BUNDLE / "checkpoints" / "images"  # decoded test images of what the sh
 
 
 def runs_home() -> Path:
-    """Return the folder of users' runs: $CONTRASTIVE_LAB_RUNS, else below the checkout or the user's data folder."""
+    """Return the folder of users' runs: $CONTRASTIVE_LAB_RUNS, else a folder in the checkout or the user's data."""
     if folder := os.environ.get("CONTRASTIVE_LAB_RUNS"):
         return Path(folder)
     return ROOT / "checkpoints" / "runs" if is_checkout() else _user_data() / "runs"

@@ -50,7 +50,7 @@ def fraction_of(on_progress: OnProgress, stage: str) -> OnFraction:
 
 
 def prefixed(on_progress: OnProgress, prefix: str) -> OnProgress:
-    """Return a callback that names the stages of inner work `prefix: stage`."""
+    """Return a callback that adds `prefix` to the names of the stages of inner work: `prefix: stage`."""
     return lambda stage, fraction: on_progress(message("{prefix}: {stage}", prefix=prefix, stage=stage), fraction)
 
 

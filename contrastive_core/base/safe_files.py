@@ -74,7 +74,7 @@ def stored_bytes(about: os.stat_result) -> int:
 
 
 def expands(size: int, stored: int) -> bool:
-    """Return whether data expand by a factor that indicates an attack on the memory."""
+    """Return whether unpacking would enlarge data so much that it is probably an attack on the memory."""
     return size > max(UNCHECKED, EXPANSION * stored)
 
 
@@ -161,7 +161,7 @@ def file_stamp(path: Path) -> FileStamp | None:
 
 
 def write_bytes(path: str | Path, data: bytes | memoryview, shared: bool = False, parents: bool = True) -> None:
-    """Write a file completely or not at all. Raises OSError, and keeps the old file, on a full disk.
+    """Write a file atomically. Raises OSError, and keeps the old file, on a full disk.
     Args: shared: other users may read it; parents: create missing parent folders."""
     with writing(path, shared, parents) as file:
         file.write(data)
@@ -263,7 +263,7 @@ def sha256_file(path: str | Path) -> str:
 
 
 def write_table(out: Path, columns: Mapping[str, Any]) -> None:
-    """Write columns as `.parquet` or `.csv`, all of it or nothing. Raises OSError."""
+    """Write columns as `.parquet` or `.csv` atomically. Raises OSError."""
     import pandas
 
     is_csv = out.suffix == ".csv"

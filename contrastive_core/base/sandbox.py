@@ -183,7 +183,7 @@ def _answer(function: Callable[..., Any], arguments: list[Any]) -> CallResult:
 
 
 def _cap(limits: Limits) -> None:
-    """Limit the memory to what is mapped now plus the limit, and the size of written files."""
+    """Limit this process's memory to its current size plus the limit, and the size of the files that it writes."""
     try:
         import resource
     except ImportError:  # not on Windows

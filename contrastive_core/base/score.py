@@ -110,7 +110,7 @@ class Score:
 
     @property
     def per_class(self) -> list[ClassShare]:
-        """The classes; [] if the record is incomplete."""
+        """The scores of the classes; [] if the record is incomplete."""
         classes = [
             ClassShare(c["class"], c["n"], c.get("value"), _pair(c.get("interval")), tuple(c["taken_for"]))
             for c in self.extras.get("per_class", ())

@@ -389,7 +389,7 @@ def _failed(args: argparse.Namespace, message: str, status: int) -> int:
 
 
 def stopped(number: int, frame: object) -> NoReturn:
-    """Handle SIGTERM until the training loop installs its own handler."""
+    """Handle SIGTERM until the training loop installs its own handler: exit with an error."""
     sys.exit("error: it was asked to stop" if _speaks() else 1)
 
 

@@ -69,7 +69,7 @@ def _export(args: Namespace) -> None:
 
 
 def _table(args: Namespace, on_progress: OnProgress) -> tuple[str, SampleTable, SampleRequest | None]:
-    """Return the name of the rows, their table, and the app's request for it; None instead of a request for a file."""
+    """Return the name of the rows, their table, and the app's request for it (None for a file)."""
     if sources.is_file(args.run):
         if args.lists_by:
             raise BadSetting("--lists-by needs a run: a file of vectors has no images")

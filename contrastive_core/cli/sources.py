@@ -86,7 +86,7 @@ def space_of(name: str, args: Namespace, default: str = "test") -> Space:
 
 
 def spaces_of(args: Namespace) -> list[Space]:
-    """Return the spaces that a command names, without duplicates. Raises ValueError, as for --other with two files."""
+    """Return the distinct spaces that a command names. Raises ValueError, also if --other comes with several files."""
     if args.other and len(files := [name for name in args.runs if is_file(name)]) > 1:
         raise ValueError(f"--other goes with one file of vectors; got {', '.join(map(printable, files))}")
     return list(dict.fromkeys(space_of(name, args) for name in args.runs))

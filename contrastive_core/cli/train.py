@@ -156,7 +156,7 @@ class _Report:
     """Report of a training's progress, from its lines of metrics, with one printed line per epoch."""
 
     def __init__(self, epochs: int, steps: int, on_progress: OnProgress, is_quiet: bool) -> None:
-        """Args: steps: steps per epoch."""
+        """Create a report. Args: steps: steps per epoch."""
         self.epochs, self.on_progress, self.is_quiet = epochs, on_progress, is_quiet
         self.terminal = on_progress if isinstance(on_progress, Terminal) else None
         self.started, self.steps = time.monotonic(), max(1, steps)

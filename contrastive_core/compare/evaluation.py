@@ -72,7 +72,7 @@ def name_of(source: str) -> str:
 
 def read_evaluation(run: Run, split: str = "test", metrics: Sequence[str] = ()) -> Evaluation | None:
     """Read the scores of a split for the run's current weights; None if they were not computed.
-    Args: metrics: names with which the scores were computed; default: all."""
+    Args: metrics: names of the metrics in the request; default: all."""
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError, AttributeError):  # no weights, or damaged
         return gather(run, split, results.read, metrics)
     return None
@@ -110,7 +110,7 @@ def _accuracies(name: str, split: str, path: Path, changed: int) -> Evaluation |
 
 def gather(run: Run, split: str, read: Read, metrics: Sequence[str] = ()) -> Evaluation | None:
     """Collect the scores of a split from the results of `read`; None if those of h or z are missing.
-    Args: metrics: names with which the scores were computed; default: all, with the scores of two towers. Raises
+    Args: metrics: names of the metrics in the request; default: all, with the scores of two towers. Raises
         ValueError without weights."""
     scores, counts = dict[str, Scores](), dict[str, int]()
     if run.has_towers and not metrics:

@@ -5,8 +5,8 @@ our neighbors instead of its approximate ones. Above `MANY` rows, UMAP lays out 
 every other row is placed among its nearest landmarks. Scores are never computed on a map. The quality of a map is given
 by trustworthiness and continuity (Venna & Kaski 2001) and by the agreement between maps of several seeds.
 
-Trustworthiness and continuity compare anchors with all rows. The anchors are all rows up to JUDGED, above it a stated
-sample. Rows are normalized in blocks, so no second copy of an embedding is needed."""
+Trustworthiness and continuity compare anchors with all rows: all rows are anchors up to JUDGED, else a stated sample.
+Rows are normalized in blocks, so no second copy of an embedding is needed."""
 
 import contextlib
 import io

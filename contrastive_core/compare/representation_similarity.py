@@ -97,7 +97,7 @@ def procrustes_align(moving: np.ndarray, fixed: np.ndarray) -> np.ndarray:
 
 
 def procrustes_chain(maps: Iterable[np.ndarray]) -> list[np.ndarray]:
-    """Align each map (n, 2) with the one before it. A map with another number of rows starts anew."""
+    """Align each map (n, 2) with the one before it. A map with another number of rows starts a new chain."""
     aligned: list[np.ndarray] = []
     for xy in maps:
         is_same = bool(aligned) and len(aligned[-1]) == len(xy)
@@ -132,9 +132,9 @@ ORDERS, LEVEL, MOST = 200, 0.05, 1000  # random orders; above chance beyond this
 
 @dataclass(frozen=True, eq=False)
 class Calibration:
-    """Similarities (runs, runs) relative to chance, by measure. `chance`: the value that 95 % of random row orders stay
-    below (for Procrustes, a distance, above); `calibrated`: 0 at chance or below, 1 for equal spaces; `p`: the share of
-    orders with at least the observed similarity. NaN on the diagonal and for undefined measures."""
+    """Similarities (runs, runs) relative to chance, by measure. `chance`: the value below which 95 % of random row
+    orders lie (above which, for the Procrustes distance); `calibrated`: 0 at chance or below, 1 for equal spaces; `p`:
+    the share of orders with at least the observed similarity. NaN on the diagonal and for undefined measures."""
 
     chance: dict[str, Float64[np.ndarray, "runs runs"]]
     calibrated: dict[str, Float64[np.ndarray, "runs runs"]]

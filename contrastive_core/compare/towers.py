@@ -92,10 +92,11 @@ def repeated(towers: Towers) -> dict[str, tuple[int, int]]:
 
 
 def retrieval(towers: Towers, reverse: bool = False, ks: tuple[int, ...] = KS, most: int | None = None) -> Retrieval:
-    """Return the ranks of partners and recall@k from tower a to tower b, or from b to a. At most `most` evenly spaced
-    queries are ranked, each among all candidates. A query is right at k if one of its right answers (`right_answers`)
-    is among the k most similar rows; ties count with the probability of a random order. Rows without a partner are not
-    queries, but remain candidates. Rows that are zero or not finite are left out.
+    """Return the ranks of partners and recall@k from tower a to tower b, or from b to a.
+
+    At most `most` evenly spaced queries are ranked among all candidates. A query is right at k if one of its right
+    answers (`right_answers`) is among the k most similar rows; ties count with the probability of a random order. Rows
+    without a partner are not queries, but remain candidates. Rows that are zero or not finite are left out.
     Source: CLIP, arXiv 2103.00020. Raises: CannotScore if no row has a partner."""
     sides, answers = towers.usable_sides(), right_answers(towers)
     (rows, group), (others, other_group) = sides[::-1] if reverse else sides
@@ -273,7 +274,7 @@ class TowerNotes:
 
 
 def tower_notes(towers: Towers, scores: tuple[Scores, Scores] | None = None) -> TowerNotes:
-    """Write the sentences about two towers. Args: scores: own and chance, from `tower_scores`, if known."""
+    """Return the notes on two towers. Args: scores: own and chance, from `tower_scores`, if known."""
     own, chance = scores or tower_scores(towers)[:2]
     counts = repeated(towers).items()
     equal = [message(REPEATED, name=name, n=f"{n:,}", all=f"{all_:,}") for name, (n, all_) in counts]
@@ -318,7 +319,7 @@ OTHER_ROWS = N_("the checkpoints are of different images or captions")
 
 @dataclass(frozen=True, eq=False)
 class CheckpointChange:
-    """A score of two checkpoints, and the change from the first to the second with its 95 % interval."""
+    """A score of two checkpoints, and the change from the first to the second with a 95 % interval."""
 
     name: str
     before: Score

@@ -33,7 +33,7 @@ MOST, LONGEST = 50, 200  # templates, and characters of one
 
 
 def check_templates(templates: Sequence[str]) -> tuple[str, ...]:
-    """Remove blank templates. Raises BadSetting for none, too many, or a template without `{}`."""
+    """Return the templates without blank ones. Raises BadSetting for none, too many, or a template without `{}`."""
     kept = tuple(t.strip() for t in templates if t.strip())
     if not 1 <= len(kept) <= MOST:
         raise BadSetting("one to {most} templates are needed; got {n}", most=MOST, n=len(kept))

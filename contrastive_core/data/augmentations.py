@@ -40,8 +40,7 @@ def resized_crop(
     flip: Bool[Tensor, " b"] | None = None,
     size: tuple[int, int] | None = None,
 ) -> Float[Tensor, "b c oh ow"]:
-    """Crop to boxes (top, left, height, width) and resize with antialiasing to `size` (default: as x); mirror if
-    `flip`."""
+    """Crop to boxes (top, left, height, width), resize to `size` (default: as x), antialiased; mirror by `flip`."""
     h, w = x.shape[-2:]
     out_h, out_w = size or (h, w)
     rows = _resample(boxes[:, 0], boxes[:, 2], h, out_h)  # (b, oh, h)

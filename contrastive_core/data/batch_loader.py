@@ -45,7 +45,7 @@ class BatchShare:
         return slice(self.start, self.stop)
 
     def times(self, k: int) -> BatchShare:
-        """Return the share if each row is repeated as k adjacent rows, such as views or patches."""
+        """Return the share with each row repeated as k adjacent rows, such as views or patches."""
         return BatchShare(k * self.start, k * self.stop, k * self.total)
 
 

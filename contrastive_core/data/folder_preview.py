@@ -131,7 +131,7 @@ def _captions(name: str, train: Listing, test: Listing) -> tuple[tuple[int, int,
 
 
 def name_of(path: str) -> str:
-    """Return the data set name of a path to a folder or to a list of images."""
+    """Return the data set name for the path of a folder (`folder:PATH`) or of a list of images (`csv:PATH`)."""
     is_list = path.partition("#")[0].lower().endswith(".csv")
     return f"csv:{path}" if is_list and not os.path.isdir(os.path.expanduser(path)) else f"folder:{path}"
 

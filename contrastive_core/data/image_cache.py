@@ -74,7 +74,7 @@ class Partial:
 
 
 def cache_keys(where: str, listings: dict[str, Listing], form: ImageForm) -> dict[str, str]:
-    """Return the cache key of each split. Both depend on the files of either split and on the form."""
+    """Return the cache key of each split. It depends on the files of both splits and on the form."""
     digest, has_arrays = hashlib.sha256(os.fsencode(where)), False
     for name, listing in listings.items():
         for file in listing.files:

@@ -182,7 +182,7 @@ def _array_images(path: Path, channels: int) -> tuple[list[Image.Image], str]:
 
 
 def _scale(array: np.ndarray) -> np.ndarray:
-    """Scale values of any type to uint8. Raises Damaged for values outside the usual ranges."""
+    """Scale values of any type to uint8. Raises Damaged for values outside the accepted ranges."""
     kind, size = array.dtype.kind, array.dtype.itemsize
     if (kind, size) == ("u", 1):
         return array
@@ -252,7 +252,7 @@ def decode_sandboxed(sandbox: Sandbox, file: str, start: int, paths: list[str], 
 
 
 def processes() -> int:
-    """Return how many processes can run in parallel."""
+    """Return the number of processes that can run in parallel."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

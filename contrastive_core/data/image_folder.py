@@ -218,7 +218,7 @@ def _leads_to_folder(entry: os.DirEntry[str]) -> bool:
 
 
 def _problem(entry: os.DirEntry[str], is_folder: bool) -> str:
-    """Return the reason to skip a link or a special file; "" if it is read."""
+    """Return the reason to skip a link or a special file; "" if it is not skipped."""
     if not entry.is_symlink():
         return "" if is_folder else N_("not a file")
     if not follow_links():

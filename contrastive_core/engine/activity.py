@@ -141,7 +141,7 @@ def _in_first_stage(work: AtWork, began: float, first: Progress | None) -> AtWor
 
 
 def _with_time_left(work: AtWork, began: float, fraction: float) -> AtWork:
-    """Add the time left, at the rate since `began` (s since 1970), when the fraction was `fraction`."""
+    """Add the time left, from the rate since `began` (s since 1970), when `fraction` was done."""
     now = work.progress
     if now.fraction is None:
         return work

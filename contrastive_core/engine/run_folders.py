@@ -101,8 +101,8 @@ def empty_bin() -> None:
 
 
 def own_run(folder: Path) -> Run:
-    """Return the user's or shipped run in this folder; for another folder, its copy among the user's runs, which is
-    renewed if the original has changed. Raises: Damaged; BadSetting if it is too large; OSError."""
+    """Return the user's or shipped run in this folder; for another folder, its copy among the user's runs, made again
+    if the original has changed. Raises: Damaged; BadSetting if it is too large; OSError."""
     if folder.parent in (runs_home().resolve(), SHIPPED.resolve()):
         return runs.load(folder.name)
     manifest = read_manifest(folder / "run.json")

@@ -71,7 +71,7 @@ def is_taken(name: str) -> bool:
 
 
 def check_resumable(name: str) -> None:
-    """Raise NoSuchRun for an unknown run, and ValueError if it is shipped, done or running."""
+    """Raise NoSuchRun for an unknown run, and ValueError for a recording and for a shipped, finished or running run."""
     run = runs.load(name)
     if run.is_recording:
         raise ValueError(message("{name} is a recording: continue its training where you started it", name=name))
@@ -99,8 +99,7 @@ def _is_silent(run: Run) -> bool:
 
 
 def status_of(run: Run) -> Status:
-    """Return the run's status. It is `starting` until the process's first output, or until a new run's first
-    step."""
+    """Return the run's status; `starting` until the process's first output, or until a new run's first step."""
     status = run.status()
     is_made = status["status"] == "queued" and run.is_claimed()
     is_starting = is_made or (status["status"] not in ("running", "done") and _is_silent(run))
@@ -129,7 +128,7 @@ def failures() -> dict[str, str]:
 
 
 def failure(name: str) -> str | None:
-    """Return why a training could not start; None if it did."""
+    """Return why a training could not start; None if it started or is starting."""
     return job_of(name).failure()
 
 

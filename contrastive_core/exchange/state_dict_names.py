@@ -29,7 +29,7 @@ LARGEST = 9  # number of a layer
 
 @dataclass(frozen=True)
 class Fold:
-    """A linear layer without a bias, or followed by batch norm ('' for none), by the prefixes of tensor names."""
+    """A linear layer without a bias, or followed by batch norm (`norm` is "" for none), as prefixes of tensor names."""
 
     linear: str
     norm: str = ""

@@ -56,7 +56,7 @@ def queue_of(
     size: int,
     rng: np.random.Generator,
 ) -> Memory:
-    """Return `count` keys of the run's queue, newest first, or a queue made of the images `others`. `size`: K."""
+    """Return `count` keys of the run's queue, newest first, or of a queue made of `others`. `size`: its length K."""
     if int(weights.get("queue.enqueued", 0)):
         size = len(weights["queue.rows"])
         filled = min(size, int(weights["queue.enqueued"]))  # the rest is still as it was drawn

@@ -105,7 +105,7 @@ class Trade:
 
 
 def confusable_anchor(view: LabView) -> int:
-    """Return the anchor whose hardest negative most exceeds its most similar positive; 0 if no anchor has both."""
+    """Return the anchor whose hardest negative exceeds its most similar positive most; 0 if no anchor has both."""
     near = -view.scores if "distance" in view.score_name else view.scores
     positive = np.where(view.mask == POSITIVE, near, -np.inf).max(1, initial=-np.inf)  # (n)
     negative = np.where(view.mask == NEGATIVE, near, -np.inf).max(1, initial=-np.inf)
@@ -219,7 +219,7 @@ THUMBS = "thumbs"
 
 
 def question(weights: str, batch: BatchRequest, pairing: str = "", loss: str = "", knobs: str = "") -> str:
-    """Return the key of a stored file: a loss on a batch with its settings (JSON), or a batch. weights: their hash."""
+    """Return the key of a stored file: a loss on a batch, or a batch alone. weights: their hash; knobs: as JSON."""
     return json.dumps([weights, asdict(batch), pairing, loss, knobs])
 
 
@@ -258,7 +258,7 @@ def images_of_batch(labels: np.ndarray, images: int, rng: np.random.Generator) -
 
 
 def read_thumbs(run: Run, asked: str) -> np.ndarray | None:
-    """Read the shipped thumbnails (n, c, h, w) of the batch; None if the run has none."""
+    """Read the shipped thumbnails (n, c, h, w) of a batch; None if the run has none."""
     if (found := _read(run, THUMBS, asked)) is None:
         return None
     try:

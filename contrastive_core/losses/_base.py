@@ -56,7 +56,7 @@ class Loss(ABC):
 
     @property
     def logit_scale(self) -> float:
-        """The factor that multiplies scores first: ±1/τ for losses with a temperature."""
+        """The factor of all scores: ±1/τ for losses with a temperature, else 1."""
         return 1.0
 
     def __call__(

@@ -291,8 +291,7 @@ def mean_of_positives(pairs: Pairs, scale: float) -> Tensor:
 
 
 def most_in_a_group(pairs: Pairs) -> int | None:
-    """Return the number of candidates in the largest group of an anchor; None if counting would wait for a
-    device."""
+    """Return the size of the largest group of candidates of an anchor; None if counting would wait for a device."""
     if pairs.group_size is not None:
         return pairs.group_size
     if not is_free_to_read(pairs.candidate_groups):

@@ -80,7 +80,7 @@ class TwoViewLoss(Loss):
 
 
 def two_views(pairs: Pairs) -> Views:
-    """Return the first two views of each image among the candidates (m, d), at k = m − 1 places; most are known."""
+    """Return adjacent candidates as first and second views (k = m − 1 rows), marked if they belong to one image."""
     z, view, group = pairs.candidates, pairs.candidate_views, pairs.candidate_groups
     known = (view[:-1] == 0) & (view[1:] == 1) & (group[:-1] == group[1:])  # not the last and first row of two towers
     return Views(z[:-1], z[1:], known.to(z.dtype))
@@ -92,6 +92,6 @@ def off_diagonal(matrix: Tensor) -> Tensor:
 
 
 def _at_both(value: Tensor) -> Tensor:
-    """Copy values (m − 1) of images to both of their rows: (m)."""
+    """Copy the values (m − 1) of images to both of their rows: (m)."""
     none = value.new_zeros(1)
     return torch.cat([value, none]) + torch.cat([none, value])

@@ -17,7 +17,8 @@ EPS = 1e-5  # beside the variance, as in BatchNorm
 
 @dataclass(frozen=True)
 class BarlowTwinsLoss(TwoViewLoss):
-    """L_i = Σ_j (1 − C_jj)² + λ Σ_{j≠k} C_jk², C = Âᵀ B̂ / n of columns standardized over the batch; w_i = 1."""
+    """Barlow Twins: L_i = Σ_j (1 − C_jj)² + λ Σ_{j≠k} C_jk², C = Âᵀ B̂ / n of columns standardized over the batch;
+    w_i = 1."""
 
     card = read_loss_card("barlow_twins")
 

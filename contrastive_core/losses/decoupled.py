@@ -16,8 +16,8 @@ from contrastive_core.pairs.types import Pairs
 
 @dataclass(frozen=True)
 class Decoupled(FormulaLoss):
-    """L_i = mean over p of −c_ip s_ip/τ + log Σ_{k∈N(i)} e^{s_ik/τ}; c = 1, or 2 − e^{s_ip/σ} / mean over all positive
-    pairs of e^{s/σ}, detached; w_i = 1."""
+    """The decoupled loss: L_i = mean over p of −c_ip s_ip/τ + log Σ_{k∈N(i)} e^{s_ik/τ}; c = 1, or 2 − e^{s_ip/σ} /
+    mean over all positive pairs of e^{s/σ}, detached; w_i = 1."""
 
     card = read_loss_card("decoupled")
 

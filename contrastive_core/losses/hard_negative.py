@@ -18,7 +18,7 @@ from contrastive_core.pairs.types import Masks, Pairs
 
 @dataclass(frozen=True)
 class HardNegative(FormulaLoss):
-    """L_i = mean over p of −log(e^{s_ip/τ} / (e^{s_ip/τ} + G)), K = |N(i)|,
+    """The loss with hard negatives: L_i = mean over p of −log(e^{s_ip/τ} / (e^{s_ip/τ} + G)), K = |N(i)|,
     G = K max((Σ_k ω_k e^{s_ik/τ} − τ⁺ e^{s_ip/τ})/(1 − τ⁺), e^{−1/τ}); w_i = 1."""
 
     card = read_loss_card("hard_negative")

@@ -19,7 +19,7 @@ from contrastive_core.pairs.types import Pairs
 
 @dataclass(frozen=True)
 class InfoNCE(FormulaLoss):
-    """L_i = mean over p of −log(e^{s_ip/τ} / Σ_{j∈{p}∪N(i)} e^{s_ij/τ}); w_i = 1."""
+    """InfoNCE: L_i = mean over p of −log(e^{s_ip/τ} / Σ_{j∈{p}∪N(i)} e^{s_ij/τ}); w_i = 1."""
 
     card = read_loss_card("info_nce")
 

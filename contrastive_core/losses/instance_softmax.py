@@ -15,7 +15,7 @@ from contrastive_core.pairs.types import Pairs
 
 @dataclass(frozen=True)
 class InstanceSoftmax(FormulaLoss):
-    """L_i = −log(e^{v_i·f_i/τ} / Σ_j e^{v_j·f_i/τ}) over every slot v of the bank; w_i = 1."""
+    """Softmax over the bank: L_i = −log(e^{v_i·f_i/τ} / Σ_j e^{v_j·f_i/τ}) over every slot v of the bank; w_i = 1."""
 
     card = read_loss_card("instance_softmax")
     needs_more_inputs = True

@@ -21,7 +21,7 @@ from contrastive_core.pairs.types import Masks, Pairs
 
 @dataclass(frozen=True)
 class InvarianceSpread(LogitLoss):
-    """L_i = −log P(p|i) − Σ_{j∈N(i)} log(1 − P(j|i)); w_i = 1."""
+    """Invariance and spread: L_i = −log P(p|i) − Σ_{j∈N(i)} log(1 − P(j|i)); w_i = 1."""
 
     card = read_loss_card("invariance_spread")
 

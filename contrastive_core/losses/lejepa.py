@@ -21,7 +21,7 @@ KNOTS, END = 17, 3.0
 
 @dataclass(frozen=True)
 class LeJEPALoss(TwoViewLoss):
-    """L_i = (1 − λ) mean over both views and d of (z − μ_i)² + λ ½(SIGReg(A) + SIGReg(B)); w_i = 1."""
+    """LeJEPA: L_i = (1 − λ) mean over both views and d of (z − μ_i)² + λ ½(SIGReg(A) + SIGReg(B)); w_i = 1."""
 
     card = read_loss_card("lejepa")
     needs_more_inputs = True

@@ -20,7 +20,7 @@ from contrastive_core.pairs.types import Masks, Pairs
 
 @dataclass(frozen=True)
 class LiftedStructure(Loss):
-    """L_i = mean over p ∈ P(i) of ½ max(0, J_ip)²; w_i = |P(i)|."""
+    """The lifted structure loss: L_i = mean over p ∈ P(i) of ½ max(0, J_ip)²; w_i = |P(i)|."""
 
     card = read_loss_card("lifted_structure")
 

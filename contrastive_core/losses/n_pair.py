@@ -15,7 +15,7 @@ from contrastive_core.pairs.types import Pairs
 
 @dataclass(frozen=True)
 class NPair(FormulaLoss):
-    """L_i = mean over p of log(1 + Σ_{k∈N(i)} exp(f_i·f_k − f_i·f_p)) + l2·‖f_i‖²; w_i = 1."""
+    """The N-pair loss: L_i = mean over p of log(1 + Σ_{k∈N(i)} exp(f_i·f_k − f_i·f_p)) + l2·‖f_i‖²; w_i = 1."""
 
     card = read_loss_card("n_pair")
 

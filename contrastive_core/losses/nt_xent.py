@@ -17,7 +17,7 @@ from contrastive_core.pairs.types import Pairs
 
 @dataclass(frozen=True)
 class NTXent(FormulaLoss):
-    """L_i = mean over p of −log(e^{s_ip/τ} / Σ_{a∈A(i)} e^{s_ia/τ}); w_i = 1."""
+    """NT-Xent: L_i = mean over p of −log(e^{s_ip/τ} / Σ_{a∈A(i)} e^{s_ia/τ}); w_i = 1."""
 
     card = read_loss_card("nt_xent")
 

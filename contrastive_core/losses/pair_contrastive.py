@@ -18,7 +18,7 @@ from contrastive_core.pairs.types import Masks, Pairs
 
 @dataclass(frozen=True)
 class PairContrastive(Loss):
-    """L_i = mean over j ∈ A(i) of ½D² (positive) or ½max(ε − D, 0)² (negative); w_i = |A(i)|."""
+    """The pair loss: L_i = mean over j ∈ A(i) of ½D² (positive) or ½max(ε − D, 0)² (negative); w_i = |A(i)|."""
 
     card = read_loss_card("pair_contrastive")
 

@@ -17,7 +17,7 @@ from contrastive_core.pairs.types import Pairs
 
 @dataclass(frozen=True)
 class RobustInfoNCE(FormulaLoss):
-    """L_i = mean over p of (−e^{q s_ip/τ} + (λ(e^{s_ip/τ} + Σ_N e^{s_ik/τ}))^q)/q; w_i = 1."""
+    """Robust InfoNCE: L_i = mean over p of (−e^{q s_ip/τ} + (λ(e^{s_ip/τ} + Σ_N e^{s_ik/τ}))^q)/q; w_i = 1."""
 
     card = read_loss_card("robust_info_nce")
 

@@ -18,7 +18,7 @@ from contrastive_core.pairs.types import Masks, Pairs
 
 @dataclass(frozen=True)
 class SigLIP(FormulaLoss):
-    """L_i = Σ_{j∈A(i)} log(1 + e^{−y_ij (s_ij/τ + b)}), y = 1 for P(i), −1 for N(i); w_i = 1."""
+    """SigLIP: L_i = Σ_{j∈A(i)} log(1 + e^{−y_ij (s_ij/τ + b)}), y = 1 for P(i), −1 for N(i); w_i = 1."""
 
     card = read_loss_card("siglip")
 

@@ -14,7 +14,7 @@ from contrastive_core.pairs.types import Pairs
 
 @dataclass(frozen=True)
 class SoftNearestNeighbor(FormulaLoss):
-    """L_i = −log(Σ_{j∈P(i)} e^{−f_ij/τ} / Σ_{j∈A(i)} e^{−f_ij/τ}); w_i = 1."""
+    """Soft nearest neighbors: L_i = −log(Σ_{j∈P(i)} e^{−f_ij/τ} / Σ_{j∈A(i)} e^{−f_ij/τ}); w_i = 1."""
 
     card = read_loss_card("soft_nearest_neighbor")
 

@@ -18,7 +18,7 @@ from contrastive_core.pairs.types import Pairs
 
 @dataclass(frozen=True)
 class SupCon(FormulaLoss):
-    """out: −1/|P| Σ_p log(e^{s_ip/τ}/Σ_A e^{s_ia/τ}); in: −log(1/|P| Σ_p …); w_i = 1."""
+    """SupCon, out: −1/|P| Σ_p log(e^{s_ip/τ}/Σ_A e^{s_ia/τ}); in: −log(1/|P| Σ_p …); w_i = 1."""
 
     card = read_loss_card("sup_con")
 

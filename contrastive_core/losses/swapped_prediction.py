@@ -18,7 +18,7 @@ from contrastive_core.pairs.types import Masks, Pairs
 
 @dataclass(frozen=True)
 class SwappedPrediction(LogitLoss):
-    """L_i = −Σ_k q_ik log softmax_k(s_i/τ) over all candidates k; w_i = 1 if there is a code or a positive."""
+    """SwAV: L_i = −Σ_k q_ik log softmax_k(s_i/τ) over all candidates k; w_i = 1 if there is a code or a positive."""
 
     card = read_loss_card("swapped_prediction")
     needs_more_inputs = True

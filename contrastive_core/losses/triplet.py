@@ -21,7 +21,7 @@ TRIPLETS = 1 << 18  # that are held at once: 1 MB in float32
 
 @dataclass(frozen=True)
 class Triplet(Loss):
-    """L_i = mean over counted (i, p, k) of max(0, D²_ip − D²_ik + ε); w_i = number counted."""
+    """The triplet loss: L_i = mean over counted (i, p, k) of max(0, D²_ip − D²_ik + ε); w_i = number counted."""
 
     card = read_loss_card("triplet")
 
@@ -120,8 +120,8 @@ class Triplet(Loss):
 
 
 def padded_indices(mask: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the columns of each row's true entries (n, k), padded to the fullest row, and which are real. k is all
-    columns if counting would wait for a device."""
+    """Return the columns (n, k) of each row's true entries, padded to the fullest row, and a mask of the real ones. k
+    is all columns if counting would wait for a device."""
     most = mask.shape[1]
     if is_free_to_read(mask):
         most = int(mask.sum(-1).amax()) if len(mask) else 0

@@ -17,10 +17,9 @@ EPS = 1e-4  # beside the variance, under the root
 
 @dataclass(frozen=True)
 class VICRegLoss(TwoViewLoss):
-    """L_i = λ mean_j (a_ij − b_ij)² + μ ½(v(A) + v(B)) + ν (c(A) + c(B)); w_i = 1.
+    """VICReg: L_i = λ mean_j (a_ij − b_ij)² + μ ½(v(A) + v(B)) + ν (c(A) + c(B)); w_i = 1.
 
-    v(Z) = mean_j max(0, γ − √(Var z_j + ε)) and c(Z) = Σ_{i≠j} Cov(Z)_ij² / d, both over the batch (n − 1).
-    """
+    v(Z) = mean_j max(0, γ − √(Var z_j + ε)) and c(Z) = Σ_{i≠j} Cov(Z)_ij² / d, both over the batch (n − 1)."""
 
     card = read_loss_card("vicreg")
 

@@ -110,27 +110,27 @@ class Method(nn.Module, ABC):
         return self.card.batch
 
     def step_metrics(self) -> dict[str, float]:
-        """Return the method's values that the metrics log records for each logged step."""
+        """Return the method's values for the metrics log of a step."""
         return {}
 
     def extra_metrics(self) -> dict[str, float]:
-        """Return further values of the method for the metrics log."""
+        """Return the method's values for the metrics log of an epoch."""
         return {}
 
     def features(self, images: Float[Tensor, "b c h w"]) -> Float[Tensor, "b d"]:
-        """Return h of images in [0, 1]."""
+        """Return h (b, d) of images (b, c, h, w) in [0, 1]."""
         return self.encoder(images)
 
     def project(self, h: Float[Tensor, "b d"]) -> Float[Tensor, "b e"]:
-        """Return z of h."""
+        """Return z (b, e) of h (b, d)."""
         return self.head(h)
 
     def encode_texts(self, texts: Sequence[str]) -> Float[Tensor, "b e"]:
-        """Return z of texts, for a method with a text tower."""
+        """Return z (b, e) of texts, for a method with a text tower."""
         raise NotImplementedError
 
     def forward(self, images: Tensor) -> Tensor:
-        """Return z of images in [0, 1]."""
+        """Return z (b, e) of images (b, c, h, w) in [0, 1]."""
         return self.project(self.features(images))
 
     def make_head(self, in_dim: int) -> ProjectionHead:

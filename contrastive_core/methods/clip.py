@@ -106,7 +106,7 @@ class CLIP(Method):
         self.bias = nn.Parameter(weights["bias"]) if "bias" in weights else None
 
     def encode_texts(self, texts: Sequence[str]) -> Float[Tensor, "b e"]:
-        """Return z of texts."""
+        """Return z (b, e) of texts."""
         return self.text_head(self.text_tower(self.text_tower.encode(texts)))
 
     def learning_rate_scales(self) -> dict[int, float]:

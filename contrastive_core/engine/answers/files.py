@@ -26,13 +26,13 @@ def embedding(values: Values, on_progress: OnProgress, device: str) -> None:
 
 
 def samples(values: Values, on_progress: OnProgress, device: str) -> None:
-    """Create the table of all samples of a run's split, of loaded vectors or of a recording."""
+    """Create the table of all samples of a run's split, of loaded vectors or of a recording. Raises ValueError."""
     request = request_of(values["name"], values["split"], values["loss"], values["by"])
     sample_table(request, on_progress, device)
 
 
 def sample_table(request: SampleRequest, on_progress: OnProgress, device: str = "auto") -> SampleTable:
-    """Return the sample table of a request."""
+    """Return the sample table of a request. Raises ValueError if its vectors are not stored."""
     if (run := request.run) is not None:
         return run_samples.samples_of_run(run, request.loss, request.split, on_progress, device, request.by)
     if (rows := request.space.rows()) is None:
