@@ -37,8 +37,7 @@ AXES_FROM = 2000  # rows that the axes of a quick map are taken from where rows 
 
 
 def embedding(space: Space) -> EmbeddingSet | None:
-    """Return the rows of a space; None while a run's have not been computed. Raises ValueError if it no longer
-    exists."""
+    """Return the rows of a space; None while not computed. Raises ValueError if the space no longer exists."""
     try:
         return _embedding(space)
     except LookupError:
@@ -97,8 +96,7 @@ def medoids(content: str, _xy: np.ndarray) -> list[int]:
 
 @st.cache_data(max_entries=24, show_spinner=False)
 def crowds(content: str, _xy: np.ndarray, _labels: np.ndarray) -> list[tuple[int, int, float]]:
-    """Return the crowds of one class on a map: the row above which each is named, its class, and its share of the
-    crowd."""
+    """Return the crowds of a map: the row above which each is named, its class, and its share of the crowd."""
     return crowds_of(_xy, _labels)
 
 

@@ -105,7 +105,7 @@ def _tools(names: list[str], spaces: list[Space], layer: str, samples: ComparedS
 
 
 def show(view: str, spaces: list[Space], samples: ComparedSamples) -> None:
-    """Draw one of the views that need a comparison."""
+    """Draw the chosen view; all views here need a comparison."""
     if view == "Disagreements":
         disagreements.disagree(samples)
         return

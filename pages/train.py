@@ -20,7 +20,7 @@ def page() -> None:
 
 
 def new_run() -> None:
-    """Draw the form, and the images with its settings."""
+    """Draw the form, and the images augmented with its settings."""
     bar = stage.toolbar()
     with bar:
         st.caption(_("What the encoder must learn to ignore:"), width="content")

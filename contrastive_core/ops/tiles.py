@@ -65,7 +65,8 @@ class Tiles:
     """The tiles of all pairs, with the entries of each that count."""
 
     def __init__(self, pairs: Pairs, scale: float | Tensor, relation: str, limits: Tensor | None = None) -> None:
-        """Args: relation: "negative" or "compared"; limits: (n), logits above which a candidate is excluded."""
+        """Split the pairs into tiles. Args: relation: "negative" or "compared"; limits: (n), logits above which a
+        candidate is excluded."""
         self.pairs, self.scale, self.relation, self.limits = pairs, scale, relation, limits
         self.looks = is_free_to_read(pairs.anchors) or len(pairs) * pairs.width > LOOK_FROM
         if not self.looks:  # every tile is masked: to know more of it would wait for the device

@@ -58,8 +58,8 @@ class SavedBatch:
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """Explanation of the loop's numbers. `faults` is empty for a healthy loop, and also if no known fault explains the
-    numbers: then `is_explained` is False. `problem` says why nothing was compared."""
+    """Explanation of a loop's loss value and gradient. `faults` is empty for a healthy loop, and also if no known fault
+    explains the numbers: then `is_explained` is False. `problem` says why nothing was compared."""
 
     faults: tuple[Fault, ...] = ()
     is_explained: bool = True
@@ -160,7 +160,7 @@ def _comparable(batch: SavedBatch, loss: Loss | None) -> Loss:
 
 
 class _Judge:
-    """Compares the loop's numbers with those of suspects."""
+    """Comparison of a loop's loss value and gradient with those of suspected faults."""
 
     def __init__(self, batch: SavedBatch, case: Case) -> None:
         self.batch, self.case, self.value = batch, case, batch.value

@@ -72,7 +72,7 @@ OF_ROWS = ("collapse", "duplicates", "own_keys_in_queue", "queue_unfilled", "ran
 
 
 class Fault(NamedTuple):
-    """A fault by name, in a sentence, with the ids of the rows concerned."""
+    """A fault: its name, a sentence, and the ids of the rows concerned."""
 
     name: str
     text: str

@@ -34,7 +34,8 @@ Relate = Callable[[Pairs, Tensor], tuple[Tensor, Tensor]]  # positives and negat
 
 
 class Suspect(NamedTuple):
-    """A fault and the loss, a function of rows z (n, d), of a loop with it. `fault` is None for a harmless variant."""
+    """A suspected fault with the loss that it would compute from rows z (n, d). `fault` is None for a harmless
+    variant."""
 
     fault: Fault | None
     value: Callable[[Tensor], Tensor]
@@ -43,7 +44,7 @@ class Suspect(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """A batch and the declared loss that pairs it. Raises ValueError if the loss cannot use the rows."""
+    """A recorded batch with the declared loss. Raises ValueError if the loss cannot use the rows."""
 
     rows: RecordedBatch
     loss: Loss

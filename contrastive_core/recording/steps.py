@@ -217,7 +217,7 @@ def to_numpy(value: Any) -> np.ndarray:
 
 
 def gather_step(copy: StepCopy) -> StepCopy:
-    """Gather the rows, not the queue, of all processes in the order of ranks; every process calls it."""
+    """Gather the rows of all processes, but not the queue, in rank order. Every process calls it."""
     if collectives.is_single_process():
         return copy
 

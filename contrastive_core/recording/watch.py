@@ -1,4 +1,4 @@
-"""`watch` for training loops: it never waits, uses no random numbers and raises no error unless `strict`."""
+"""`watch` for training loops: it never waits, uses no random numbers, and raises errors only if `strict`."""
 
 from __future__ import annotations
 

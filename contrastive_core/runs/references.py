@@ -18,7 +18,7 @@ MOST = 20
 
 @dataclass(frozen=True)
 class _Setting:
-    """Content of the list's file."""
+    """Content of the file with the list of references."""
 
     runs: list[str]
 

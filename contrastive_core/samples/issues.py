@@ -169,7 +169,7 @@ def _distances(x: np.ndarray, y: np.ndarray, index: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class SampleInputs:
-    """An embedding with its loss and the data for a table.
+    """Inputs of a sample table: an embedding, its loss, and further data.
 
     rows: for the loss. features: for the issues (default: rows); other: the other split in the space of `features`;
     pixels: both splits' images as rows (n, p). views: draws of (n, v, d) augmented views, for self-supervised pairs.

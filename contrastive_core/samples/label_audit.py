@@ -48,7 +48,7 @@ LEFT = (0.1, 0.05, 0.01)  # shares of wrong labels that a person may want
 
 @dataclass(frozen=True)
 class Audit:
-    """The estimate from the decisions on a data set."""
+    """Estimate of wrong labels from the decisions on a data set."""
 
     number: float  # wrong labels of all, those already decided included
     interval: tuple[float, float]  # 95 %

@@ -208,8 +208,7 @@ class EmbeddingSet:
 
 
 def _cast(arrays: Mapping[str, np.ndarray], name: str, kinds: str, ndim: int) -> np.ndarray:
-    """Return vectors as float32, or class numbers as int64 with -1 for none. Raises UnusableEmbedding for anything
-    else."""
+    """Return vectors as float32, or class numbers as int64 (-1: none). Raises UnusableEmbedding for anything else."""
     array = arrays[name]
     if array.dtype.kind not in kinds:
         template = N_("labels must be whole numbers, not {dtype}") if name == "labels" else VECTORS

@@ -58,8 +58,7 @@ def ranks_of(rows: EmbeddingSet, at: int, near: np.ndarray) -> np.ndarray:
 
 
 def _cosines(rows: EmbeddingSet, some: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
-    """Yield cosines (r, columns) of some rows with all, in parts, with the first column's number; −∞ with
-    themselves."""
+    """Yield cosines (r, columns) of some rows with all, in parts, with the first column's number; own ones are −∞."""
     for start in range(0, len(rows), COLUMNS):
         part = slice(start, start + COLUMNS)
         s = rows.features[some] @ rows.features[part].T / rows.lengths[part]  # (r, columns)

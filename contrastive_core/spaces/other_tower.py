@@ -24,9 +24,9 @@ NONE_LEFT = N_("no pair is left: in every pair, a row has values that are not fi
 
 @dataclass(frozen=True)
 class OtherTower:
-    """The second file. `name`: its displayed name; `towers`: the names of both towers, "" for those of the files; `by`:
-    the column in both files that matches rows, "row" for rows of the same number, "" for the first of pair, group and
-    id that both have, or else the order of the rows."""
+    """A second file of vectors as the other tower. `name`: its displayed name; `towers`: the names of both towers, ""
+    for those of the files; `by`: the column in both files that matches rows, "row" for rows of the same number, "" for
+    the first of pair, group and id that both have, or else the order of the rows."""
 
     path: str | Path
     name: str
@@ -83,8 +83,7 @@ def tower_names(name: str, other: OtherTower) -> tuple[str, str]:
 def _groups(
     a: EmbeddingSet, b: EmbeddingSet, name: str, other: OtherTower
 ) -> tuple[tuple[np.ndarray | None, np.ndarray | None], str]:
-    """Return the group of each row of both files, and the name of the column; no groups if rows are matched by
-    order."""
+    """Return the group of each row of both files, and the column's name; no groups if rows are matched by order."""
     by = other.by.strip()
     if by == IN_ORDER:
         return (None, None), IN_ORDER

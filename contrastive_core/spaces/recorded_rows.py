@@ -61,7 +61,7 @@ class Recorded:
 
     @property
     def tower_names(self) -> Any:
-        """The recording's names of its two towers; None for one encoder."""
+        """The names of the recording's two towers; None for one encoder."""
         return self.run.manifest.get("recording", {}).get("towers")
 
     def rows(self, layer: str = "z") -> EmbeddingSet:

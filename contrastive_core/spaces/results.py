@@ -34,7 +34,7 @@ SETTINGS = {"map": MAP_DEFAULTS, "zero_shot": {"templates": list(DEFAULT_TEMPLAT
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """Plain values, and arrays by name."""
+    """Result of an analysis: plain values, and arrays by name."""
 
     meta: JsonObject
     arrays: dict[str, np.ndarray] = field(default_factory=dict)

@@ -102,8 +102,7 @@ class Space:
 
     @property
     def run(self) -> Run | None:
-        """The run that embeds the rows; None for loaded vectors and recorded rows. Raises ValueError if it does not
-        exist."""
+        """The run that embeds the rows; None for vectors and recorded rows. Raises ValueError for a missing run."""
         return None if self.is_loaded else load(self.name)
 
     @property
@@ -136,8 +135,7 @@ class Space:
         return replace(self, split=split)
 
     def rows(self) -> EmbeddingSet | None:
-        """Return the vectors, or None if a run's have not been computed. Raises ValueError if the space does not
-        exist."""
+        """Return the vectors; None if a run's have not been computed. Raises ValueError for a missing space."""
         if run := self.run:
             if not self.epoch:
                 return cached(run, self.split, self.layer)
@@ -150,8 +148,7 @@ class Space:
         return loaded_vectors.rows(self.key, self.split)
 
     def images(self) -> Any:
-        """Return images (n, c, h, w) uint8 of the rows, in their order, as an array or `ImageRows`; None without
-        images."""
+        """Return images (n, c, h, w) uint8 of the rows in order, an array or `ImageRows`; None without images."""
         if run := self.run:
             images = datasets.of_config(run.config, self.split, afresh=False).images
             return images_of_towers(images, self.rows()) if self.layer == TOWERS else images
@@ -166,8 +163,7 @@ def layers_of(run: Run) -> tuple[str, ...]:
 
 
 def content_of(run: Run, layer: str) -> str:
-    """Return the hash of a layer's source: the weights, and for both towers also the captions. Raises as `of_run`
-    does."""
+    """Return the hash of a layer's weights, and for both towers of the captions too. Raises as `of_run` does."""
     weights, captions = run.weights_hash(), run.captions_hash() if layer == TOWERS else ""
     return hashlib.sha256(f"{weights} {captions}".encode()).hexdigest() if captions else weights
 

@@ -39,8 +39,7 @@ Table = tuple[dict[str, np.ndarray], dict[str, np.ndarray], JsonObject]  # vecto
 
 
 def read_csv(file: BinaryIO, path: Path, leave_out: Sequence[str] = (), batch: int | None = None) -> Table:
-    """Return vectors and columns of a CSV file with a header, read `batch` rows at a time; `leave_out` as for
-    Parquet."""
+    """Return vectors and columns of a CSV file with a header, `batch` rows at a time; `leave_out` as for Parquet."""
     series: Series = {}
     rest: list[pd.DataFrame] = []
     features, n, held = np.empty((0, 0), np.float32), 0, 0
@@ -129,8 +128,7 @@ def _texts(index: np.ndarray, texts: Sequence[str], name: str, path: Path) -> np
 
 
 def read_parquet(file: BinaryIO, path: Path, leave_out: Sequence[str] = ()) -> Table:
-    """Return vectors, columns and, for our own files, the provenance. `leave_out`: number columns that are not
-    vectors."""
+    """Return vectors, columns and our own files' provenance. `leave_out`: number columns that are not vectors."""
     schema = pq.ParquetFile(file).schema_arrow
     texts = [f.name for f in schema if types.is_string(f.type) or types.is_large_string(f.type)]
     table = pq.ParquetFile(file, read_dictionary=texts, buffer_size=BUFFER)

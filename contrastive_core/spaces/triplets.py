@@ -156,8 +156,7 @@ def note(rows: EmbeddingSet) -> str:
 
 
 def _of_lines(path: Path) -> Triplets:
-    """Read triplets with one line per query. Negatives follow all positives, in the order of vectors beside the
-    file."""
+    """Read triplets with one line per query; negatives follow all positives, as in vectors beside the file."""
     found, negatives = Triplets(printable(path.name)), []
     for number, line in _lines(path):
         cells = {str(key).lower(): value for key, value in line.items()}

@@ -99,7 +99,7 @@ class Cell:
     seed: int
 
     def argv(self) -> list[str]:
-        """The arguments of `contrastive-lab` that train this cell."""
+        """Return the arguments of `contrastive-lab` that train this cell."""
         return ["train", "--run", self.run, *self.arguments()]
 
     def arguments(self) -> list[str]:

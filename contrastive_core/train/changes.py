@@ -124,7 +124,7 @@ class LiveChanges:
         return self.run.requests()
 
     def take(self, step: int, due: Sequence[JsonObject]) -> None:
-        """Log the changes that are `due`, then apply them before `step`. All processes call it together. Raises: Gone;
+        """Log the changes that are `due`, then apply them before `step`. All processes call it. Raises Gone;
         OSError."""
         if not due:
             return

@@ -20,8 +20,7 @@ from contrastive_core.runs.train_config import EPOCHS, TrainConfig, usual_epochs
 
 
 def refusal(config: TrainConfig, facts: DatasetInfo, processes: int = 1) -> str:
-    """Return the reason why a config cannot be trained on such a data set with this number of processes; "" if it
-    can."""
+    """Return the reason why a config cannot be trained on such a data set by so many processes; "" if it can."""
     size, n, cls = config.batch_size or 0, facts.n_train, methods.get(config.method)
     names = {"method": config.method, "name": config.dataset, "size": size, "n": n}
     together = 4 if config.method_knobs.get("batches") == "lifted" else 2  # images that stay whole

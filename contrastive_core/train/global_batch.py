@@ -71,8 +71,7 @@ def _above(ids: Tensor) -> int:
 
 
 def local_value(out: LossOutput) -> Tensor:
-    """Return this process's part of the loss: local Σ w·L over the global Σ w. The parts and their gradients sum to the
-    whole."""
+    """Return this process's part of the loss: local Σ w·L over global Σ w. The parts and their gradients sum up."""
     if is_single_process():
         return out.value
     weight = out.weight.sum().detach().clone()
@@ -88,7 +87,7 @@ class GradientBuckets:
     queue with the messages of batch norms."""
 
     def __init__(self, parameters: Iterable[nn.Parameter], size: int = BUCKET) -> None:
-        """Args: parameters: in the order of the forward pass; size: bytes of a bucket. All processes call it
+        """Split parameters, in the order of the forward pass, into buckets of `size` bytes. All processes call it
         together."""
         self._buckets: list[list[nn.Parameter]] = []
         self._missing: list[int] = []  # gradients of each bucket; [] between steps
@@ -133,8 +132,7 @@ class GradientBuckets:
 
 
 def _buckets(parameters: Iterable[nn.Parameter], size: int) -> list[list[nn.Parameter]]:
-    """Split parameters, in order, into buckets of one dtype and at least `size` bytes; the last one of a dtype may be
-    smaller."""
+    """Split parameters, in order, into buckets of one dtype and at least `size` bytes (except the last of a dtype)."""
     full: list[list[nn.Parameter]] = []
     open_buckets: dict[torch.dtype, list[nn.Parameter]] = {}
     for p in parameters:

@@ -32,8 +32,7 @@ StepLoss = tuple[Pairs, LossOutput, Tensor]  # pairs of all processes, their los
 
 
 def parts_of(batch: Batch, size: int, processes: int) -> list[Batch]:
-    """Split a batch into micro-batches of about `size` images, equally many on every process; [batch] if it is no
-    larger."""
+    """Split a batch into micro-batches of about `size` images, equally many per process; [batch] if it fits."""
     most, least = math.ceil(batch.global_rows.total / processes), batch.global_rows.total // processes
     count = max(1, min(math.ceil(most / size), least // LEAST))
     if count == 1:

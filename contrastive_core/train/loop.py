@@ -244,8 +244,7 @@ def _scores(setup: TrainSetup, rows: dict[str, np.ndarray]) -> dict[str, float]:
 
 
 def seconds_per_epoch(config: TrainConfig) -> float:
-    """Estimate the seconds of an epoch and its scoring from a few steps. Raises ValueError for settings that cannot be
-    trained."""
+    """Estimate the seconds of an epoch and its scoring from a few steps. Raises ValueError for invalid settings."""
     setup, seconds = prepare(config), []
     setup.method.train()
     set_learning_rate(setup.optimizer, 0.0)

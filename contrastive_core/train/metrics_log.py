@@ -131,8 +131,7 @@ class MetricsLog:
             self.turn = turned(self.scored, int((self.setup.sample.labels >= 0).sum()), "epoch")
 
     def end_if_collapsed(self, uniformity: float) -> None:
-        """Raise CannotGoOn if the embedding has been collapsed to one point for as many epochs as the run's
-        patience."""
+        """Raise CannotGoOn if the embedding has been one point for as many epochs as the run's patience."""
         config = self.setup.config
         self.one_point_epochs += config.monitor_every or 1
         self.one_point_epochs *= uniformity > -COLLAPSED

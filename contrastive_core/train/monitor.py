@@ -58,8 +58,7 @@ ALIGNMENT, UNIFORMITY, RANKME = map(create, ("alignment", "uniformity", "rankme"
 
 @dataclass(frozen=True, eq=False)
 class MonitoredSample:
-    """The fixed sample: its rows in the data set, images (s, c, h, w) uint8, labels (s), and captions if there are
-    any."""
+    """The fixed sample: rows in the data set, images (s, c, h, w) uint8, labels (s), and captions if there are any."""
 
     index: np.ndarray
     images: Tensor
@@ -232,16 +231,14 @@ def spread_of(pairs: Pairs, loss: Loss, has_texts: bool) -> dict[str, float]:
 
 
 def _of_unit_rows(z: Tensor, total: Callable[[Tensor], Tensor] = lambda x: x) -> dict[str, float]:
-    """Return the mean and the smallest standard deviation, times √d, of the dimensions of rows (n, d) scaled to length
-    1."""
+    """Return the mean and the smallest deviation, times √d, of the dimensions of rows (n, d) scaled to length 1."""
     mean, least = deviations(torch.nn.functional.normalize(z, dim=1), total)
     scale = z.shape[1] ** 0.5
     return {"z_std": mean * scale, "z_std_least": least * scale}
 
 
 def deviations(rows: Tensor, total: Callable[[Tensor], Tensor] = lambda x: x) -> tuple[float, float]:
-    """Return the mean and the smallest standard deviation of the dimensions of rows (n, d). `total` sums over
-    processes."""
+    """Return the mean and the smallest deviation of the dimensions of rows (n, d). `total` sums over processes."""
     n = total(rows.new_full((), len(rows)))
     centered = rows - total(rows.sum(0)) / n
     std = (total(centered.square().sum(0)) / n).sqrt()  # (d)

@@ -132,8 +132,7 @@ def epoch_means(totals: Tensor, step: int, lr: float) -> tuple[float, float]:
 
 
 class StateWriter:
-    """Writes states in a thread while training continues, one at a time. Its context waits for the last one at its
-    end."""
+    """Writes states in a thread while training continues, one at a time. Its context waits for the last one."""
 
     def __init__(self) -> None:
         self._thread = ThreadPoolExecutor(1, "state-writer")
@@ -220,8 +219,7 @@ def _write(run: Run, tensors: dict[str, Tensor], plain: JsonObject, copied: torc
 
 
 def resume(setup: TrainSetup, run: Run, totals: Tensor) -> tuple[TrainPosition, str, list[Change]]:
-    """Restore the last state. Returns its position, a note if the run is no longer bit-identical, and the earlier
-    changes."""
+    """Restore the last state. Return its position, a note if the run is not bit-identical, and earlier changes."""
     tensors, plain = collectives.broadcast_object(checkpoints.load_state(run) if setup.world.is_rank0 else None)
     for name in OF_EACH_PROCESS:
         if (state := tensors.get(f"rank{setup.world.rank}.{name}")) is not None:
@@ -317,8 +315,7 @@ def restore(tensors: dict[str, Tensor], plain: JsonObject, setup: TrainSetup, to
 
 
 def own_kernels(groups: list[JsonObject], optimizer: torch.optim.Optimizer) -> list[JsonObject]:
-    """Return saved parameter groups with the kernel options of this device's optimizer, so a state can move between
-    devices."""
+    """Return saved parameter groups with this device's kernel options, so a state can move between devices."""
     names = ("fused", "foreach")
     own: list[JsonObject] = [{k: g[k] for k in names if k in g} for g in optimizer.param_groups]
     return [{**group, **kernels} for group, kernels in zip(groups, own, strict=False)]

@@ -23,8 +23,7 @@ def ready() -> list[Run]:
 
 
 def choose(ready: list[Run]) -> tuple[list[str], str]:
-    """Draw the pickers; return the names of the chosen runs and vectors, and the layer. No names if fewer than two
-    exist."""
+    """Draw the pickers; return the chosen runs and vectors by name, and the layer. No names if fewer than two exist."""
     titles = {run.name: run.name for run in ready}
     titles |= {loaded_vectors.PREFIX + key: str(about["name"]) for key, about in loaded_vectors.loaded().items()}
     if len(titles) < 2:
@@ -115,8 +114,7 @@ def open_files() -> list[str]:
 
 
 def _start(ready: list[Run]) -> list[str]:
-    """Return the default spaces: two open files if one is shown, else the session's run with another on its data
-    set."""
+    """Return the default spaces: two open files if one is shown, else the session's run and one on the same data."""
     if len(files := open_files()) > 1:
         return files[:2]
     first = [run for run in ready if run == state.chosen_run()] or ready[:1]

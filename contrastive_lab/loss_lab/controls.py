@@ -24,7 +24,7 @@ BEFORE = "lab-before"  # of the session: the report that an address came after
 
 @dataclass(frozen=True)
 class ViewState:
-    """The state that the live view reports; "" and None: the initial state."""
+    """Values reported by the live view; "" and None: not changed yet."""
 
     view: str = ""
     order: str = ""
@@ -163,7 +163,7 @@ def _figure(found: list[Trade], at: float, trained: Any) -> Any:
 
 
 def _in_words(found: list[Trade], at: float) -> str:
-    """Describe the current τ."""
+    """Describe the push at the current τ: the share of negatives that it covers, and its share on the own class."""
     here = min(found, key=lambda f: abs(np.log(f.temperature / at)))
     template = _("At τ {temperature} the push covers {spread} % of the negatives")
     text = template.format(temperature=f"{at:g}", spread=f"{100 * here.spread:.0f}")

@@ -65,7 +65,7 @@ class Part:
 
 @dataclass(frozen=True, eq=False)
 class Contents:
-    """All parts and the comparison; `apart` is the reason if there is none."""
+    """Content of a report: its parts and the comparison. `apart` is the reason if there is no comparison."""
 
     parts: list[Part]
     comparison: Comparison | None = None

@@ -37,7 +37,7 @@ WINDOW = "samples-window"  # of the session: its name in what it decides, and si
 
 @dataclass(frozen=True, eq=False)
 class Findings:
-    """Requests with their computed tables, at least one."""
+    """Sample tables listed together: their requests and the computed tables, at least one."""
 
     requests: tuple[SampleRequest, ...]
     tables: tuple[SampleTable, ...]
@@ -47,7 +47,8 @@ class Findings:
 
     @staticmethod
     def ready(requests: Sequence[SampleRequest]) -> Findings | None:
-        """Return the findings of all computed tables, or None; compute the first missing one and draw its progress."""
+        """Return findings from the tables computed so far, or None; compute the first missing table and draw its
+        progress."""
         tables: list[SampleTable] = []
         for request in requests:
             if (table := table_or_wait(request)) is None:

@@ -41,7 +41,7 @@ def show_progress(findings: Findings, rows: np.ndarray) -> None:
 
 
 def save(findings: Findings, rows: np.ndarray, place: DeltaGenerator) -> None:
-    """Draw the decisions as files, the list as files, and a training with the decisions."""
+    """Draw downloads of the decisions and of the list, and a training with the decisions."""
     one, by_split = findings.list, {r.split: sample_annotations.marks(findings.file(r)) for r in findings.requests}
     every = [m["what"] for marks in by_split.values() for m in marks.values()]
     counts = ", ".join(f"{every.count(choice.what):,} {_(choice.done)}" for choice in one.choices)
@@ -158,7 +158,7 @@ def _many(findings: Findings, labels: Mapping[int, str | None]) -> None:
 
 
 def _retrain(findings: Findings) -> None:
-    """Draw the decisions as files for a training, and a button that trains again with them."""
+    """Draw downloads of the decisions for a training, and a button that trains again with them."""
     request = request_to_train(findings)
     run, file, column = request.run, findings.file(request), findings.list.changes
     done = sample_annotations.changes(file, run, column)

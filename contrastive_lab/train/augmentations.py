@@ -108,7 +108,7 @@ def _show(result: Result, data: str, card: MethodEntry) -> None:
 
 
 def headings(card: MethodEntry) -> tuple[list[str], bool]:
-    """Headings of the images, their views and the others, and whether the method pushes the others away."""
+    """Return headings of the images, their views and the others, and whether the method pushes the others away."""
     views = _("two views: pull together")
     if card["needs_captions"]:
         views = _("views: pull to the caption of their image")

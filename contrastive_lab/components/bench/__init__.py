@@ -34,7 +34,7 @@ class EvidenceGroup:
 
 @dataclass(frozen=True)
 class ShownChoice:
-    """A decision and its button."""
+    """A possible decision and its button."""
 
     what: str  # as it is reported: keep, relabel or drop
     text: str
@@ -44,7 +44,7 @@ class ShownChoice:
 
 @dataclass(frozen=True)
 class BenchItem:
-    """A sample to decide on."""
+    """A sample under review."""
 
     id: str
     badge: str  # its split; "": there is but one
@@ -66,7 +66,7 @@ class BenchItem:
 
 @dataclass(frozen=True, eq=False)
 class Bench:
-    """A section of the list, and the current position in it."""
+    """Data of a review: a section of the list, and the current position in it."""
 
     items: Sequence[BenchItem]
     content: str  # changes with the pictures

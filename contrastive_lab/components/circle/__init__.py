@@ -10,7 +10,7 @@ from contrastive_lab.components.shared.transport import SliderKnob, pack
 
 @dataclass(frozen=True)
 class CircleStart:
-    """The start of the circle; every value can be changed on the page."""
+    """Initial settings of the circle; each can be changed on the page."""
 
     groups: int = 2
     points: int = 24
@@ -22,7 +22,7 @@ class CircleStart:
 
 @dataclass(frozen=True)
 class CircleView:
-    """The content of the circle."""
+    """Content of the circle: the loss with its knobs, and the initial settings."""
 
     kernel: Mapping[str, Any]  # the loss's `kernel()`
     score: str  # what the loss compares: dot, distance or squared_distance

@@ -15,7 +15,7 @@ from contrastive_lab.components.shared.transport import SliderKnob, pack
 
 @dataclass(frozen=True, eq=False)
 class DimensionView:
-    """The content of the view."""
+    """Content of the live view of a loss over dimensions."""
 
     content: str  # changes when the rows do
     form: str  # "correlation" (Barlow Twins), "covariance" (VICReg) or "gaussian" (LeJEPA's projections)

@@ -34,7 +34,7 @@ class FamilyLine:
 
 @dataclass(frozen=True)
 class FamilyTree:
-    """The tree with its texts."""
+    """The family tree with its texts and filters."""
 
     title: str
     hint: str

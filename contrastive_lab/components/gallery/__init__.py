@@ -30,8 +30,7 @@ def draw_gallery(
 
 
 def draw_strip(images: np.ndarray, labels: Sequence[str], size: int, height: int, title: str, key: str) -> list[int]:
-    """Draw images in a box that scrolls above `height` pixels, with names for screen readers; at most one is
-    selected."""
+    """Draw images in a box that scrolls above `height` pixels; at most one is selected. labels: for screen readers."""
     look = {"size": size, "height": height, "title": title, "single": True}
     return _draw(images, key, captions=[""] * len(labels), labels=labels, selected=(), **look)
 

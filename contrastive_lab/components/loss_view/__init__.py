@@ -71,7 +71,7 @@ class Alternatives:
 
 @dataclass(frozen=True, eq=False)
 class LossView:
-    """The content of the view. `second` is the alternative named by `choice`."""
+    """Content of the live loss view. `second` is the alternative named by `choice`."""
 
     first: LossSetting
     axes: PairAxes

@@ -11,7 +11,7 @@ from contrastive_lab.components.shared.transport import SliderKnob, pack
 
 @dataclass(frozen=True)
 class SiameseStart:
-    """The start of the training; every value can be changed on the page."""
+    """Initial settings of the BYOL or SimSiam training; each can be changed on the page."""
 
     method: str = "simsiam"  # or byol
     predictor: bool = True
@@ -22,7 +22,7 @@ class SiameseStart:
 
 @dataclass(frozen=True)
 class SiameseView:
-    """The content of the component."""
+    """Content of the BYOL and SimSiam component."""
 
     start: SiameseStart
     knobs: Sequence[SliderKnob]  # rate, predictor_rate, momentum
@@ -32,6 +32,5 @@ class SiameseView:
 
 
 def draw_siamese(view: SiameseView, key: str, on_change: Callable[[], None] | None = None) -> None:
-    """Draw the component; the last choices are reported as `chosen`: fields of SiameseStart, `more` (knobs),
-    `report`."""
+    """Draw the component; it reports the last choices as `chosen`: fields of SiameseStart, `more`, `report`."""
     mount("siamese", pack(view), "chosen", key, first={}, on_change=on_change)
