@@ -122,6 +122,24 @@ def test_a_lesson_has_its_bars_right_below_it(app: str, phone: Any) -> None:
     assert tops == sorted(tops)
 
 
+@pytest.mark.parametrize("number", [3, 4, 5])
+def test_a_lesson_has_its_task_picture_and_slider_on_one_screen(app: str, phone: Any, number: int) -> None:
+    phone.goto(f"{app}/loss_lab?lesson={number}")
+    star, knob = phone.locator(".lab .starry"), phone.locator(".lab .held .knob.lit")
+    knob.wait_for(timeout=SLOW)
+    assert star.bounding_box()["height"] > 280
+    box = knob.bounding_box()
+    assert box["y"] + box["height"] < 844
+
+
+def test_a_lesson_of_bars_alone_has_no_empty_picture(app: str, phone: Any) -> None:
+    phone.goto(f"{app}/loss_lab?lesson=10")
+    bars = phone.locator(".lab .bars")
+    bars.wait_for(timeout=SLOW)
+    below = phone.locator(".lab .lesson").bounding_box()
+    assert bars.bounding_box()["y"] - below["y"] - below["height"] < 200
+
+
 def test_a_lesson_on_the_circle_has_its_buttons_and_the_circle_on_one_screen(app: str, phone: Any) -> None:
     phone.goto(f"{app}/loss_lab?lesson=2")
     ring, run = phone.locator(".lab .ring"), phone.get_by_role("button", name="Run", exact=True)
