@@ -30,10 +30,10 @@ def decimals_of(score: Score) -> int:
 
 
 def decimals(*values: float) -> int:
-    """Return the number of decimals for numbers shown together: three, one from 10 on, more for very small ones."""
+    """Return the number of decimals that gives the largest of some numbers three digits, and one from 100 on."""
     size = max(map(abs, values))
-    if size >= 10:
-        return 1
+    if size >= 1:
+        return 1 if size >= 10 else 2
     return 3 if size >= 0.1 or size < 1e-9 else 2 - math.floor(math.log10(size))
 
 

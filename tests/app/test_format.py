@@ -20,8 +20,8 @@ def test_shares_are_per_cent_and_the_missing_is_a_dash() -> None:
     assert format.interval_of(share) == "97.0 to 99.6"
     assert format.interval_of(ClassShare("disc", 3, 0.5, (0.25, 0.75), (3,))) == "25.0 to 75.0"
     number = Score("Uniformity", value=-1.706, unit="nats", interval=(-1.8, -1.6123))
-    assert format.figure_of(number) == "-1.706"
-    assert format.interval_of(number) == "-1.800 to -1.612"
+    assert format.figure_of(number) == "-1.71"
+    assert format.interval_of(number) == "-1.80 to -1.61"
     rank = Score("RankMe", value=60.295, unit="dimensions", interval=(9.5, 61.04))
     assert (format.figure_of(rank), format.interval_of(rank)) == ("60.3", "9.5 to 61.0")
     assert format.figure_of(Score("Alignment", value=0.00042)) == "0.000420"

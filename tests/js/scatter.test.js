@@ -245,4 +245,6 @@ test("what is not selected fades within 400 ms, and only then rests", (t) => {
   now += 200;
   near(alphas(), [0.3, 0.9]);
   assert.equal(frames, 0);
+  const red = [30, 27].map((x) => map.image.data[4 * (10 * 40 + x)]);
+  assert.deepEqual(red, [255, 191]); // a rim of its own color, a quarter darker
 });

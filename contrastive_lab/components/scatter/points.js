@@ -4,6 +4,7 @@ import { schedule, view } from "./view.js";
 import { fromHex, packed, sizeCanvas } from "../shared/canvas.js";
 import { ease } from "../star/layout.js";
 
+const RIM = { width: 0.75, light: 0.75 }; // of a point: pixels, and the part of its light
 export const PALE = 0.3; // alpha of what is not selected
 const FADE = 400; // milliseconds until it is
 export const DENSE = 50_000; // points in view, above which their density is drawn
@@ -71,7 +72,7 @@ export function shapeOf(k) {
   return SHAPES[Math.floor(k / COLORS) % SHAPES.length];
 }
 
-/** The pixels of a point: their places and how much of each is covered. Small ones are square. */
+/** The pixels of a point: their places and how much of each is covered, above 1 inside it. Small ones are square. */
 function stamp(size, { far }) {
   const dx = [],
     dy = [],
@@ -80,7 +81,7 @@ function stamp(size, { far }) {
   for (let b = 0; b < size; b++)
     for (let a = 0; a < size; a++) {
       const out = far((a + 0.5 - r) / r, (b + 0.5 - r) / r),
-        c = size > 3 ? Math.min(1, Math.max(0, r - r * out + 0.5)) : 1;
+        c = size > 3 ? r - r * out + 0.5 : size;
       if (c > 0.1) {
         dx.push(a);
         dy.push(b);
@@ -128,16 +129,19 @@ export function drawPoints(map, slices) {
         const x = Math.round(xy[2 * q] * scale + vx),
           y = Math.round(vy - xy[2 * q + 1] * scale);
         if (x <= -size || y <= -size || x >= width || y >= height) continue;
-        if (size <= 3) fillSquare(pixels, width, height, x, y, size, inks[k].full);
+        if (size <= 3) fillSquare(pixels, width, height, x, y, size, inks[k].square);
         else putStamp(pixels, width, height, x, y, dots[k], inks[k]);
       }
   }
   g.putImageData(map.image, 0, 0);
 }
 
-/** A color for each pixel of a point, and where it is covered in full. */
-function inkOf(dot, rgb, alpha) {
-  return { rim: Uint32Array.from(dot.cover, (c) => packed(rgb, alpha * c)), full: packed(rgb, alpha) };
+/** A color for each pixel of a point, as far as it is covered and in full, darker at its edge; and that of a square. */
+function inkOf({ cover }, rgb, alpha) {
+  const edge = 0.5 + RIM.width * devicePixelRatio,
+    of = (c, a) => packed(c < edge ? rgb.map((v) => RIM.light * v) : rgb, a),
+    part = Uint32Array.from(cover, (c) => of(c, alpha * Math.min(1, c)));
+  return { part, whole: Uint32Array.from(cover, (c) => of(c, alpha)), square: packed(rgb, alpha) };
 }
 
 function fillSquare(pixels, width, height, x, y, size, color) {
@@ -148,13 +152,13 @@ function fillSquare(pixels, width, height, x, y, size, color) {
 }
 
 /** A point's rim is drawn on empty pixels alone: over another point it is that point, or full. */
-function putStamp(pixels, width, height, x, y, { dx, dy, cover }, { rim, full }) {
+function putStamp(pixels, width, height, x, y, { dx, dy, cover }, { part, whole }) {
   for (let k = 0; k < dx.length; k++) {
     const a = x + dx[k],
       b = y + dy[k];
     if (a < 0 || b < 0 || a >= width || b >= height) continue;
     const at = b * width + a;
-    if (!pixels[at]) pixels[at] = rim[k];
-    else if (cover[k] > 0.5) pixels[at] = full;
+    if (!pixels[at]) pixels[at] = part[k];
+    else if (cover[k] > 0.5) pixels[at] = whole[k];
   }
 }
