@@ -33,7 +33,7 @@ def in_words(changes: Sequence[Change]) -> str:
 
 
 def marks_of(changes: Sequence[Change], epochs: Sequence[Mapping[str, Any]]) -> Marks:
-    """Return the marks of curves over steps and over epochs. Args: epochs: lines of a run's metrics."""
+    """Return the marks of changes on curves over steps and over epochs. Args: epochs: lines of a run's metrics."""
     ends = [(0, 0), *((line["step"], line["epoch"]) for line in epochs)]
     steps = [step for step, _epoch in ends]
 

@@ -20,7 +20,7 @@ TRIES = 2  # starts in one session before a result that nobody can read is said 
 
 
 def answer_or_wait(kind: str, values: dict[str, Any], what: str, may_stop: bool = False) -> Result | None:
-    """Return the result of an analysis, or None and draw its progress."""
+    """Return the result of an analysis; while it is missing, draw its progress and return None."""
     result = cache.result(kind, values)
     if result is None:
         follow(jobs.analysis(kind, values), what, may_stop)

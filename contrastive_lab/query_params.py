@@ -148,7 +148,7 @@ def requested(name: str) -> str | None:
 
 
 def take(name: str) -> str | None:
-    """Return a parameter and remove it from the address."""
+    """Return a parameter and remove it from the URL's requested values."""
     return current_session().asked.pop(name, None)
 
 
@@ -368,8 +368,7 @@ def _draw(
 
 
 def _translated(kind: str, options: Sequence[Any], more: dict[str, Any]) -> dict[str, Any]:
-    """Translate the widget's arguments. The browser reports an option's text, so two options must not have the same
-    one."""
+    """Translate the widget's arguments, keeping options distinct, because the browser reports an option's text."""
     if kind in LISTS:
         more = {"placeholder": _("Choose an option"), **more}  # Streamlit has no Chinese of its own
     text = more.get("format_func", str)

@@ -167,7 +167,7 @@ def _figure(score: Score) -> str:
 
 
 def _beside(name: str, scores: dict[str, Scores]) -> list[str]:
-    """Return texts for its interval and for the references' values."""
+    """Return texts for a score's interval and for the references' values."""
     interval = format.interval_of(scores["own"][name])
     lines = [_("95 % interval over samples, not seeds: {interval}").format(interval=interval)] if interval else []
     for source, text in _marks(scores).items():

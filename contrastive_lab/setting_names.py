@@ -87,7 +87,7 @@ def flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def shown_value(value: Any) -> str:
-    """Format its value: for a group the names of settings that are on, for numbers without trailing digits."""
+    """Format a setting's value: for a group the names of settings that are on, for numbers without trailing digits."""
     if isinstance(value, dict):
         on = {k: v for k, v in value.items() if v not in (0, "", None)}
         on = {k: v for k, v in on.items() if OF_STEP.get(k, k) in on or OF_STEP[k] not in value}

@@ -103,7 +103,7 @@ def choose_run(name: str) -> None:
 
 
 def _label(run: Run) -> str:
-    """Return its title, with a note if it was not trained here."""
+    """Return a run's title, with a note if it was not trained here."""
     try:
         title = str(run.meta().get("title") or run.name)
     except guard.DAMAGE:

@@ -86,7 +86,7 @@ class RightAnswers:
 
     @cached_property
     def _has_one_row_each(self) -> bool:
-        """Return whether the contents of the other tower number its rows in order."""
+        """Return whether each row of the other tower has a content of its own, numbered in row order."""
         return bool((self.other_content == np.arange(len(self.other_content))).all())
 
 

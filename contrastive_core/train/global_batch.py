@@ -71,7 +71,7 @@ def _above(ids: Tensor) -> int:
 
 
 def local_value(out: LossOutput) -> Tensor:
-    """Return this process's part of the loss: local Σ w·L over global Σ w. The parts and their gradients sum up."""
+    """Return this process's part of the loss, local Σ w·L over global Σ w. Parts and gradients sum to the whole."""
     if is_single_process():
         return out.value
     weight = out.weight.sum().detach().clone()

@@ -33,7 +33,7 @@ from contrastive_core.train.setup import TrainSetup
 
 
 def diverged(step: int, loss: float, norm: float, lr: float) -> str:
-    """Return the sentence for a loss or a gradient that is not finite at, or just before, `step`."""
+    """Return the sentence about a loss or a gradient that is not finite at, or just before, `step`."""
     what = message("the loss is {loss}", loss=loss)
     if math.isfinite(loss):
         what = message("the gradient norm is {norm}", norm=norm)

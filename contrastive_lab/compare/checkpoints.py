@@ -21,7 +21,7 @@ SAME = N_("From epoch {a} to {b} the modality gap did not change significantly (
 
 
 def with_towers(names: list[str]) -> dict[str, Run]:
-    """Return those of the named runs that have two towers, by name."""
+    """Return the runs with two towers among the named ones, by name."""
     found: dict[str, Run] = {}
     for name in names:
         if ":" not in name and (run := runs.load(name)).has_towers:

@@ -24,8 +24,8 @@ MEASURES = ("accuracy", "uniformity", "tolerance")
 
 
 def axis(ready: list[Run], layer: str, chosen: Collection[str]) -> None:
-    """Draw curves over a setting that differs between runs of one method: of the `chosen` runs if they differ in only
-    one and are scored, else of all scored runs, with a setting of the chosen ones first."""
+    """Draw curves over a setting that differs between runs of one method. Uses the `chosen` runs if they are scored and
+    differ in only one setting; else all scored runs, with a setting of the chosen ones first."""
     own = _settings_with_curves([run for run in ready if run.name in chosen and not run.is_recording])
     differing = {run.name: run for members in own.values() for run in members}
     if not all(cache.scores(run) or scored_or_wait(run) for run in differing.values()):

@@ -105,7 +105,7 @@ def _hear(key: str, loss: str) -> None:
 
 
 def circle_start(key: str) -> CircleStart:
-    """Return the start of the circle: from its last report, or from the address."""
+    """Return the initial settings of the circle, from its last report or from the URL."""
     report = reported(key)
     first = {f.name: f.default for f in fields(CircleStart)}
     numbers = {

@@ -40,7 +40,7 @@ def reported(key: str) -> dict[str, Any]:
 
 
 def view_state(key: str) -> ViewState:
-    """Return the state of the live view: from its last report, or from the address."""
+    """Return the state of the live view, from its last report or from the URL."""
     report = reported(key)
     texts: dict[str, Any] = {n: report.get(n, query_params.kept_value(n) or "") for n in ("view", "second")}
     texts["order"] = report.get("order", query_params.kept_value("arrange") or "")

@@ -49,7 +49,7 @@ class LessonOption:
 
 @dataclass(frozen=True)
 class Lesson:
-    """One lesson; its address has the settings, as in a link."""
+    """One lesson; `address` holds its settings as URL parameters."""
 
     name: str
     address: dict[str, str]

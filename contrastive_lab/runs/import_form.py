@@ -29,7 +29,7 @@ PIXELS = "import-pixels"  # the key of their field
 
 
 def elsewhere() -> None:
-    """Draw the import of a file or a library's model, with current imports above."""
+    """Draw the forms that import a file or a library's model, below the current imports."""
     follow_imports()
     source = query_params.one_of(
         st.segmented_control, _("What to import"), SOURCES, name="source", format_func=lambda s: SOURCES[s]

@@ -174,7 +174,7 @@ def _neighbors(
 
 
 def _why(findings: Findings, row: int, reason: str) -> str:
-    """Return the reason for its place on the list, and disagreeing reviewers' decisions."""
+    """Return the reason for a sample's place on the list, and disagreeing reviewers' decisions."""
     if (said := findings.disagreements.get(findings.id(row))) is None:
         return reason
     text = _("Reviewers disagree: {said}.").format(said=said)

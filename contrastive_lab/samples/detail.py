@@ -33,7 +33,7 @@ def show(findings: Findings, row: int) -> None:
 
 
 def numbers(table: SampleTable, row: int) -> str:
-    """Describe its rank on every list, and its loss with the spread."""
+    """Describe a sample's rank on every list, and its loss with the spread."""
     columns, extra, parts = table.columns, table.extra, []
     if np.isfinite(loss := columns["loss"][row]):
         parts.append(_("loss {loss}, rank {rank}").format(loss=f"{loss:.3f}", rank=int(columns["rank"][row])))

@@ -137,7 +137,7 @@ def family(run: Run) -> list[str]:
 
 
 def done(names: Iterable[str]) -> list[str]:
-    """Return those of some runs that have finished."""
+    """Return the names of the runs that have finished."""
     found = []
     for name in names:
         with contextlib.suppress(ValueError, OSError):  # deleted since
