@@ -19,7 +19,7 @@ from contrastive_core.base.score import holm, t_test
 from contrastive_core.compare.verdicts import ALPHA, Contrast, SettingScores, contrast, interval_and_basis
 from contrastive_core.data.dataset import Dataset
 
-CLASSES = 3  # that gain and lose most, named
+CLASSES = 3  # number of classes listed as gaining or losing most
 SCRATCH, CONTINUE = "scratch", "continue"
 SAID = {
     "pixels": N_("Raw pixels are enough: no more expensive option was shown to be better."),
@@ -153,7 +153,7 @@ def decide_start(evidence: Evidence) -> Verdict:
     answer = "pixels"
     if frozen is not None and (useful or (beats(frozen, pixels) and beats(frozen, chance))):
         answer = "frozen"
-    if wins:  # of two, the weights that are there, unless a new start is shown to be better
+    if wins:  # of two, continue unless training from scratch is better
         is_scratch = len(wins) == 1 or beats(planned[SCRATCH], planned[CONTINUE])
         answer = wins[0] if is_scratch else CONTINUE
     own = {"pixels": pixels, "frozen": frozen, **planned}[answer]

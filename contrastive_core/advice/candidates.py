@@ -40,17 +40,17 @@ from contrastive_core.runs.train_config import TrainConfig
 from contrastive_core.train.loop import seconds_per_epoch
 from contrastive_core.train.settings import usual_settings
 
-TEMPERATURES = (0.05, 1.0, 0.5, 0.1, 0.3, 0.7, 0.2)  # far from each other first: a short plan has no time for all
+TEMPERATURES = (0.05, 1.0, 0.5, 0.1, 0.3, 0.7, 0.2)  # widely spaced values first: a short plan cannot try all
 MARGINS = (0.05, 1.0, 0.2, 0.5, 0.1)
 HEAD = {"nonlinear": N_("nonlinear head"), "linear": N_("linear head"), "none": N_("no head")}
 NEAR = 1.2  # a value within this factor of the default is the default
-USUAL_BATCH = 128  # of `train`, where a method takes no other
-STEPS = 8  # of an epoch at least, for which smaller batches are worth having
-LARGE_BATCH = 64  # images; the least that a method of large batches is tried with
+USUAL_BATCH = 128  # the default of `train`
+STEPS = 8  # minimum steps per epoch, for which the batch size is reduced
+LARGE_BATCH = 64  # smallest batch (images) for methods that need large batches
 LARGE = "large batch"  # of `records.cards.USES`
-EPOCHS = 20  # as `train` has it
+EPOCHS = 20  # the default of `train`
 MINUTES = 30.0
-SHORTEST = 2  # epochs of the default at least
+SHORTEST = 2  # minimum epochs of the default
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class AdviceRequest:
     epochs: int = EPOCHS
     root: str | None = None
     device: str = "auto"
-    references: list[str] | None = None  # runs on these images, judged as they are; None: those of the user's list
+    references: list[str] | None = None  # reference runs; None: the user's list
     methods: Sequence[str] | None = None
 
 
@@ -115,7 +115,7 @@ def candidates(question: str, method: str, dataset: Dataset, among: Sequence[str
             names = among or fitting_methods(dataset)[0]
             default, others = cls.card.title, {methods.get(m).card.title: {"method": m} for m in names if m != method}
         case "start":
-            default = N_("from scratch")  # going on from an encoder is known once these are judged
+            default = N_("from scratch")  # continued training is added after the frozen encoders are scored
         case "head":
             head = {"head": "nonlinear", **usual.get("method_knobs", {})}["head"]
             default, others = HEAD[head], {HEAD[h]: {"method.head": h} for h in HEAD if h != head}
@@ -195,7 +195,7 @@ def plan_advice(request: AdviceRequest, on_progress: OnProgress = ignore_progres
 
 def _check_resumed(earlier: Plan, request: AdviceRequest) -> None:
     """Raise BadSetting if the request contradicts the existing plan of the same name."""
-    tried = {str(one.settings.get("method", earlier.method)) for one in earlier.candidates}  # of more, for lack of time
+    tried = {str(one.settings.get("method", earlier.method)) for one in earlier.candidates}  # of all that fit
     is_other = {
         "dataset": request.dataset != earlier.dataset,
         "choose": request.choose is not None and tuple(request.choose) != earlier.choose,

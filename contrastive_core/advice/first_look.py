@@ -27,16 +27,16 @@ from contrastive_core.ops.neighbors import nearest
 from contrastive_core.runs.train_config import TrainConfig
 from contrastive_core.train.settings import usual_settings
 
-MOST = 4000  # training images that are looked at
-ASKED = 1000  # of them, those that the others vote on
-SMALL = 16  # pixels a side to which images are brought for comparing pixels
-ALIKE = 0.995  # cosine of centered pixels above which two images count as nearly the same
+MOST = 4000  # training images that are inspected
+ASKED = 1000  # of them, queries of the kNN vote
+SMALL = 16  # side in pixels to which images are reduced before they are compared
+ALIKE = 0.995  # cosine of centered pixels above which images are near-duplicates
 SEED = 0
 LEAST_MEASURED, BEST_TEMPERATURE = 0.1, 0.05  # SimCLR's on four data sets with at least that share
 MEASURED = 0.18  # largest share of same-class negatives for which temperatures were compared (benchmarks/MEASURED.md)
 UNEVEN = 5  # times as many images in the largest class as in the smallest
 LABEL_SOME = N_("label some images: without labels no score shows which setting is better")
-HARMFUL, HARMLESS = 0.5, 0.9  # of what pixels know above chance, what mirrored ones still know
+HARMFUL, HARMLESS = 0.5, 0.9  # share of the accuracy above chance that remains after mirroring
 
 
 class Facts(TypedDict, total=False):
@@ -64,7 +64,7 @@ class Facts(TypedDict, total=False):
     pixels_knn: float
     pixels_interval: tuple[float, float]
     mirrored_knn: float
-    mirroring_costs: tuple[float, float, float]  # with its interval
+    mirroring_costs: tuple[float, float, float]  # difference and its interval
     chance: float
     same_class_cosine: float
     other_class_cosine: float
@@ -82,8 +82,8 @@ class Suggestion:
     text: str
     reason: str
     settle: str
-    values: dict[str, Any] = field(default_factory=dict)  # as `--set` takes them; {} where it is no setting
-    best: float | None = None  # what was best on measured data sets of this kind
+    values: dict[str, Any] = field(default_factory=dict)  # in the form of `--set`; {} if it is not a setting
+    best: float | None = None  # best value on measured data sets of this kind
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ class Look:
     dataset: str
     facts: Facts
     suggestions: tuple[Suggestion, ...]
-    methods: tuple[str, ...] = ()  # that can be tried on it
+    methods: tuple[str, ...] = ()  # methods that can train on it
 
     def to_json(self) -> dict[str, Any]:
         return dataclasses.asdict(self)

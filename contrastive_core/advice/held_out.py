@@ -27,7 +27,7 @@ from contrastive_core.spaces.graphs import Graphs
 
 SHARE, MOST, FEWEST = (0.2, 2000, 40)  # of the training images; images at most; images in all at least
 SEED = 11
-VOTERS = 50_000  # images, at most, whose pixels or untrained rows vote
+VOTERS = 50_000  # maximum number of voters for pixels and untrained encoders
 PIXELS, UNTRAINED, CHANCE = N_("raw pixels"), N_("an untrained encoder"), N_("the largest class")
 
 
@@ -123,7 +123,7 @@ class References:
 
     def __init__(self, dataset: Dataset, rows: np.ndarray, folder: Path, device: str = "auto") -> None:
         self.dataset, self.rows, self.folder, self.device = dataset, rows, folder, device
-        self.failed: dict[str, str] = {}  # why a frozen encoder could not be judged, by the name of its run
+        self.failed: dict[str, str] = {}  # why a frozen encoder could not be scored, by run
         rest = np.setdiff1d(np.arange(len(dataset)), rows)
         if len(rest) > VOTERS:
             rest = np.random.default_rng(SEED).permutation(rest)[:VOTERS]

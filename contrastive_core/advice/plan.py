@@ -19,7 +19,7 @@ from contrastive_core.base.paths import runs_home
 from contrastive_core.base.safe_files import FileCache
 from contrastive_core.runs import checked_name
 
-START = "start"  # the question whether to train at all, which is asked alone
+START = "start"  # the question whether to train at all; it excludes all others
 QUESTIONS = {
     "temperature": N_("sharpness of the softmax, or width of the margin for a margin loss"),
     "method": N_("pairs that are compared"),
@@ -37,7 +37,7 @@ NEEDS_LABELS = N_(
 CRITERION = N_("kNN on held-out images")
 SEEDS = (0, 1, 2)
 FINALISTS = 2  # settings besides the default that are trained with every seed
-OVERHEAD = 2.0  # seconds around a training: loading the images, and scoring it
+OVERHEAD = 2.0  # seconds to load the images and to score a training
 RESERVE = 0.95  # of the time; the rest is for the test images and the answer
 NO_TIME = N_("not enough time")
 
@@ -76,8 +76,8 @@ class Plan:
     train: int
     held_out: int
     device: str = "auto"
-    batch_size: int | None = None  # of every training, where the usual one leaves too few steps
-    frozen: tuple[str, ...] = ()  # encoders that are judged as they are, as a user writes them
+    batch_size: int | None = None  # for every training, if the default gives too few steps
+    frozen: tuple[str, ...] = ()  # names of runs whose frozen encoders are scored
     left_out: Mapping[str, str] = field(default_factory=dict)  # why settings are not tried, by label
 
     @property
@@ -261,7 +261,7 @@ def trial_score(run: str) -> float | None:
     """Return the kNN accuracy (0 to 1) of an adviser's trial on the held-out images; None for other runs and for trials
     without a score."""
     name = adviser_of(run)
-    with contextlib.suppress(OSError, ValueError, TypeError):  # none, or it is damaged
+    with contextlib.suppress(OSError, ValueError, TypeError):  # missing or damaged
         share = None if name is None else _trial_score(folder_of(name) / "scores" / f"{run}.json")
         return float(share) if share is not None and math.isfinite(share) else None
     return None

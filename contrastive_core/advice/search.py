@@ -50,7 +50,7 @@ from contrastive_core.sweeps.sweep_file import Cell, config_of
 from contrastive_core.sweeps.training import train_cell
 from contrastive_core.train import loop
 
-FEWEST = 2  # candidates that are tried whatever the clock says: the default, and one to compare
+FEWEST = 2  # candidates tried regardless of the time: the default and one other
 
 
 def advise(
@@ -86,7 +86,7 @@ class Search:
         self.plan, self.dataset, self.on_progress, self.wait_for_device = plan, dataset, on_progress, wait_for_device
         self.folder = folder_of(plan.name)
         self.rows = held_out_rows(dataset)
-        self.beside = 0.0  # seconds that the references took, which count too
+        self.beside = 0.0  # seconds for the references
         self.trials = [self._trial(one) for one in plan.candidates]
         self.references: dict[str, SettingScores] = {}
         self.frozen: dict[str, SettingScores] = {}
@@ -164,7 +164,7 @@ class Search:
         made = Candidate(label=message("training continued from {name}", name=name), settings=settings)
         self.on_progress(N_("timing a few steps"), None)
         epochs = self.plan.candidates[0].epochs
-        with contextlib.suppress(CannotGoOn, ValueError, OSError, RuntimeError):  # said when it is trained
+        with contextlib.suppress(CannotGoOn, ValueError, OSError, RuntimeError):  # the training reports the error
             epochs = max(1, int(self.plan.seconds / loop.seconds_per_epoch(self._config(made))))
         return dataclasses.replace(made, epochs=epochs)
 
@@ -211,7 +211,7 @@ class Search:
     def test_sentence(self) -> str:
         """Compare the default with the best candidate on the test images by kNN over all their seeds, in words."""
         others = [read_answer(name) for name in adviser_names() if name != self.plan.name]
-        # to choose among advisers is to choose on these test images
+        # comparing several advisers is a selection on these test images
         looks = 1 + sum(bool(one and one["test"] and one["plan"]["dataset"] == self.plan.dataset) for one in others)
         default, *rest = self.finalists()
         best = sorted(rest, key=lambda t: (-len(t.scores.scores), -t.scores.mean))[:1]

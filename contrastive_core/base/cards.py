@@ -20,9 +20,9 @@ class Kernel(TypedDict, total=False):
     - robust: mean over p of ((density_weight · (e^ℓ_p + G))^q − e^(q ℓ_p)) / q."""
 
     family: str  # "softmax", "hinge", "sigmoid" or "robust"
-    knob: str | None  # the one that is dragged
+    knob: str | None  # the setting that can be dragged
     temperature: float
-    sign: int  # of the scores
+    sign: int  # sign of the scores
     # softmax
     denominator: str  # "all" or "own_positive"
     aggregate: str  # of positives: "out", "in" or "sum"
@@ -67,9 +67,9 @@ class LossCard:
     summary: str  # two sentences
     family: str = "softmax"  # or "hinge", "sigmoid", "robust", "other"
     by_label: bool = False  # the paper pairs rows of a class, not views of an image
-    matrix: str = ""  # what is shown of dimensions: their "correlation" or "covariance", or "gaussian" projections
-    per_sample: str = "whole"  # what a sample's own value is: the whole loss, a "share" of it, or "none"
-    terms: tuple[LossTerm, ...] = ()  # those with a weight; what keeps the embedding from collapsing comes first
+    matrix: str = ""  # matrix to display: "correlation", "covariance" or "gaussian" (projections)
+    per_sample: str = "whole"  # part of the loss with a value per sample: "whole", a "share" or "none"
+    terms: tuple[LossTerm, ...] = ()  # weighted terms; the one that prevents collapse comes first
 
 
 class KnobEntry(TypedDict):
@@ -98,8 +98,8 @@ class LossEntry(TypedDict, total=False):
     score: str
     knobs: dict[str, KnobEntry]
     kernel: Kernel | None
-    across: bool  # whether it runs between two towers
-    values: dict[str, Any]  # of its knobs, where some were chosen
+    across: bool  # whether it can compare two towers
+    values: dict[str, Any]  # of its settings, if some were chosen
 
 
 class DefaultEntry(TypedDict):
@@ -155,7 +155,7 @@ class Published:
 
     source: str
     optimizer: str
-    lr: float  # at `per` images in a batch
+    lr: float  # for a batch of `per` images
     per: int
     weight_decay: float
     batch_size: int
@@ -176,7 +176,7 @@ class MethodCard:
     paper: str  # URL
     idea: str  # two sentences
     compared: str  # which rows are compared with which
-    flow: tuple[tuple[str, ...], ...]  # lanes of boxes
+    flow: tuple[tuple[str, ...], ...]  # rows of boxes of the diagram
     measured_by_paper: str
     differences: str  # between the paper, its published code and this implementation
     paper_recipe: str
@@ -188,7 +188,7 @@ class MethodCard:
     batch: str = "shuffled"  # a kind of batch sampler
     least_batch: int = 2  # images, for data sets smaller than the usual batch
     uses: tuple[str, ...] = ()  # of USES
-    builds_on: tuple[tuple[str, str], ...] = ()  # an older method, and what was taken from it
+    builds_on: tuple[tuple[str, str], ...] = ()  # an older method, and the part reused from it
     published: Mapping[str, Published] = field(default_factory=dict)  # by the names of the recipes
 
 

@@ -61,11 +61,11 @@ class NotRecognized(LabError, ValueError):
 
 
 class Refused(LabError, ValueError):
-    """The sandbox cannot open a file."""
+    """The sandbox refuses to open a file, for example because it is damaged or too large."""
 
 
 class Damaged(LabError, ValueError):
-    """The sandbox refuses to open a file, for example because it is damaged or too large."""
+    """A file is damaged; the message names it."""
 
 
 class NotRegular(LabError, ValueError):

@@ -39,14 +39,14 @@ JsonObject = dict[str, Any]
 Shapes = Mapping[str, tuple[str, int]]
 OBJECT = fields()
 MAX_JSON = 64 << 20  # bytes of one document
-MAX_RECORD = 4 << 20  # of one that is read at each look, such as a run's
+MAX_RECORD = 4 << 20  # bytes of one that is read often, such as a run's
 MAX_LINES = 4 << 30
-MAX_NPZ = 4 << 30  # bytes of an archive that are held in memory
+MAX_NPZ = 4 << 30  # bytes of an archive's arrays in memory
 HELD = 128  # bytes of memory for each value of a line
-TAIL = 1 << 16  # bytes looked through for a last line, at first
+TAIL = 1 << 16  # bytes read first to find the last line
 
 
-MAPPED = 256 << 20  # bytes of an array, from which on it is mapped and not read
+MAPPED = 256 << 20  # bytes of an array from which on it is mapped instead of read
 ALIGNED = 64
 LOCAL = struct.Struct("<26xHH")  # of a member's header in the file: lengths of its name and extra
 ZIP64 = 20  # bytes that zipfile adds to the extra field of a member written with force_zip64
@@ -174,14 +174,14 @@ def append_lines(path: str | Path, values: Iterable[JsonObject]) -> None:
     with open(path, "ab+", 0, opener=lambda name, flags: os.open(name, flags | NO_WAIT, 0o600)) as file:
         end = file.seek(0, os.SEEK_END)
         start, length = b"", TAIL
-        while True:  # as much of the end as holds a line break
+        while True:  # read back until a line break is found
             file.seek(max(0, end - length))
             tail: bytes = file.read()
             if b"\n" in tail or length >= end:
                 break
             length *= 16
         torn = tail[tail.rfind(b"\n") + 1 :]
-        if torn and object_of(torn) is not None:  # only its end is missing
+        if torn and object_of(torn) is not None:  # only its line break is missing
             start = b"\n"
         elif torn:
             end = file.truncate(end - len(torn))
@@ -223,7 +223,7 @@ def _numbered(path: str | Path, schema: Schema, limit: int = MAX_LINES) -> Itera
         while line := file.readline(MAX_RECORD):
             number += 1
             is_cut = not line.endswith(b"\n")
-            if len(line) == MAX_RECORD and is_cut:  # no line of ours
+            if len(line) == MAX_RECORD and is_cut:  # not a line that this library wrote
                 while (rest := file.readline(MAX_RECORD)) and not rest.endswith(b"\n"):
                     continue
                 yield number, None
@@ -231,7 +231,7 @@ def _numbered(path: str | Path, schema: Schema, limit: int = MAX_LINES) -> Itera
             if not line.strip():
                 continue
             value = object_of(line, schema)
-            if value is None and is_cut and object_of(line) is None:  # torn
+            if value is None and is_cut and object_of(line) is None:  # incomplete
                 return
             held += HELD * (2 + len(value or ()))
             if held > most_memory() // 2:

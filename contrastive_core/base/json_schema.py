@@ -11,7 +11,7 @@ from typing import Annotated, Any, NotRequired, Union, get_args, get_origin, get
 
 from contrastive_core.base.messages import N_, message
 
-DEPTH = 32  # levels of lists and objects; a page that shows them recurses
+DEPTH = 32  # levels of lists and objects; pages display them recursively
 LARGEST = 2**63
 NAMES = {dict: N_("an object"), list: N_("a list"), str: "text", bool: N_("true or false"), type(None): "null"}
 NAMES |= {int: N_("a whole number"), float: N_("a number")}
@@ -105,7 +105,7 @@ def problem(value: Any, schema: Schema) -> str:
     while waiting:  # not recursive: a value may be nested endlessly
         where, value, schema, depth = waiting.pop()
         kind = _kind(value)
-        if not schema.types or kind in schema.types:  # most values are passed here
+        if not schema.types or kind in schema.types:  # most values are accepted here
             if kind is str and value.isascii() and not schema.choices:
                 continue
             if kind in (int, float) and schema.low <= value <= schema.high:

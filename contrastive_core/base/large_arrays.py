@@ -12,9 +12,9 @@ import numpy as np
 from contrastive_core.base import safe_files
 from contrastive_core.base.paths import data_home
 
-MAPPED = 1 << 29  # bytes from which on an array lies in a file: eight at once keep 4 GB in memory
+MAPPED = 1 << 29  # bytes from which on an array is in a file: eight smaller ones fit in 4 GB
 MAPPED_ROWS = 1 << 28  # the same for the rows of an encoder
-ZEROS = 1 << 24  # bytes written at a time where the system cannot reserve space
+ZEROS = 1 << 24  # bytes per write if the system cannot reserve space
 
 
 def mapped_zeros(
@@ -29,7 +29,7 @@ def mapped_zeros(
     if size < (MAPPED if least is None else least):
         return np.zeros(shape, dtype)
     with tempfile.TemporaryFile(dir=safe_files.make_folder(folder or data_home())) as file:
-        # a file has its size on the disk from the first: writing to a map of a full disk would end the process
+        # reserve the space on the disk first: writing to a map on a full disk would kill the process
         if hasattr(os, "posix_fallocate"):
             os.posix_fallocate(file.fileno(), 0, size)
         else:

@@ -19,9 +19,9 @@ from typing import Any
 
 import psutil
 
-RENDEZVOUS = "CONTRASTIVE_LAB_RENDEZVOUS"  # the file in which the processes meet; its path is their shared secret
-PATIENCE = 30.0  # seconds to end in good order: after another process failed, or after the parent is gone
-POLL = 0.05  # seconds between two looks at the processes
+RENDEZVOUS = "CONTRASTIVE_LAB_RENDEZVOUS"  # the rendezvous file; its path is the shared secret
+PATIENCE = 30.0  # seconds to exit cleanly after another process has failed or the parent has ended
+POLL = 0.05  # seconds between two checks of the processes
 # The parent passes signals on, each once. Without a group of their own the children would get Ctrl-C twice.
 OWN_GROUP: dict[str, Any] = {} if sys.platform == "win32" else {"process_group": 0}
 
@@ -53,7 +53,7 @@ def run_processes(count: int, arguments: Sequence[str]) -> int:
         try:
             for rank in range(count):
                 environment = shared | environment_of(rank, count, rendezvous)
-                # the standard input tells a child that its parent is gone
+                # a closed standard input tells a child that its parent has ended
                 child = subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, **OWN_GROUP)
                 children.append(child)
             passed_on = _wait(children, signals)
@@ -101,8 +101,8 @@ def _wait(children: Sequence[subprocess.Popen[bytes]], signals: list[signal.Sign
 
 def _exit_status(codes: Sequence[int], passed_on: Collection[int]) -> int:
     """Return the exit status of the process that failed by itself; processes that stop because of it exit with 2."""
-    codes = [128 - code if -code in passed_on else code for code in codes]  # as a shell has it
-    if codes[0] < 0:  # it would have said why
+    codes = [128 - code if -code in passed_on else code for code in codes]  # as in a shell
+    if codes[0] < 0:  # it could not print a reason
         reason = signal.Signals(-codes[0]).name
         sys.stderr.write(f"error: the first process of {len(codes)} was ended by {reason}; continue with --resume\n")
     failed = [code for code in codes if code > 0]

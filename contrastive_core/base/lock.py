@@ -28,8 +28,8 @@ from contrastive_core.base.messages import N_, message
 from contrastive_core.base.paths import data_home
 from contrastive_core.base.safe_files import NO_WAIT, file_stamp, is_regular, make_folder, new_file, printable
 
-YOUNG = 60.0  # seconds: a scratch folder is not locked yet in the moment after it was made
-GRACE = 0.25  # seconds: whoever only asks whether a lock is held holds it for a moment
+YOUNG = 60.0  # seconds: a new scratch folder is not locked at once
+GRACE = 0.25  # seconds: a check whether a lock is held takes it for a moment
 HOLDER = fields({"pid": whole(1, 2**31), "started": plain})
 
 
@@ -70,8 +70,8 @@ def lock(path: str | Path, wait: float = 0.0) -> Iterator[None]:
 
 def is_locked(path: str | Path) -> bool:
     """Return whether a process holds the lock, on this machine or on another that shares the folder."""
-    holder = _holder(_text_path(Path(path)))  # without a text the lock is not tried: that keeps others from it
-    if holder is not None and sys.platform == "win32":  # its processes are all seen
+    holder = _holder(_text_path(Path(path)))  # without a text the lock is not tested, which would block others
+    if holder is not None and sys.platform == "win32":  # all its processes are visible
         return is_process(holder["pid"], holder["started"])
     return holder is not None and _is_held(path)
 

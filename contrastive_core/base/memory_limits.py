@@ -16,7 +16,7 @@ import psutil
 
 DRIVERS = ("/dev/nvidiactl", "/dev/kfd")  # of GPUs
 HAS_LIMITS = sys.platform == "linux"
-INTERVAL = 0.1  # seconds between two looks at another process
+INTERVAL = 0.1  # seconds between two checks of another process
 GROUPS = Path("/sys/fs/cgroup")
 OWN_GROUP = Path("/proc/self/cgroup")
 

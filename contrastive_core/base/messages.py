@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable, Mapping
 from string import Formatter
 from typing import Any
 
-DEEPEST, LONGEST = 32, 20_000  # levels and characters of a message that a file holds
-FULL_WIDTH_SPACE = re.compile("(?<=[。，；：！？]) ")  # between joined sentences; the sign brings its own
+DEEPEST, LONGEST = 32, 20_000  # maximum levels and characters of a stored message
+FULL_WIDTH_SPACE = re.compile("(?<=[。，；：！？]) ")  # after full-width punctuation, which includes a space
 
 
 class Message(str):
@@ -100,7 +100,7 @@ def decode(node: dict[str, Any]) -> Any:
     try:
         parts = list(Formatter().parse(template))
         lengths = {name: len(value if isinstance(value, str) else str(value)) for name, value in values.items()}
-        # a value counts as one character at least: its translation may be longer
+        # a value counts as at least one character: its translation may be longer
         length = sum(len(literal) + max(1, lengths[name] if name else 0) for literal, name, _, _ in parts)
         inner = [value for value in values.values() if isinstance(value, Message)]
         stored = len(template) + sum(lengths.values()) + sum(one.stored - len(one) for one in inner)

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 NAME = "contrastive-lab"
-ROOT = Path(__file__).resolve().parents[2]  # the folder that the packages lie in
+ROOT = Path(__file__).resolve().parents[2]  # the folder of the packages
 
 
 def is_checkout() -> bool:
@@ -16,7 +16,7 @@ def is_checkout() -> bool:
 
 BUNDLE = ROOT if is_checkout() else ROOT / "contrastive_lab" / "bundle"
 SHIPPED = BUNDLE / "checkpoints" / "shipped"
-IMAGES = BUNDLE / "checkpoints" / "images"  # decoded test images of what the shipped runs are of
+IMAGES = BUNDLE / "checkpoints" / "images"  # decoded test images of the shipped runs' data sets
 
 
 def runs_home() -> Path:

@@ -16,8 +16,8 @@ from pathlib import Path
 
 from contrastive_core.base.messages import decode, encode, message
 
-TAIL = 4096  # bytes at a file's end in which its last whole line is looked for
-LONGEST = 200  # characters of a stage that are kept
+TAIL = 4096  # bytes read from a file's end to find its last complete line
+LONGEST = 200  # maximum characters of a stage
 SECONDS = 0.1  # between two lines of one stage
 
 
@@ -79,7 +79,7 @@ class ProgressFile:
 
 def read_progress(path: Path) -> Progress | None:
     """Read the last complete line of a progress file; None if there is none."""
-    lines = _bytes(path, -TAIL).split(b"\n")[:-1]  # what follows the last newline is not whole
+    lines = _bytes(path, -TAIL).split(b"\n")[:-1]  # the part after the last newline is incomplete
     return next(filter(None, map(_progress, reversed(lines))), None)
 
 

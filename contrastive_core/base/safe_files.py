@@ -33,11 +33,11 @@ from contrastive_core.base.paths import runs_home
 NO_WAIT = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 T = TypeVar("T")
 FileStamp = tuple[int, int, int, int]
-UNCHECKED, EXPANSION = 256 << 20, 100  # bytes, and how many may stand for one that is stored, above these
+UNCHECKED, EXPANSION = 256 << 20, 100  # bytes that are always accepted; above them, maximum expansion
 FRESH = 2.0  # seconds: a file that was just written may change again within a tick of its clock
 MAX_FILE = 64 << 30  # bytes of a file that is hashed
 BLANK = "".join(map(chr, range(33))) + "\x7f\x85\xa0\u200b\u2060\u3000\ufeff"
-BATCH = 20_000  # rows that are plain values at a time
+BATCH = 20_000  # rows converted at a time
 
 
 # --- reading ---
@@ -47,10 +47,10 @@ def open_regular(path: str | Path, limit: int | None = None) -> BufferedReader:
     """Open a regular file of at most `limit` bytes for reading. Symbolic links in `path` are followed.
     Raises: NotRegular for a pipe, a device or a socket, and for a larger file; IsADirectoryError; FileNotFoundError,
     also for a broken link; OSError."""
-    _check(os.stat(path), path, limit)  # before it is opened: that alone may set a device going
+    _check(os.stat(path), path, limit)  # before opening, which may already start a device
     handle = os.open(path, os.O_RDONLY | NO_WAIT)
     try:
-        _check(os.fstat(handle), path, limit)  # what was opened may be another file by now
+        _check(os.fstat(handle), path, limit)  # the path may point to another file by now
         return os.fdopen(handle, "rb")
     except BaseException:
         os.close(handle)
@@ -62,7 +62,7 @@ def read_regular(path: str | Path, limit: int) -> bytes:
     with open_regular(path) as file:
         size = os.fstat(file.fileno()).st_size
         data = b"" if size > limit else file.read(size + 1)
-        while size < len(data) <= limit and (more := file.read(1 << 20)):  # it grew, or told no size
+        while size < len(data) <= limit and (more := file.read(1 << 20)):  # it grew, or reported no size
             data += more
     _check_size(max(size, len(data)), path, limit)
     return data
@@ -90,7 +90,7 @@ def printable(text: object, limit: int = 300) -> str:
     """Return text for a message: control characters, invalid UTF-8 and marks that reverse the text direction
     are escaped, and text longer than `limit` is cut."""
     plain = str(text)[: limit + 1]
-    escaped = plain if plain.isprintable() else escape(plain)  # nearly all are
+    escaped = plain if plain.isprintable() else escape(plain)  # true for nearly all texts
     return escaped if len(escaped) <= limit else f"{escaped[: limit - 1]}…"
 
 
@@ -194,7 +194,7 @@ def writing(path: str | Path, shared: bool = False, parents: bool = True) -> Ite
 
 def new_file(path: Path) -> BinaryIO:
     """Open a new empty file for writing, in place of an existing one. Only the owner can access it. Raises OSError."""
-    path.unlink(missing_ok=True)  # a link too, never what it leads to
+    path.unlink(missing_ok=True)  # also a link, but never its target
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
     return os.fdopen(os.open(path, flags, 0o600), "wb")
 
@@ -271,7 +271,7 @@ def write_table(out: Path, columns: Mapping[str, Any]) -> None:
     with writing(out, shared=True) as file:
         if is_csv:
             for name in frame:
-                if frame[name].dtype.kind not in "biuf":  # numbers are no formulas
+                if frame[name].dtype.kind not in "biuf":  # numbers cannot be formulas
                     frame[name] = [safe_cell(v) for v in frame[name]]
             file.write(frame.to_csv(index=False).encode())
         else:
@@ -295,7 +295,7 @@ def parquet_of(rows: Iterable[Mapping[str, Any]], types: Mapping[str, str]) -> b
 def safe_cell(value: Any) -> Any:
     """Quote text that a spreadsheet would run as a formula."""
     text = str(value)
-    # a spreadsheet skips what is in front, and takes a wide sign for a narrow one
+    # a spreadsheet skips leading blanks and normalizes full-width signs
     start = unicodedata.normalize("NFKC", text.lstrip(BLANK)[:1])
     is_formula = start.startswith(("=", "+", "-", "@")) or text.startswith(("\t", "\r", "\n"))
     return f"'{text}" if is_formula and not _number(text) else text

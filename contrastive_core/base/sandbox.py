@@ -24,11 +24,11 @@ from contrastive_core.base.memory_limits import HAS_LIMITS, MemoryWatch, most_me
 from contrastive_core.base.messages import N_
 from contrastive_core.base.paths import ROOT
 
-THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "ARROW_NUM_THREADS")  # each maps a stack
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "ARROW_NUM_THREADS")  # each thread maps memory for a stack
 ANSWER = "\0answer "  # starts a line that holds a result
 TOO_LARGE = N_("opening it needs more memory than is allowed")
 CRASHED = N_("the process that opened it crashed: the file is damaged or needs too much memory")
-OURS = {error.__name__: error for error in LabError.__subclasses__()}  # which come back as they are
+OURS = {error.__name__: error for error in LabError.__subclasses__()}  # errors that are raised unchanged
 
 
 class Crashed(Refused):
@@ -158,7 +158,7 @@ def _main() -> None:
             importlib.import_module(library)
         _cap(Limits(**limits))
     for line in sys.stdin:
-        if limits:  # of work from now
+        if limits:  # from now on
             with contextlib.suppress(ImportError, OSError, ValueError):
                 import resource
 

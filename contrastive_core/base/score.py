@@ -15,8 +15,8 @@ from contrastive_core.base.json_files import JsonObject
 from contrastive_core.base.json_schema import fields, list_of, number, optional, plain, problem, schema_of
 from contrastive_core.base.messages import N_, join, message
 
-LONGEST = 500  # characters of a text that are kept
-MOST = 100  # scores that are read
+LONGEST = 500  # maximum characters of a text
+MOST = 100  # maximum number of scores
 UNREADABLE = N_("its record cannot be read")
 
 NUMBER = optional(number())
@@ -33,11 +33,11 @@ EXTRAS = fields(
         "sample": schema_of(str),
     }
 )
-INFLUENCE = "influence"  # the array of how much each sample moves a score whose values depend on each other
+INFLUENCE = "influence"  # array with each sample's influence on a score whose values are dependent
 Z95 = 1.959963984540054  # the two-sided 95 % point of the normal distribution
 DRAWS = 2000  # of the bootstrap
-FLIPS, AT_ONCE = 10_000, 200  # of the permutation test, and how many are drawn together
-SEEDS = 3  # so many are needed before their spread says anything
+FLIPS, AT_ONCE = 10_000, 200  # permutations of the test, and how many per batch
+SEEDS = 3  # minimum number of seeds for an interval
 
 
 @dataclass(frozen=True)
@@ -224,7 +224,7 @@ def permutation(d: np.ndarray, seed: int = 0) -> float:
         return 1.0
     least = abs(d.sum()) - 1e-9 * np.abs(d).sum()
     for _ in range(0, FLIPS, AT_ONCE):
-        flipped = rng.integers(0, 2, (AT_ONCE, len(d)), np.int8).astype(np.float64) @ d  # the sum of those that stay
+        flipped = rng.integers(0, 2, (AT_ONCE, len(d)), np.int8).astype(np.float64) @ d  # sum of unflipped ones
         count += int((np.abs(2 * flipped - d.sum()) >= least).sum())
     return (1 + count) / (1 + FLIPS)
 

@@ -11,13 +11,13 @@ from contrastive_core.cli.output import print_result, progress_of
 from contrastive_core.exchange import pretrained
 from contrastive_core.exchange.checkpoint_import import create_run, open_checkpoint
 
-OF_MODELS = ("weights", "fetch", "random")  # options that only a library's model has
+OF_MODELS = ("weights", "fetch", "random")  # options for library models only
 
 
 def import_checkpoint(args: Namespace) -> None:
     """Describe a checkpoint or a model and, without `--dry-run`, create a run of it."""
     if args.run:
-        runs.check_free(args.run)  # before minutes of work
+        runs.check_free(args.run)  # check before minutes of work
     with progress_of(args) as on_progress:
         record = _import(args, on_progress)
     print_result(args, record, _text(args, record))

@@ -19,7 +19,7 @@ from contrastive_core.runs.train_config import OPTIONS, flag
 
 UNUSABLE = (ValueError, FileNotFoundError, FileExistsError, IsADirectoryError, NotADirectoryError)
 PROGRAM = "python -m contrastive_core"
-Option = tuple[tuple[str, ...], JsonObject]  # flags and settings of an argument, as `argparse` takes them
+Option = tuple[tuple[str, ...], JsonObject]  # flags and keyword arguments for `argparse`
 
 
 class Command:
@@ -340,7 +340,7 @@ def main(argv: Sequence[str] | None = None, program: str = PROGRAM) -> int:
     """Run one command and return the exit status. Args: program: name in the usage text."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     for number, stream, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
-        if getattr(sys, stream) is None:  # closed: else the next file takes its number, and what is meant for a person
+        if getattr(sys, stream) is None:  # closed: otherwise the next file would get its number and the output
             nowhere = open(os.devnull, mode)  # noqa: SIM115
             os.dup2(nowhere.fileno(), number)
             setattr(sys, stream, nowhere)
@@ -356,7 +356,7 @@ def main(argv: Sequence[str] | None = None, program: str = PROGRAM) -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except Elsewhere:  # another process of the group says why
+    except Elsewhere:  # another process of the group reports the reason
         return 2
     except Exception as error:
         is_foreseen = isinstance(error, (LabError, OSError, *UNUSABLE))

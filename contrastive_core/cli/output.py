@@ -18,8 +18,8 @@ from contrastive_core.data import datasets
 from contrastive_core.runs.run import Run
 
 LONGEST = 2000  # characters of a line
-SECONDS = 10.0  # between two lines of one stage where there is no terminal
-REFRESH = 0.1  # seconds between two drawings of a bar
+SECONDS = 10.0  # between two lines of a stage without a terminal
+REFRESH = 0.1  # seconds between two updates of a bar
 
 
 def print_result(args: Namespace, record: Mapping[str, object], text: str) -> None:

@@ -27,8 +27,8 @@ from contrastive_core.runs.run import Run
 PACKAGES = (
     "contrastive-lab torch torchvision numpy scipy scikit-learn umap-learn pyarrow pillow streamlit pywebview"
 ).split()
-APP_CHECK = "contrastive_lab.desktop.check"  # run, not imported: the library knows no app
-SECONDS = 180  # more than the app gives its server to begin
+APP_CHECK = "contrastive_lab.desktop.check"  # run, not imported: the library does not depend on the app
+SECONDS = 180  # longer than the app waits for its server to start
 
 
 def list_all(args: Namespace) -> None:

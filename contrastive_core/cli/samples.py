@@ -113,7 +113,7 @@ def audit_labels(table: SampleTable, file: Path, checks: int, request: SampleReq
     if audit is None:
         raise BadSetting("{run} has no labels to audit", run=printable(file))
     rows = audit.order[: max(checks, audit.reached)]
-    decided = np.setdiff1d(np.flatnonzero(np.isfinite(audit.wrong)), rows)  # and not drawn: last
+    decided = np.setdiff1d(np.flatnonzero(np.isfinite(audit.wrong)), rows)  # decided but not sampled: last
     order = [*rows.tolist(), *decided.tolist()]
     columns = {name: [str(table.columns[name][row]) for row in order] for name in ("id", "label")}
     if "suggested" in table.extra:

@@ -39,10 +39,10 @@ def read_file(args: Namespace, name: str, split: str | None = None) -> Embedding
         rows = triplets.read(path, args.other)
     elif has_other and (other := other_tower(args.other, args.towers, args.by)):
         rows, second = read_both(path, path.name, other, args.leave_out)
-        if args.labels:  # of the first
+        if args.labels:  # for the first file
             rows = label_files.labeled(rows, args.labels)
         rows = join_towers(rows, second, path.name, other)
-        note_of_towers(rows)  # raises where no pair is usable
+        note_of_towers(rows)  # raises if no pair is usable
     else:
         rows = file_formats.read(path, leave_out=args.leave_out)
         if args.labels:

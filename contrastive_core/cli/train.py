@@ -47,7 +47,7 @@ def train(args: Namespace) -> None:
         if (ending := run.status().get("note")) and ending != report.note:
             print_note(ending)
         lines = (line for line in reversed(run.metrics()) if "knn_train_sample" in line or "alignment" in line)
-        earlier: JsonObject = next(lines, {})  # of the last epoch that was scored, before this command
+        earlier: JsonObject = next(lines, {})  # of the last scored epoch before this command
         record = {"run": run.name, "status": status, **(report.scores or earlier)}
         print_result(args, record, f"{run.name}: {status}")
 
@@ -106,7 +106,7 @@ def _config_and_run(args: Namespace, on_progress: OnProgress) -> tuple[TrainConf
     if args.schedule:
         raise BadSetting(N_("--schedule is for a new run; a run that was stopped keeps its own"))
     run = runs.load(args.run)
-    recipe = run.config.get("training_recipe") or "short"  # before there were others
+    recipe = run.config.get("training_recipe") or "short"  # of runs that precede this setting
     config = from_dict({**run.config, "training_recipe": recipe})
     if args.device != "auto":
         config = dataclasses.replace(config, device=args.device)

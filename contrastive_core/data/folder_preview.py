@@ -173,7 +173,7 @@ def _some(listing: Listing, most: int) -> list[ImageFile]:
 
 @dataclass(frozen=True)
 class Subfolder:
-    """A folder with at least `pictures` pictures, exactly so many if `is_exact`."""
+    """A folder and its number of pictures, which is a lower bound unless `is_exact`."""
 
     name: str
     path: Path

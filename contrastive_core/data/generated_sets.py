@@ -36,7 +36,7 @@ def digits(split: str) -> DatasetArrays:
 
 
 def digits_mislabeled(split: str) -> DatasetArrays:
-    """Return digits with thirteen wrong labels (10 in training, 3 in the test), an example for Samples."""
+    """Return digits with thirteen wrong labels: 10 in the training set and 3 in the test set."""
     arrays = digits(split)
     labels: np.ndarray = arrays["labels"].copy()
     rng, count = np.random.default_rng(SEED), WRONG_LABELS[split]

@@ -55,7 +55,7 @@ class Failed:
 
 @dataclass(frozen=True)
 class Activity:
-    """Running, queued and failed work; false if there is none."""
+    """Running, queued and failed work; falsy if there is none."""
 
     at_work: tuple[AtWork, ...] = ()
     waiting: tuple[Waits, ...] = ()
