@@ -121,8 +121,8 @@ def spread(images: np.ndarray, at: np.ndarray, n: int) -> np.ndarray:
 
 
 def stacked_towers(images: Sequence[np.ndarray | None], counts: tuple[int, int]) -> np.ndarray | None:
-    """Stack the images of two towers, tower a first, as (n, 3, side, side) if one has color; gray for rows without one.
-    None if there are no images."""
+    """Stack the images of two towers, tower a first, in one size and in color if any image is; gray for a tower without
+    images. None if neither has images."""
     known = [each for each in images if each is not None]
     if not known:
         return None

@@ -103,8 +103,7 @@ class EmbeddingSet:
 
     @cached_property
     def texts(self) -> np.ndarray | None:
-        """The text of each row (n), from the text column with the most distinct values (the longest one of several);
-        None without one."""
+        """The text of each row (n): the longest text column whose values mostly differ; None without one."""
         columns = [v for v in self.columns.values() if v.dtype.kind == "U" and 2 * len(np.unique(v)) > len(v)]
         return max(columns, key=lambda v: float(np.char.str_len(v).mean()), default=None)
 

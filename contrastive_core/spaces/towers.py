@@ -57,7 +57,7 @@ class Towers:
         return int((self.group_a < 0).sum()), int((self.group_b < 0).sum())
 
     def given_negatives(self) -> Int64[np.ndarray, "k 2"]:
-        """Return the row numbers of b that the file lists as negatives, each with the group whose negative it is; (k,
+        """Return row numbers of b that the file lists as negatives, each with the group whose negative it is; (k,
         2)."""
         of, pairs = self.rows.columns.get(NEGATIVE_OF, np.array([])), self.rows.columns[PAIR][self.a].tolist()
         number = {pair: group for pair, group in zip(pairs, self.group_a.tolist(), strict=True) if group >= 0}

@@ -87,7 +87,7 @@ class GradientBuckets:
     queue with the messages of batch norms."""
 
     def __init__(self, parameters: Iterable[nn.Parameter], size: int = BUCKET) -> None:
-        """Split parameters, in the order of the forward pass, into buckets of `size` bytes. All processes call it
+        """Split parameters, given in forward order, into buckets of at least `size` bytes. All processes call it
         together."""
         self._buckets: list[list[nn.Parameter]] = []
         self._missing: list[int] = []  # gradients of each bucket; [] between steps

@@ -158,7 +158,7 @@ def defaults_of(config: TrainConfig, facts: DatasetInfo) -> dict[str, Default]:
 
 
 def suggested(encoder: str, pixels: int, epochs: int, is_start: bool = False) -> tuple[str, str]:
-    """Return the recipe for an encoder on images with this side in pixels, and the reason. `is_start`: from trained
+    """Return the recipe for an encoder on images of `pixels` a side, and the reason. `is_start`: from trained
     weights."""
     if is_start:
         return "short", N_("it starts from trained weights, and recipes were published for new ones")
@@ -312,7 +312,7 @@ def with_cache(config: TrainConfig, listings: image_sets.Listings | None = None)
 
 
 def size_of(config: TrainConfig, median: Callable[[], int]) -> int:
-    """Return the side in pixels to which a folder's images are scaled: the one that the encoder requires
+    """Return the side in pixels to which a folder's images are scaled: the one for which the encoder was designed
     (`encoder.pixels`, the size that timm or torchvision names, or 224 for a ResNet with the stem for ImageNet); else
     `median`, of the training images' shorter sides, at most 64. A ResNet accepts smaller images as they are."""
     size = made_for(config)
@@ -322,7 +322,7 @@ def size_of(config: TrainConfig, median: Callable[[], int]) -> int:
 
 
 def made_for(config: TrainConfig) -> int | None:
-    """Return the side in pixels that the encoder requires; None if it accepts any."""
+    """Return the side in pixels for which the encoder was designed; None if it accepts any."""
     knobs = config.encoder_knobs
     if knobs.get("pixels"):
         return int(knobs["pixels"])

@@ -164,7 +164,7 @@ def as_csv(some_runs: Sequence[Run], sought: str) -> str:
 
 
 def _below(rows: list[dict[str, Any]], some_runs: Sequence[Run], sought: str) -> None:
-    """Draw the number of runs, and a list of those outside the table."""
+    """Draw the number of runs, and that of the adviser's trials, which are listed separately."""
     tries = 0 if "show:" in sought else sum(is_trial(run.name) for run in some_runs)
     more = ngettext(
         " {count} try of the adviser is listed separately (search for show:tries).",
@@ -273,7 +273,7 @@ def of_towers(record: Evaluation | None) -> dict[str, float | None]:
 
 
 def damage() -> None:
-    """Draw the damaged runs, each with its damaged file."""
+    """Draw the damaged runs, each with the reason."""
     text = _("{name} is not listed: {why}. Nothing else in it was changed.")
     for name, why in runs.damaged().items():
         st.warning(format.plain(text.format(name=name, why=why)))

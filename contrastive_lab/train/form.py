@@ -229,7 +229,7 @@ def _in_words(lines: list[str]) -> str:
 
 
 def _error(why: str) -> str:
-    """Draw an error beside its field."""
+    """Draw an error beside its field, and return it."""
     if why:
         st.error(format.plain(why))
     return why

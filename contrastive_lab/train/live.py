@@ -130,7 +130,7 @@ def branches_at_work(branches: Iterable[str]) -> None:
 
 
 def family(run: Run) -> list[str]:
-    """Return a run with its branches, or with the run that it branched off and that one's branches."""
+    """Return the names of a run, or of the run that it branched off, and of all its branches."""
     origins = {one.name: one.manifest.get("branch", {}).get("run") for one in runs.list_runs()}
     first = run.name if run.name in origins.values() else str(origins.get(run.name) or run.name)
     return [first, *sorted(name for name, origin in origins.items() if origin == first)]
