@@ -22,8 +22,8 @@ from contrastive_core.spaces.space import Space
 NOTHING_IN_COMMON = N_(
     "these runs have no samples in common: they are of different data sets (samples are matched by their ids)"
 )
-MARGIN = 0.005  # the smallest difference that matters between figures of queries
-FORM = 4  # of the answer; a change makes kept ones stale
+MARGIN = 0.005  # smallest relevant difference between metrics of queries
+FORM = 4  # version of the result; a change invalidates stored ones
 CLAIMED = N_(
     "A difference counts as significant if its 95 % interval excludes zero and its p value, "
     "corrected for the number of pairs and accuracies, is below 0.05. A run trained with another "
@@ -76,8 +76,8 @@ class Comparison:
     names: list[str]
     ids: tuple[str, ...]
     labels: np.ndarray | None
-    correct: dict[str, np.ndarray]  # by accuracy: (runs, n), who is right; of figures of queries, their values
-    accuracy: dict[str, list[float]]  # by accuracy: of each run
+    correct: dict[str, np.ndarray]  # by accuracy: (runs, n) correctness; values for metrics of queries
+    accuracy: dict[str, list[float]]  # by accuracy: one value per run
     differences: list[Difference]  # of each accuracy and pair of runs
     cka: np.ndarray
     overlap: np.ndarray
@@ -85,13 +85,13 @@ class Comparison:
     k: int
     graphs: np.ndarray  # (runs, n, k): the nearest rows of each sample
     tests: list[PairedTest]  # paired tests of every score, corrected together
-    scores: list[Scores]  # every score of each run, if they were asked for
-    seeds: dict[str, str] = field(default_factory=dict)  # what the seeds say of two methods
-    made_of: dict[str, list[str]] = field(default_factory=dict)  # by accuracy: what each run's is
-    # made of, where some are of a sample or of approximate neighbors (Score.approximation)
-    recall: float | None = None  # of the graphs, where they are approximate
-    judged: dict[str, np.ndarray] = field(default_factory=dict)  # by accuracy: (n), whether all runs are judged on it
-    predicted: dict[str, np.ndarray] = field(default_factory=dict)  # by accuracy: (runs, n) classes, where known
+    scores: list[Scores]  # all scores of each run, if requested
+    seeds: dict[str, str] = field(default_factory=dict)  # comparison of two methods over seeds, by accuracy
+    made_of: dict[str, list[str]] = field(default_factory=dict)  # by accuracy: a note per run
+    # if some use a sample or approximate neighbors (Score.approximation)
+    recall: float | None = None  # of the graphs, if they are approximate
+    judged: dict[str, np.ndarray] = field(default_factory=dict)  # by accuracy: (n), whether all runs have a value
+    predicted: dict[str, np.ndarray] = field(default_factory=dict)  # by accuracy: (runs, n) predicted classes, if known
 
     @property
     def right(self) -> np.ndarray | None:

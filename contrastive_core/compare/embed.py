@@ -38,7 +38,7 @@ from contrastive_core.train.settings import facts_of, resolve
 from contrastive_core.train.setup import create_method, weights_lock
 
 CHUNK = 500  # images per forward pass, at most
-PIXELS = 32  # a side of raw pixels as a reference: a probe of 128 × 128 × 3 columns takes minutes
+PIXELS = 32  # side of the raw-pixel baseline: a probe on 128 × 128 × 3 columns takes minutes
 REFERENCE_BYTES = 1 << 30  # of raw pixels in float32: 87,381 images of 32 × 32 in color
 
 
@@ -65,7 +65,7 @@ def embed_run(
         sets = {k: _as_set(v, dataset, k, _origin(run)) for k, v in both.items()}
     for name, rows in sets.items():
         json_files.write_npz(path_of(run, split, name), **rows.arrays())
-    return cached(run, split, layer) or sets[layer]  # large ones as a map of the file
+    return cached(run, split, layer) or sets[layer]  # large ones are mapped from the file
 
 
 def tower_rows(method: Any, images: EmbeddingSet, dataset: Dataset) -> EmbeddingSet:
@@ -124,7 +124,7 @@ def _untrained(config: TrainConfig, dataset: Dataset) -> Any:
 def data_of(run: Run, split: str) -> Dataset:
     """Load a split of the data set that a run was trained on. Raises ValueError for a recording."""
     if run.is_recording:
-        run.weights_hash()  # its sentence: there is nothing to embed with
+        run.weights_hash()  # raises the error that explains it
     return datasets.of_config(run.config, split)
 
 
@@ -193,7 +193,7 @@ def _forward(
 
 def _as_set(features: np.ndarray, dataset: Dataset, layer: str, about: JsonObject) -> EmbeddingSet:
     is_labeled, form = bool((dataset.labels >= 0).any()), dataset.form
-    brought_to = {"image_size": form.size, "resize": form.resize} if form is not None else {}  # the images of a folder
+    brought_to = {"image_size": form.size, "resize": form.resize} if form is not None else {}  # of a folder's images
     return EmbeddingSet(
         features=np.ascontiguousarray(features, np.float32),
         labels=np.asarray(dataset.labels, np.int64) if is_labeled else None,

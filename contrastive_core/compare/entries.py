@@ -32,7 +32,7 @@ from contrastive_core.spaces.towers import PAIR, Towers, towers_of
 
 MOST = 8
 TWICE = N_("{name} contains the id {id} {times} times. Samples are matched by id, so each id must be unique")
-NEAREST = 20  # rows by which neighborhoods are compared
+NEAREST = 20  # number of neighbors that are compared
 
 
 @dataclass(frozen=True, eq=False)

@@ -85,7 +85,7 @@ def _score(metric: Metric, train: EmbeddingSet | None, test: EmbeddingSet, graph
     except CannotScore as error:
         return Score(metric.title, metric.reading, missing=sentence(error))
     sets = (train, test) if train is not None and metric.needs_train else (test,)
-    samples = [result.extras.get("sample"), *(rows.provenance.get("sample") for rows in sets)]  # of drawn rows
+    samples = [result.extras.get("sample"), *(rows.provenance.get("sample") for rows in sets)]  # of sampled rows
     if sample := ", ".join(filter(None, samples)):
         result.extras["sample"] = sample
     per_sample = {} if result.per_sample is None else {"per_sample": result.per_sample}

@@ -27,9 +27,9 @@ SOURCES = {
     "raw": N_("raw pixels"),
     "random": N_("untrained encoder"),
 }
-BESIDE = ("raw", "random")  # references of every run
+BESIDE = ("raw", "random")  # baselines of every run
 OF_TOWERS = N_("image and text z")
-ACCURACIES = ("knn", "linear_probe")  # of the table of all runs
+ACCURACIES = ("knn", "linear_probe")  # shown in the table of all runs
 ZERO_SHOT = N_("Zero-shot accuracy")
 
 Read = Callable[[str, JsonObject], Result | None]  # the result of a kind and its values
@@ -73,7 +73,7 @@ def name_of(source: str) -> str:
 def read_evaluation(run: Run, split: str = "test", metrics: Sequence[str] = ()) -> Evaluation | None:
     """Read the scores of a split for the run's current weights; None if they were not computed.
     Args: metrics: names of the metrics in the request; default: all."""
-    with contextlib.suppress(OSError, ValueError, KeyError, TypeError, AttributeError):  # no weights, or damaged
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError, AttributeError):  # missing or damaged files
         return gather(run, split, results.read, metrics)
     return None
 

@@ -116,7 +116,7 @@ def _places(query: np.ndarray, value: np.ndarray) -> np.ndarray:
 def _ranks(relevant: Relevant, queries: np.ndarray, documents: np.ndarray) -> Iterator[Int64[np.ndarray, "2 k"]]:
     """Yield the ranks, from 1, of each query's relevant documents, with ties by descending and by ascending id."""
     factors = np.random.default_rng(0).integers(1 << 63, size=documents.shape[1], dtype=np.uint64)
-    keys = np.einsum("md,d->m", documents.view(np.uint32), factors)  # the same of bit-identical rows
+    keys = np.einsum("md,d->m", documents.view(np.uint32), factors)  # equal for bit-identical rows
     _, first, own = np.unique(keys, return_index=True, return_inverse=True)
     bounds, step = np.searchsorted(relevant.query, np.arange(len(queries) + 1)), max(1, BLOCK // len(documents))
     for start in range(0, len(queries), step):

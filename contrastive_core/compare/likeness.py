@@ -18,9 +18,9 @@ from contrastive_core.base.errors import CannotScore
 from contrastive_core.base.score import over_seeds
 from contrastive_core.data.augmentations import to_float
 
-ORDERS = 20  # random orders in which patches are covered, besides that of their shares
+ORDERS = 20  # random orders in which patches are covered
 SIDE, GAP = 240, 8  # pixels of a picture in the figure, and between two
-BLUE = np.array([47, 111, 208], np.float32)  # a pull, as in the rest of the app
+BLUE = np.array([47, 111, 208], np.float32)  # the color of pulls in the app
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +69,7 @@ def explain_pair(encoder: nn.Module, images: UInt8[np.ndarray, "2 c h w"], seed:
     generator, places = np.random.default_rng(seed), len(patches)
     drawn = [covered([generator.permutation(places) for _ in x]) - named for _ in range(ORDERS)]
     interval = over_seeds(drawn)
-    assert interval is not None  # of three draws or more
+    assert interval is not None  # at least three draws
     return Likeness(
         similarity=float(patches.sum()), patches=patches, grid=grid, gap=float(np.mean(drawn)), interval=interval
     )

@@ -33,10 +33,10 @@ from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.graphs import Graphs
 from contrastive_core.spaces.pca import pca
 
-CELLS = 1 << 26  # distances at a time, in each of both spaces: 512 MiB of float64
+CELLS = 1 << 26  # distances at a time in each of the two spaces: 512 MiB of float64
 BLOCK = 1 << 22  # numbers of an embedding at a time
-JUDGED = 5000  # anchors that are judged when there are more rows: enough for two digits
-LARGE_MAP = 200_000  # rows, above which fewer anchors are judged: each is compared with all rows
+JUDGED = 5000  # number of anchors for more rows: enough for two digits
+LARGE_MAP = 200_000  # rows above which fewer anchors are used: each is compared with all rows
 JUDGED_OF_LARGE = 500
 JUDGED_K = 15
 Points = Callable[[slice | Tensor], Tensor]  # rows of a space (r, d), float64
@@ -65,13 +65,13 @@ def judge(
 
 def agreement(maps: list[np.ndarray], k: int = JUDGED_K) -> float:
     """Return the mean share of the k nearest rows that two maps have in common, over all pairs of maps."""
-    from scipy.spatial import KDTree  # in the plane no search by products is as fast
+    from scipy.spatial import KDTree  # the fastest search in two dimensions
 
     indices = []
     for xy in maps:
         near = KDTree(xy).query(xy, k + 1, workers=-1)[1]  # (n, k + 1), itself among them
         other = near != np.arange(len(xy))[:, None]
-        other[other.all(1), -1] = False  # rows at one place: any of them may be left out
+        other[other.all(1), -1] = False  # rows at the same place: any of them may be dropped
         indices.append(near[other].reshape(len(xy), k))
     shares = [float(overlap(a, b).mean()) for i, a in enumerate(indices) for b in indices[:i]]
     return float(np.mean(shares))
@@ -127,13 +127,13 @@ def _distances(points: Points, rows: Tensor, n: int, step: int) -> Tensor:
     return away
 
 
-MANY = 200_000  # rows, above which landmarks are laid out in place of all
+MANY = 200_000  # rows above which only landmarks are laid out
 LANDMARKS = 100_000
-NEAREST = 15  # of them, amid which another row is placed
-# them, and others as near pull it to about the same place
-PLACED = 1 << 16  # rows that are placed at a time
-STEPS = 20  # of Weiszfeld
-EPOCHS = 200  # umap-learn's own number above 10,000 rows, taken at any size: from a PCA start, 500
+NEAREST = 15  # landmarks among which another row is placed; if an approximate search misses some of
+# them, others as near pull the row to about the same place
+PLACED = 1 << 16  # rows placed at a time
+STEPS = 20  # of Weiszfeld's algorithm
+EPOCHS = 200  # umap-learn's default above 10,000 rows, used for any size: from a PCA start, 500
 # gain at most 0.002 of trustworthiness and take 2.5 times as long (benchmarks/umap.py)
 
 
@@ -165,12 +165,12 @@ def umap(
     neighbors = max(2, min(neighbors, len(features) - 1))
     graph = (graph or nearest(features, None, neighbors - 1, metric)).first(neighbors - 1)
     start = pca(features)
-    n, away = len(graph.index), 1 - graph.score if metric == "cosine" else graph.score  # each row itself before all
+    n, away = len(graph.index), 1 - graph.score if metric == "cosine" else graph.score  # each row comes first
     index = np.hstack([np.arange(n)[:, None], graph.index]).astype(np.int32)  # (n, k + 1)
     distance = np.hstack([np.zeros((n, 1)), np.maximum(away, 0)]).astype(np.float32)
-    with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):  # where it talks of its steps
+    with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):  # it prints its steps
         warnings.simplefilter("ignore")
-        from umap import UMAP  # seconds, and a compiler
+        from umap import UMAP  # the import takes seconds and loads a compiler
 
         model = UMAP(
             n_neighbors=neighbors,
@@ -213,7 +213,7 @@ def project_new(new: np.ndarray, base: np.ndarray, xy: np.ndarray, k: int = 15, 
 
 def _amid(neighbors: Neighbors, xy: np.ndarray) -> np.ndarray:
     """Return the places (m, 2) of `project_new` for known neighbors by cosine."""
-    least = 1e-3 * float(np.ptp(xy, axis=0).max()) + 1e-12  # so near is at the place itself
+    least = 1e-3 * float(np.ptp(xy, axis=0).max()) + 1e-12  # distances below this count as zero
     places = np.empty((len(neighbors.index), 2), np.float32)
     for start in range(0, len(places), PLACED):
         part = slice(start, start + PLACED)

@@ -20,7 +20,7 @@ from contrastive_core.base.large_arrays import lowest_recall, overlap
 from contrastive_core.base.progress import OnFraction
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 
-BLOCK = 1 << 26  # numbers that are centered at a time, 256 MB in float32
+BLOCK = 1 << 26  # numbers centered at a time, 256 MB in float32
 
 
 def ckas(parts: Sequence[np.ndarray]) -> np.ndarray:
@@ -35,7 +35,7 @@ def ckas(parts: Sequence[np.ndarray]) -> np.ndarray:
     def product(i: int, j: int) -> float:
         """Return ‖XᵢᵀXⱼ‖², by the cheaper of two formulas."""
         (x, y), widths = (parts[i], parts[j]), parts[i].shape[1] + parts[j].shape[1]
-        if n * 2 < widths:  # Σ of (XXᵀ ∘ YYᵀ) is the same number
+        if n * 2 < widths:  # the sum of XXᵀ ∘ YYᵀ is equal
             a, b = _centered(x, means[i]), _centered(y, means[j])
             return float(np.einsum("nm,nm->", a @ a.T, b @ b.T, dtype=np.float64))
         both = np.zeros((x.shape[1], y.shape[1]), np.float32)
@@ -161,7 +161,7 @@ def calibrate(
     for done, (i, j) in enumerate(pairs):
         if on_fraction:
             on_fraction(done / len(pairs))
-        with threadpool_limits(1, "blas"):  # many small products: threads that wait for each other are 50 times slower
+        with threadpool_limits(1, "blas"):  # many small products: synchronizing threads is 50 times slower
             by_chance = _by_chance(parts[i], parts[j], graphs[i], graphs[j], chosen, drawn)
         for measure, null in zip(MEASURES, by_chance.T, strict=True):
             value = observed[measure][i, j]

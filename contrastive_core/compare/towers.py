@@ -33,7 +33,7 @@ from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.towers import PAIR, TEXT, Towers, towers_of
 
 KS = (1, 5, 10)
-SIDES = (N_("first tower"), N_("second tower"))  # where the spaces name them otherwise
+SIDES = (N_("first tower"), N_("second tower"))  # if the spaces have different names for them
 UNPAIRED = N_("no usable row has a partner in the other tower")
 RECALL = N_("Recall@{k}, {a} → {b}")
 MRR = N_("MRR@{k}, {a} → {b}")

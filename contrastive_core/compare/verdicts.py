@@ -21,14 +21,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from scipy.special import ndtri, stdtrit  # scipy.stats takes 50 MB more, and pages test too
+from scipy.special import ndtri, stdtrit  # scipy.stats needs 50 MB more, also in pages
 
 from contrastive_core.base.messages import N_, Message, join, message
 from contrastive_core.base.score import SEEDS, Z95, difference, holm, mcnemar, over_seeds, paired_p, t_test, wilson
 
 ACCURACIES = {"knn": N_("kNN accuracy"), "linear_probe": N_("linear probe accuracy")}
 ALPHA = 0.05
-LISTED = 4  # names that are listed; more are counted
+LISTED = 4  # maximum number of listed names
 FEW_SEEDS = N_("fewer than three seeds cannot show a difference")
 POINTS = N_("points")
 RIGHT = ("knn", "linear_probe")
@@ -44,7 +44,7 @@ class Contrast:
     difference: float
     interval: tuple[float, float] | None  # None with fewer than three seeds of either
     basis: str = ""  # of the interval, such as "images and 3 seeds"
-    p: float | None = None  # of a test on the same samples, corrected for their number; None: the interval decides
+    p: float | None = None  # of a test on the same samples, corrected; None: the interval decides
     unit: str = POINTS  # of 100 times the difference
 
     @property
@@ -83,7 +83,7 @@ class Contrast:
             template = N_(
                 "{first} is better than {second} by {difference} {unit} (95 % CI over {basis}: {low} to {high})."
             )
-        elif self.interval[0] > 0:  # an interval that excludes zero is no contradiction: the test decides too
+        elif self.interval[0] > 0:  # the interval excludes zero, but the test is not significant
             template = N_(
                 "{first} scored higher than {second} by {difference} {unit} (95 % CI over {basis}: {low} to {high}), "
                 "but that is not significant: the corrected p value is {p}."
@@ -100,7 +100,7 @@ class Contrast:
         """Describe whether the difference matters. Args: margin: the smallest one that matters, as a share above 0."""
         low, high = self.interval or (-1.0, 1.0)
         names = self.first, self.second
-        if low + high < 0:  # the one that tends to be higher stands first
+        if low + high < 0:  # the higher one comes first
             low, high, names = -high, -low, names[::-1]
         if low > margin and self.sign:
             text = N_("{first} is better than {second} by more than {margin} {unit}.")
@@ -141,7 +141,7 @@ class SettingScores:
     label: str
     scores: dict[int, float] = field(default_factory=dict)
     right: dict[int, np.ndarray] = field(default_factory=dict)
-    is_fixed: bool = False  # made without chance, as pixels and frozen encoders are: one score stands for all seeds
+    is_fixed: bool = False  # deterministic, such as pixels and frozen encoders: one score for all seeds
 
     @property
     def mean(self) -> float:
@@ -284,7 +284,7 @@ class Difference:
     interval: tuple[float, float]
     p: float
     p_corrected: float
-    only_a: int  # samples that a has right and b wrong, or on which its figure is higher
+    only_a: int  # samples that a has right and b wrong, or with a higher value
     only_b: int
 
     @property
@@ -318,7 +318,7 @@ class PairedTest:
     high: float
     p: float
     p_corrected: float
-    n: int  # samples that both were scored on
+    n: int  # samples with a value for both
 
 
 def paired_tests(names: Sequence[str], scores: Sequence[Mapping[str, tuple[float, np.ndarray]]]) -> list[PairedTest]:

@@ -231,7 +231,7 @@ class Drawn(NamedTuple):
 
     chosen: Bool[Tensor, " b"]
     values: tuple[Tensor, ...] = ()  # (b, …) each
-    shared: tuple[int, ...] = ()  # alike for all images: the order of the jitter, the side of the cutout
+    shared: tuple[int, ...] = ()  # equal for all images: the order of the jitter, the side of the cutout
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from contrastive_core.data.captions import Captions
 from contrastive_core.data.datasets import Dataset
 from contrastive_core.ops.collectives import World
 
-ON_DEVICE = 4 << 30  # bytes of images that are moved to a GPU once, instead of batch by batch
+ON_DEVICE = 4 << 30  # bytes of images that are copied to a GPU once, not batch by batch
 SMALLEST = 2  # a batch of one has nothing to compare
 
 
@@ -137,7 +137,7 @@ class BatchLoader:
         tensor = torch.from_numpy(array)
         if self.device.type != "cuda":
             return tensor
-        with torch.cuda.device(self.device):  # a thread begins with the first GPU
+        with torch.cuda.device(self.device):  # a new thread uses the first GPU
             return tensor.pin_memory()
 
     def _moved(self, tensor: Tensor) -> Tensor:
@@ -190,7 +190,7 @@ def _lifted_batches(labels: np.ndarray, size: int, rng: np.random.Generator) -> 
     index_batches = []
     for _ in range(max(1, len(labels) // size)):
         count = max(1, min(size, len(usable)) // 4)
-        drawn = rng.choice(labels[usable], count)  # a class as often as it has images
+        drawn = rng.choice(labels[usable], count)  # classes in proportion to their images
         deck_counts = [(decks[c], 2 * k) for c, k in zip(*np.unique(drawn, return_counts=True), strict=True)]
         pairs = np.concatenate([deck.draw(min(int(k), len(deck.items) // 2 * 2)) for deck, k in deck_counts])
         others = rng.choice(np.setdiff1d(usable, pairs), len(pairs), replace=False)

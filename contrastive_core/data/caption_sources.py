@@ -28,7 +28,7 @@ LONG = N_("{n} captions in captions.csv are long: the text tower reads their fir
 LACKING = N_("Training images without a caption are left out: {n} of {all}, the first is {first}.")
 SEED = 32
 HUES = ("red", "orange", "yellow", "green", "cyan", "blue", "purple", "pink")
-HUE_ENDS = np.array([15, 45, 75, 160, 195, 260, 300, 345]) / 360  # where each hue's name ends
+HUE_ENDS = np.array([15, 45, 75, 160, 195, 260, 300, 345]) / 360  # upper end of each hue's name
 SIZE_ENDS = (9.33, 10.67)  # pixels of the radius
 SIZES = ("small", "", "large")
 SURFACES = dict(zip(TEXTURES, ("", "striped", "dotted", "shaded"), strict=True))
@@ -133,7 +133,7 @@ def captions_for(file: CaptionFile, ids: Sequence[str], split: str) -> Captions:
     for name, (line, captions) in file.by_file.items():
         if name in rows:
             texts[rows[name]] += captions
-        elif not _is_inside(file.path.parent, name):  # as an image of the other split is
+        elif not _is_inside(file.path.parent, name):  # images of the other split are inside
             values = {"path": printable(file.path), "line": f"{line:,}", "file": f"{printable(name, 80)!r}"}
             raise BadSetting("{path}: line {line} has a caption for {file}, which is not in the folder", **values)
     image = np.repeat(np.arange(len(texts)), [len(each) for each in texts])

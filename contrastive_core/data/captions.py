@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-PADDING, UNKNOWN = 0, 1  # tokens that are no word
+PADDING, UNKNOWN = 0, 1  # tokens without a word
 CAPTIONS_FILE = "captions.csv"  # in a folder of images
-SENTENCE_TOWER = "sentence-transformers:"  # before the folder of a text tower
+SENTENCE_TOWER = "sentence-transformers:"  # prefix of a text tower's folder
 LENGTH = 32  # words of a caption that a text tower reads
 WORD = re.compile(r"\w+|[^\w\s]")
 

@@ -12,8 +12,8 @@ from contrastive_core.base.messages import N_, join, message
 from contrastive_core.data.captions import Captions
 from contrastive_core.data.image_form import ImageForm
 
-REASONS = 3  # that are listed
-Files = Sequence[tuple[str, str]]  # ids, with the reason, or with the note
+REASONS = 3  # maximum number of listed reasons
+Files = Sequence[tuple[str, str]]  # ids with a reason or a note
 SKIPPED = N_("Files left out of {images}: {n}, the first {first} ({reasons}).")
 PARTLY_READ = N_("Files of {images} that were not read completely: {n}, the first {first} ({reasons}).")
 
@@ -49,7 +49,7 @@ class Dataset:
     notes: list[tuple[str, str]] = field(default_factory=list)
     form: ImageForm | None = None
     remarks: tuple[str, ...] = ()
-    captions: Captions | None = None  # where `caption_sources.add_captions` added them
+    captions: Captions | None = None  # if `caption_sources.add_captions` added them
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -71,7 +71,7 @@ class DatasetInfo:
     n_train: int
     classes: int
     has_captions: bool = False
-    form: ImageForm | None = None  # of images that come from files
+    form: ImageForm | None = None  # of images from files
 
 
 KNOWN = {  # sets whose facts need no file

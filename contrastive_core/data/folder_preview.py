@@ -19,12 +19,12 @@ from contrastive_core.data import caption_sources, image_cache, image_decoding, 
 from contrastive_core.data.image_folder import ImageFile, Listing
 
 SHOWN = 60  # images
-HEADS = 5000  # files at most, of which each one's head is read
-SIDE = 96  # pixels of a side of each
-SECONDS = 6.0  # in which files are decoded to look for copies and damage
-LAYOUT = 6  # of what is taken for which split: what was seen under an earlier one is looked at anew
-MOST = 200  # folders that are listed
-LOOKS = 20_000  # entries that are looked at, in all
+HEADS = 5000  # maximum files whose headers are read
+SIDE = 96  # side of each in pixels
+SECONDS = 6.0  # seconds to decode files in search of copies and damage
+LAYOUT = 6  # version of the split rules; a change invalidates earlier previews
+MOST = 200  # maximum number of listed folders
+LOOKS = 20_000  # maximum number of entries that are read
 DEPTH = 3  # folders below the counted one: train/class/part
 COPY, TWO_LABELS, LEAK = "copy", "two labels", "leak"
 
@@ -38,17 +38,17 @@ class FolderPreview:
     ids: tuple[str, ...]
     labels: tuple[int, ...]
     classes: tuple[str, ...]
-    counts: tuple[tuple[int, int], ...]  # (train, test) of each class; of all where there is none
-    left_out: tuple[tuple[str, str], ...]  # ids and reasons: links, and what cannot be read
+    counts: tuple[tuple[int, int], ...]  # (train, test) of each class; of all images without classes
+    left_out: tuple[tuple[str, str], ...]  # ids and reasons of links and unreadable files
     side: int = 0  # the median of the training images' shorter sides, in pixels
     sizes: tuple[tuple[int, int], ...] = ()  # (width, height) of the smallest and the largest
     # picture; of more than HEADS files, of the shown ones
-    remarks: tuple[str, ...] = ()  # how the folder was taken, and which endings are left out
-    same: tuple[tuple[str, str, str], ...] = ()  # what (COPY, TWO_LABELS, LEAK), and the two files with equal pixels
-    compared: int = 0  # files whose pixels were read within SECONDS: only among these is the same picture found
-    channels: int = 0  # of arrays that are kept whole; 0 where the images are gray or in color
-    captions: tuple[int, int, int] = (0, 0, 0)  # captions, images with one, and training images with one
-    caption_remark: str = ""  # on empty captions
+    remarks: tuple[str, ...] = ()  # how the splits were found, and which endings are left out
+    same: tuple[tuple[str, str, str], ...] = ()  # COPY, TWO_LABELS or LEAK, and two files with equal pixels
+    compared: int = 0  # files decoded within SECONDS; copies are found among these only
+    channels: int = 0  # of arrays with all channels; 0 for gray or color images
+    captions: tuple[int, int, int] = (0, 0, 0)  # numbers of captions, captioned images and captioned training images
+    caption_remark: str = ""  # about empty captions
     caption_problem: str = ""  # why captions cannot be read
 
 
@@ -70,7 +70,7 @@ def folder_preview(path: str, limit: int = SHOWN) -> FolderPreview:
                     images.append(image)
                     shown.append(file)
             sizes.add(image_decoding.read_header(file.path)[:2])
-        except Exception as error:  # whatever Pillow raises at a damaged file
+        except Exception as error:  # Pillow raises many errors for damaged files
             unreadable.append((file, image_decoding.read_error(error)))
     if unreadable and len(unreadable) == len(every):
         values = {"folder": printable(path), "n": len(every), "first": unreadable[0][0].id, "reason": unreadable[0][1]}
@@ -157,7 +157,7 @@ def changed(folder: str) -> list[int]:
     return times
 
 
-# of a flat folder of a million files there is none to find
+# cached, because a flat folder may hold a million files
 _folders = FileCache(lambda place: [entry.path for entry in os.scandir(place) if entry.is_dir()], 64)
 
 
@@ -195,7 +195,7 @@ def pictures_in(place: Path, looks: int | None = None) -> tuple[int, bool]:
     count, waiting = 0, [(os.fspath(place), 0)]
     while waiting:
         inside, depth = waiting.pop(0)
-        with contextlib.suppress(OSError), os.scandir(inside) as entries:  # as if it were empty
+        with contextlib.suppress(OSError), os.scandir(inside) as entries:  # an unreadable folder counts as empty
             for entry in entries:
                 looks -= 1
                 if looks < 0:

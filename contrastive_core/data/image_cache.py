@@ -28,12 +28,12 @@ from contrastive_core.data.image_decoding import HEADER, DecodedChunk, DecodingP
 from contrastive_core.data.image_folder import ImageFile, Listing
 from contrastive_core.data.image_form import SMALL, ImageForm
 
-CHUNK = 32  # files that a process decodes at a time
-FEW, LITTLE = (512, 16 << 20)  # files, and bytes of them, up to which one process decodes them
-TOLD = 200  # heads that are read before it is said
-HEADS = 2000  # files at most whose size counts for the median
-MARGIN = 64 << 20  # bytes of the disk that stay free
-FLUSH = 5.0  # seconds of decoding that a machine that goes down loses at most
+CHUNK = 32  # files per call of a process
+FEW, LITTLE = (512, 16 << 20)  # number and bytes of files up to which one process decodes them
+TOLD = 200  # headers between two reports of progress
+HEADS = 2000  # maximum files for the median
+MARGIN = 64 << 20  # bytes of the disk to leave free
+FLUSH = 5.0  # maximum seconds of decoding that a power failure loses
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ def cache_keys(where: str, listings: dict[str, Listing], form: ImageForm) -> dic
             has_arrays = has_arrays or file.filename.lower().endswith(".npy")
         digest.update(repr(listing.skipped).encode())
     files = digest.hexdigest()[:24]
-    version = "v4" if has_arrays else "v3"  # before, arrays kept three channels at most
+    version = "v4" if has_arrays else "v3"  # in v3, arrays have at most three channels
     return {s: f"folder-{files}-{s}-{form.size}-{form.resize}-{version}" for s in listings}
 
 
@@ -91,7 +91,7 @@ def median_side(files: list[ImageFile]) -> int:
     """Return the median of the shorter sides of some files in pixels; SMALL if none can be read."""
     sides = []
     for i in np.unique(np.linspace(0, len(files) - 1, min(HEADS, len(files))).astype(int)):
-        with contextlib.suppress(Exception):  # whatever Pillow raises; decoding it says so
+        with contextlib.suppress(Exception):  # unreadable; decoding reports it
             sides.append(min(read_header(files[i].path)[:2]))
     return int(np.median(sides)) if sides else SMALL
 
@@ -130,7 +130,7 @@ def decode(listing: Listing, partial: Partial, on_progress: OnProgress, later: l
     _reserve_space(partial, later)
     decoded: dict[int, DecodedChunk] = {}  # by their first row
     for line in partial.log.read_text(encoding="utf-8").splitlines() if partial.log.exists() else ():
-        with contextlib.suppress(ValueError):  # a line that was cut off
+        with contextlib.suppress(ValueError):  # an incomplete line
             chunk = json.loads(line)
             decoded[chunk["start"]] = chunk
     starts = range(0, len(partial.files), CHUNK)
@@ -228,7 +228,7 @@ def _finish(partial: Partial, failed: np.ndarray) -> None:
     """Remove the rows of unreadable images and write the array's header."""
     n, row_shape = len(partial.files) - len(failed), (partial.channels, partial.side, partial.side)
     if len(failed):
-        partial.log.unlink()  # from here on rows lie elsewhere
+        partial.log.unlink()  # rows move from here on, so the log is invalid
         images = np.memmap(partial.path, np.uint8, "r+", HEADER, (len(partial.files), *row_shape))
         keep = np.delete(np.arange(len(partial.files)), failed)
         for row in range(int(failed[0]), n):

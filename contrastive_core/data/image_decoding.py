@@ -32,11 +32,11 @@ MAX_PIXELS = 64_000_000  # of one picture
 MAX_BYTES = 512 << 20  # of its file
 GRAY_MODES = ("L", "1", "I;16", "I;16B", "I;16L", "I;16N", "I", "F", "LA", "La")
 DEEP_MODES = ("I;16", "I;16B", "I;16L", "I;16N", "I", "F")
-PAGED = ("TIFF", "GIF", "WEBP", "PNG")  # a phone's JPEG may hold a second, smaller picture
-GAP = 2  # a JPEG is decoded at a fraction of its size, at least so many times what is wanted
-NARROWEST = 16  # an array this much longer than wide holds no image
+PAGED = ("TIFF", "GIF", "WEBP", "PNG")  # not JPEG: a phone's may hold a second, smaller picture
+GAP = 2  # a JPEG is decoded at reduced size, at least this multiple of the target
+NARROWEST = 16  # an array with this aspect ratio is not an image
 HEADER = 128  # bytes of a file before the first row of decoded images
-MOST_CHANNELS = 1024  # an array of more holds no image, but perhaps many
+MOST_CHANNELS = 1024  # an array with more is not one image
 DIED = N_("the image reader crashes on this file")
 
 
@@ -200,7 +200,7 @@ def _scale(array: np.ndarray) -> np.ndarray:
         values = {"low": f"{low:g}", "high": f"{high:g}", "usual": usual}
         raise Damaged("values from {low} to {high}; {usual} are expected", **values)
     scaled = np.empty(array.shape, np.uint8)
-    for part, lines in zip(scaled, array, strict=True):  # in parts, since a number of 1 byte takes 4 on the way
+    for part, lines in zip(scaled, array, strict=True):  # in parts, because each byte needs 4 during conversion
         part[:] = np.rint(lines.astype(np.float32) * np.float32(255 / top))
     return scaled
 
@@ -224,7 +224,7 @@ def decode_chunk(file: str, start: int, paths: list[str], form: Form) -> Decoded
     for i, path in enumerate(paths):
         try:
             rows[i], note = decode_image(path, side, channels, resize)
-        except Exception as error:  # whatever Pillow raises at a damaged file
+        except Exception as error:  # Pillow raises many errors for damaged files
             decoded["failed"][str(start + i)] = read_error(error)
             continue
         if note:
@@ -240,7 +240,7 @@ def decode_sandboxed(sandbox: Sandbox, file: str, start: int, paths: list[str], 
     try:
         decoded: DecodedChunk = sandbox.call(file, start, paths, form)
         return decoded
-    except Refused:  # it died, or took too long
+    except Refused:  # it crashed or took too long
         if len(paths) == 1:
             return DecodedChunk(start=start, failed={str(start): DIED}, notes={})
     decoded = DecodedChunk(start=start, failed={}, notes={})
@@ -272,7 +272,7 @@ class DecodingPool:
         def work(start: int) -> DecodedChunk:
             try:
                 sandbox = self.idle.pop()
-            except IndexError:  # there are never more than threads
+            except IndexError:  # none idle; at most one per thread
                 sandbox = Sandbox(decode_chunk, Limits(2 << 30, 600, 1 << 50, ("PIL.Image", __name__)))
             try:
                 return decode_sandboxed(sandbox, file, start, list(paths[start : start + size]), form)

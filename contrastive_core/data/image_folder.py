@@ -26,16 +26,16 @@ from contrastive_core.data.image_decoding import ENDINGS
 
 ARRAYS = {".npy"}
 SPLITS = ("train", "test")
-FOR_TEST = ("val", "valid", "validation")  # the first that is there, where there is no test part
+FOR_TEST = ("val", "valid", "validation")  # names of the test part, in this order, if there is no test/
 BESIDE = frozenset(
     """
 .txt .md .rst .json .jsonl .yaml .yml .toml .ini .cfg .xml .csv .tsv .xls .xlsx .parquet .html .htm
 .pdf .doc .docx .db .sqlite .log .lst .py .ipynb .sh .bat .m .mat .npz .pkl .h5 .hdf5 .pt .pth .zip
 .tar .gz .tgz .7z .rar .bz2 .xz .md5 .sha1 .sha256 .lnk .url .bak .tmp .part .lock .names .cache
 """.split()
-)  # what lies beside images and is none of them
-NAMES = ("readme", "license", "makefile")  # that have no ending
-ENDINGS_TOLD, LONGEST = 3, 9  # endings that are named, and letters of one
+)  # other files that are common next to images
+NAMES = ("readme", "license", "makefile")  # names without an ending
+ENDINGS_TOLD, LONGEST = 3, 9  # maximum endings to name, and characters of one
 SEED, TEST = 0, 0.2
 LINK = N_("a link; links are followed only with CONTRASTIVE_LAB_FOLLOW_LINKS=1")
 LONGEST_ID = 4096  # characters
@@ -48,7 +48,7 @@ class ImageFile(NamedTuple):
     filename: str
     label: int  # −1: none
     stamp: str  # size and time
-    columns: tuple[str, ...] = ()  # what a list of images says of it besides
+    columns: tuple[str, ...] = ()  # further values from a list of images
 
     @property
     def path(self) -> Path:
@@ -71,7 +71,7 @@ class Listing:
     column_names: tuple[str, ...] = ()  # of the files' `columns`
     others: Counter[str] = field(default_factory=Counter)
     layout: tuple[str, ...] = ()
-    seen: dict[str, FileStamp | None] = field(default_factory=dict)  # folders, as they were before
+    seen: dict[str, FileStamp | None] = field(default_factory=dict)  # stamps of folders before the listing
 
 
 def listings(path: str) -> dict[str, Listing]:
@@ -139,7 +139,7 @@ def _parts(root: Path, endings: set[str]) -> tuple[dict[str, Path], tuple[str, .
     if not _is_folder(root / "test"):
         others = (p for p in root.iterdir() if p.name[0] != "." and p.name not in ("train", *left_out))
         if any(_has_images(p, endings) for p in others) or not _has_images(train, endings):
-            return {}, ()  # classes, of which some have these names
+            return {}, ()  # classes with the names of splits
         if not left_out:
             return {"train": train}, (
                 N_("All images come from train/. One fifth is held out because there is no test/."),
@@ -193,7 +193,7 @@ def _images(folder: Path, prefix: str, label: int, listing: Listing, endings: se
         listing.seen.setdefault(inside, (stamp.st_ino, stamp.st_size, stamp.st_mtime_ns, stamp.st_ctime_ns))
         with os.scandir(inside) as entries:
             for entry in entries:
-                name, is_plain = entry.name, entry.is_file(follow_symlinks=False)  # nearly always
+                name, is_plain = entry.name, entry.is_file(follow_symlinks=False)  # true for nearly all
                 ending, is_folder = _ending(name), not is_plain and _leads_to_folder(entry)
                 id = printable(below + name, LONGEST_ID)
                 if is_folder and label < 0:
@@ -208,7 +208,7 @@ def _images(folder: Path, prefix: str, label: int, listing: Listing, endings: se
                 else:
                     size = entry.stat()
                     files.append(ImageFile(id, entry.path, label, f"{size.st_size}\0{size.st_mtime_ns}"))
-    # as `Path.parts` order: a folder's files before those of one whose name goes on
+    # in the order of `Path.parts`, in which a/x precedes a-b/x
     return sorted(files, key=lambda file: file.filename.replace(os.sep, "\0"))
 
 

@@ -7,9 +7,9 @@ from typing import Any
 from contrastive_core.base.errors import BadSetting
 from contrastive_core.base.messages import N_, message
 
-SMALLEST = 4  # pixels of a side that a training is asked for
+SMALLEST = 4  # smallest side in pixels
 LARGEST = 518  # pixels of a side: DINOv2's
-SMALL = 64  # of the encoder `small`, whose field of view is 41 pixels
+SMALL = 64  # for the encoder `small`, whose receptive field is 41 pixels
 RESIZES = ("crop", "pad")
 
 

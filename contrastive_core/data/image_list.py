@@ -103,7 +103,7 @@ class _Home:
     """The folder of an image list. Links are checked once per subfolder, not once per file."""
 
     def __init__(self, path: Path, seen: dict[str, FileStamp | None]) -> None:
-        self._seen = seen  # gets the folders that were looked into
+        self._seen = seen  # receives the stamps of the read folders
         self._path = os.path.abspath(path.parent)
         self._real, self._inside = os.path.realpath(self._path), os.path.join(self._path, "")
         self._is_plain: dict[str, bool] = {}
@@ -115,13 +115,13 @@ class _Home:
             if not name.strip():
                 return filename, "", N_("no file name given")
             if not follow_links():
-                filename = os.path.normpath(filename)  # `link/..` would lead elsewhere
+                filename = os.path.normpath(filename)  # `link/..` would point elsewhere
                 if reason := self._problem(filename):
                     return filename, "", reason
             if (folder := os.path.dirname(filename)) not in self._seen:
                 self._seen[folder] = file_stamp(Path(folder))
             status = os.stat(filename)
-        except (OSError, ValueError):  # not there, too long, a zero byte, links in a circle
+        except (OSError, ValueError):  # missing, too long, a zero byte, circular links
             return filename, "", MISSING
         is_file = stat.S_ISREG(status.st_mode)
         return filename, f"{status.st_size}\0{status.st_mtime_ns}", "" if is_file else MISSING

@@ -18,7 +18,7 @@ from contrastive_core.data.dataset import DatasetArrays
 from contrastive_core.data.image_folder import Listing
 from contrastive_core.data.image_form import SMALL, USUAL, ImageForm
 
-PREFIXES = FOLDER, LIST = "folder:", "csv:"  # begin the names of data sets that are files of images
+PREFIXES = FOLDER, LIST = "folder:", "csv:"  # prefixes of data sets of image files
 TIMES = 100  # a listing is cached for at most this many times its duration
 MOST = 32  # cached listings
 FOLDERS = 10_000  # folders of a listing that are checked for changes
@@ -114,7 +114,7 @@ def _keep(request: Request, splits: dict[str, Split], listings: Listings, took: 
     seen = [item for listing in listings.values() for item in listing.seen.items()]
     latest = max((stamp[2] / 1e9 for _, stamp in seen if stamp), default=0.0)
     if time.time() - took - latest < FRESH:
-        return  # what was just written may change again within a tick of its clock
+        return  # a file just written may change again within a clock tick
     some = dict(seen[:: len(seen) // FOLDERS + 1])
     with _lock:
         _found.pop(request, None)

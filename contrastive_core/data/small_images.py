@@ -16,7 +16,7 @@ from contrastive_core.data.streamed_images import StreamedImages, load_streamed
 
 SIDE = 16  # pixels; smaller images keep their size
 MOST, LEAST = 2000, 20  # images
-HELD_OUT = 0.2  # of the images of a set that has no test images
+HELD_OUT = 0.2  # share of the images if there are no test images
 SEED = 0
 LONGEST = 80  # characters of a class name
 TOO_FEW = N_("{name} has {n} readable samples; at least {least} are needed")
@@ -29,8 +29,8 @@ class SmallImages:
     images: np.ndarray  # (n, height, width) uint8; a height of 1: vectors
     labels: np.ndarray | None  # (n) int16; None where no image has a label
     classes: tuple[str, ...]  # their names
-    learned: int  # how many are to be learned from; the others are held out
-    total: int  # images that the data set has
+    learned: int  # number of images for learning; the others are held out
+    total: int  # images in the data set
 
     def __len__(self) -> int:
         return len(self.images)

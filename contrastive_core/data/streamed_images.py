@@ -28,12 +28,12 @@ from contrastive_core.data.dataset import Dataset
 from contrastive_core.data.image_decoding import HEADER, DecodingPool, Form
 from contrastive_core.data.image_form import ImageForm
 
-FEW = 8  # images that one process decodes
-PARTS = 2  # of a batch for each worker: the last to finish is not waited for long
-MEMORY = Path("/dev/shm")  # where workers leave pixels, if there is room for several batches
+FEW = 8  # maximum images for one process
+PARTS = 2  # of a batch per worker, to balance the load
+MEMORY = Path("/dev/shm")  # for the workers' pixels, if several batches fit
 ROOM = 4  # batches
-LIMIT = "CONTRASTIVE_LAB_CACHE_GB"  # the disk that decoded images may take, by the environment
-USUAL_PART = 0.5  # of the free disk
+LIMIT = "CONTRASTIVE_LAB_CACHE_GB"  # variable with the disk space for decoded images
+USUAL_PART = 0.5  # of the free disk space
 
 
 class StreamedImages:
@@ -45,7 +45,7 @@ class StreamedImages:
         self.shape, self.dtype, self.ndim = (len(paths), channels, side, side), np.dtype(np.uint8), 4
         self.size = math.prod(self.shape)
         self.failed: dict[str, str] = {}  # files that could not be read, and why
-        self.lock = threading.Lock()  # pages and the batch ahead may read at once
+        self.lock = threading.Lock()  # pages and the loader's thread may read at the same time
         self.pool = DecodingPool(max(1, image_decoding.processes() // int(os.environ.get("LOCAL_WORLD_SIZE", "1"))))
         weakref.finalize(self, self.pool.close)
 

@@ -9,7 +9,7 @@ from contrastive_core.base.messages import message
 from contrastive_core.base.paths import data_home
 from contrastive_core.data.dataset import DatasetArrays
 
-SETS = {  # class of torchvision, megabytes of a download, files of which one is there after it
+SETS = {  # class of torchvision, download in MB, files that prove a download
     "cifar10": ("CIFAR10", 170, ("cifar-10-batches-py", "cifar-10-python.tar.gz")),
     "cifar100": ("CIFAR100", 169, ("cifar-100-python", "cifar-100-python.tar.gz")),
     "stl10": ("STL10", 2640, ("stl10_binary", "stl10_binary.tar.gz")),
@@ -48,7 +48,7 @@ def make(name: str, split: str, root: str | None, download: bool) -> DatasetArra
         dataset = getattr(datasets, SETS[name][0])(str(folder), download=download, **options)
     except OSError as error:
         raise Damaged("{name} in {folder} cannot be read: {error}", name=name, folder=folder, error=error) from None
-    except Exception as error:  # of damaged files, in as many classes as there are formats; its advice is not ours
+    except Exception as error:  # damaged files raise many errors with torchvision's advice
         raise Damaged(
             "{name} in {folder} is incomplete or damaged. Delete its files and download it again: add --download, or "
             "tick the box on the Train page",

@@ -17,12 +17,12 @@ from contrastive_core.base.paths import data_home
 from contrastive_core.base.safe_files import printable
 from contrastive_core.data.image_decoding import ENDINGS, DecodingPool, processes
 
-MOST_FILES, MOST_BYTES = 5_000, 1_000_000_000  # in all, since they pass through memory
-DEEPEST = 6  # folders of a path
-LONGEST = 100  # characters of a part of it
-PART = 32  # files that are decoded in one call
-SIDE = 8  # pixels of a side to which they are
-SPARE = 100_000_000  # bytes of the disk that are left free
+MOST_FILES, MOST_BYTES = 5_000, 1_000_000_000  # in total, because they pass through memory
+DEEPEST = 6  # maximum folders in a path
+LONGEST = 100  # maximum characters of a folder or file name
+PART = 32  # files decoded per call
+SIDE = 8  # side in pixels for the check
+SPARE = 100_000_000  # bytes of the disk to leave free
 UNSAFE = re.compile(r'[\x00-\x1f\x7f<>:"|?*]')
 
 
@@ -64,7 +64,7 @@ def save_uploads(
     safe_files.make_folder(home)
     _check_space(files, home)
     paths = [parts_of(file.name) for file in files]
-    first = {path[:-1][:1] for path in paths if path}  # () of a path without a folder
+    first = {path[:-1][:1] for path in paths if path}  # () for a path without a folder
     shared = "".join(*first) if len(first) == 1 else ""  # the uploaded folder
     skipped: list[tuple[str, str]] = []
     written: dict[Path, UploadedFile] = {}
@@ -130,7 +130,7 @@ def _remove_unreadable(written: Mapping[Path, UploadedFile]) -> list[tuple[str, 
         chunks = [*pool.decode(str(folder / "rows"), [*map(str, paths)], (SIDE, 3, "crop"), starts, PART)]
     for row, reason in sorted((int(row), reason) for chunk in chunks for row, reason in chunk["failed"].items()):
         paths[row].unlink()
-        with contextlib.suppress(OSError):  # others are left in it
+        with contextlib.suppress(OSError):  # the folder is not empty
             paths[row].parent.rmdir()
         skipped.append((printable(written[paths[row]].name), message("cannot be read: {error}", error=reason)))
     return skipped
