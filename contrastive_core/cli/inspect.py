@@ -13,6 +13,7 @@ from contrastive_core.base.progress import OnProgress, fraction_of
 from contrastive_core.base.safe_files import printable, write_table
 from contrastive_core.base.score import Scores, recall_text, scores_from_json, scores_to_json
 from contrastive_core.cli import sources
+from contrastive_core.cli.differences import name_differences
 from contrastive_core.cli.output import (
     counted,
     note_left_out,
@@ -192,7 +193,10 @@ def project(args: Namespace) -> None:
 
 
 def compare(args: Namespace) -> None:
-    """Compare runs on the same samples: which one is better, and how similar their embeddings are."""
+    """Compare runs on the same samples: which one is better, how similar their embeddings are, or what differs."""
+    if args.differences:
+        name_differences(args)
+        return
     metrics = _names(args.metrics) or [*ACCURACIES]
     check_accuracies(metrics)
     spaces = sources.spaces_of(args)

@@ -211,9 +211,9 @@ COMMANDS = {
     "compare": Command(
         "inspect.compare",
         "compare runs, recordings or files of vectors on the same samples",
-        *(RUNS, LAYER, *OF_VECTORS),
+        *(RUNS, LAYER, *OF_VECTORS, QRELS),
+        _flag("--differences", "of two: name the groups of samples that lie together in one and apart in the other"),
         _option("--metrics", help="knn, linear_probe; default: both"),
-        QRELS,
         _option("--margin", type=float, default=0.5, help="of queries: points from which a difference matters (0.5)"),
         _option("--top", type=int, default=10, help="of two files of queries: queries that changed most (10)"),
     ),

@@ -13,6 +13,7 @@ from contrastive_core.compare.comparison import Comparison
 from contrastive_core.compare.towers import answers_of
 from contrastive_core.spaces.space import Space
 from contrastive_lab import cache, format, pictures, query_params, stage, state
+from contrastive_lab.compare import differences
 from contrastive_lab.compare.space_picker import SHAPES
 from contrastive_lab.components.gallery import draw_gallery
 from contrastive_lab.figures import draw_table
@@ -30,7 +31,7 @@ WAYS = {
 }
 OF_FIGURES = dict(zip(WAYS, (N_("{a} higher"), N_("{b} higher"), N_("both 0")), strict=True))  # such as nDCG@10
 OUTCOMES = ("#7A5BD0", "#C99A00", "#64707C", "#B9C1C9", "#E3E7EA")  # only A, only B, both wrong, both right, not judged
-NEIGHBORS = N_("Neighbors")
+NEIGHBORS, GROUPS = N_("Neighbors"), N_("Groups")
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,12 +192,16 @@ def disagree(samples: ComparedSamples) -> None:
     picture, side = stage.columns(is_first=False)
     with side:
         way = _choose_way(samples)
-        if way == NEIGHBORS:
+        if way == GROUPS:
+            found = differences.about(samples.spaces[:2])
+        elif way == NEIGHBORS:
             row = _choose_moved(samples)
         else:
             _about(samples, way)
     with picture, st.container(key="compare-list"):
-        if way == NEIGHBORS:
+        if way == GROUPS:
+            differences.show(samples.spaces[:2], found)
+        elif way == NEIGHBORS:
             _neighbors(samples, row)
         else:
             _listed(samples, samples.ways[way], f"{samples.comparison.names} {samples.metric} {way}")
@@ -208,7 +213,7 @@ def _choose_way(samples: ComparedSamples) -> str:
     return query_params.one_of(
         st.radio,
         _("They disagree on"),
-        [*ways, NEIGHBORS],
+        [*ways, NEIGHBORS, GROUPS],
         name="disagree",
         default=next((way for way, rows in ways.items() if len(rows)), NEIGHBORS),
         key=f"disagree-{cache.digest(*samples.comparison.names[:2], samples.metric)}",

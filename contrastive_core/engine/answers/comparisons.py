@@ -1,7 +1,7 @@
 """Analyses of several spaces: comparisons and their similarity; also of the snapshots of one run."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +10,7 @@ from contrastive_core import metrics, runs
 from contrastive_core.base.messages import N_, message
 from contrastive_core.base.progress import OnProgress, fraction_of, prefixed
 from contrastive_core.base.score import Scores, scores_from_json, scores_to_json
+from contrastive_core.compare.differences import ROW, find_differences
 from contrastive_core.compare.entries import NEAREST, Entry, common, compare
 from contrastive_core.compare.evaluate import evaluate_sets
 from contrastive_core.compare.representation_similarity import (
@@ -163,3 +164,24 @@ def _changes(before: Towers, after: Towers, on_progress: OnProgress) -> Result:
     }
     differences = {change.name: [change.value, *change.interval] for change in changes}
     return Result({"scores": scores, "differences": differences, "n": [len(before.a), len(before.b)]})
+
+
+def differences(values: Values, on_progress: OnProgress, device: str) -> Result:
+    """Find the groups of samples that lie together in one of two spaces and apart in the other. Rows of a group are
+    numbers of the first space's. Args: values: as of `differences_request`."""
+    names = values["names"]
+    a, b = (
+        rows_of(Space(**plain), prefixed(on_progress, name), device)
+        for plain, name in zip(values["spaces"], names, strict=True)
+    )
+    sets = common([replace(a, columns={**a.columns, ROW: np.arange(len(a))}), b])
+    seeds = []
+    for at, plain in values["seeds"]:
+        other = Space(**plain)
+        one, two = common([sets[at], rows_of(other, prefixed(on_progress, other.title), device)])
+        seeds.append((other.title, one, two))
+    n = len(sets[0])
+    found = find_differences(sets, names, seeds, (len(a) - n, len(b) - n), on_progress)
+    own = sets[0].columns[ROW]
+    groups = [replace(group, rows=own[group.rows].tolist()) for group in found.groups]
+    return Result(asdict(replace(found, groups=groups)))
