@@ -57,9 +57,8 @@ class Fact:
     @property
     def sentence(self) -> Message:
         values = {"share": f"{100 * self.share:.0f}", "base": f"{100 * self.base:.0f}"}
-        return message(
-            "{share} % have {factor} = {kind} ({base} % of all do)", factor=self.factor, kind=self.kind, **values
-        )
+        text = N_("{factor} is {kind} in {share} % of them ({base} % of all)")
+        return message(text, factor=self.factor.replace("_", " "), kind=self.kind, **values)
 
 
 @dataclass(frozen=True)

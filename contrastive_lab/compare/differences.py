@@ -36,11 +36,12 @@ def about(spaces: Sequence[Space]) -> Differences | None:
 def show(spaces: Sequence[Space], found: Differences | None) -> None:
     """The sentence of each group, its cohesion in both spaces, and its most typical samples."""
     for number, group in enumerate(found.groups if found else []):
-        st.markdown(f"**{format.plain(text(group.sentence([space.title for space in spaces])))}**")
-        said = _("Nearer to a member than to another sample: {a} % in {first}, {b} % in {second}. By chance: 50 %.")
-        a, b = (f"{100 * share:.0f}" for share in group.cohesion)
-        st.caption(said.format(a=a, b=b, first=SHAPES[0], second=SHAPES[1]))
-        _examples(spaces[0], group, f"{cache.digest(*(space.values for space in spaces))}-{number}")
+        with st.container(gap="xsmall", key=f"difference-{number}"):
+            st.markdown(f"**{format.plain(text(group.sentence([space.title for space in spaces])))}**")
+            said = _("Nearer to a member than to another sample: {a} % in {first}, {b} % in {second}. By chance: 50 %.")
+            a, b = (f"{100 * share:.0f}" for share in group.cohesion)
+            st.caption(said.format(a=a, b=b, first=SHAPES[0], second=SHAPES[1]))
+            _examples(spaces[0], group, f"{cache.digest(*(space.values for space in spaces))}-{number}")
 
 
 def _examples(space: Space, group: Group, key: str) -> None:
@@ -51,7 +52,7 @@ def _examples(space: Space, group: Group, key: str) -> None:
     classes = [rows.class_name(int(rows.labels[row])) if rows.labels is not None else "" for row in some]
     if pictures.are_decoded(space):
         title = _("Typical samples of the group")
-        draw_gallery(pictures.some_of(space, some), classes, title=title, size=72, key=f"group-{key}")
+        draw_gallery(pictures.some_of(space, some), classes, title=title, size=80, key=f"group-{key}")
     else:
         said = [] if rows.texts is None else rows.texts[some].tolist()
         table = [

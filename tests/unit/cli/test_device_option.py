@@ -138,11 +138,14 @@ def test_so_does_every_analysis(kind: str, names: list[str], chosen: list[str], 
         "checkpoints": {"run": "one", "epochs": [1, 2]},
         "calibration": {"spaces": [one, two]},
         "centered": {"space": one},
+        "differences": {"spaces": [one, two], "names": names, "seeds": []},
     }[kind]
     status, said = main(["analyze", kind, json.dumps(values), "--device", ASKED]), capsys.readouterr().err
     if kind in ("towers", "tower_pairs", "zero_shot", "text_query", "checkpoints", "centered"):  # a run of one tower
         assert status != 0
         assert ("no embeddings of captions" if kind == "checkpoints" else "not belong to two towers") in said
+    elif kind == "differences":
+        assert "at least 50 shared rows; got 12" in said
     else:
         assert status == 0, said
     on_the_cpu = kind in ("views", "folder", "catalog", "checkpoints")

@@ -11,12 +11,7 @@ import pytest
 
 from contrastive_core.base.errors import CannotScore
 from contrastive_core.cli.main import main
-from contrastive_core.compare.differences import (
-    Differences,
-    contrast_axes,
-    differences_request,
-    find_differences,
-)
+from contrastive_core.compare.differences import Differences, contrast_axes, differences_request, find_differences
 from contrastive_core.engine import answers
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.space import Space
@@ -80,7 +75,7 @@ def test_a_space_does_not_differ_from_itself_turned_or_from_another_half_of_it()
 def test_runs_with_another_seed_raise_the_bar() -> None:
     sets = [space(PLANTED), space(CONTENT)]
     assert find_differences(sets).groups
-    found = find_differences(sets, seeds=[("twin", *sets)])
+    found = find_differences(sets, seeds=[("twin", sets[0], sets[1])])
     assert found.groups == []
     assert "another seed do not reach it either: twin" in str(found.notes[2])
 
