@@ -17,10 +17,10 @@ from contrastive_core.runs.run import Status
 
 # Kinds of jobs that a page asks for while something is typed: the error is shown beside the field.
 ASKED_WHILE_TYPING = {"views", "folder", "look", "advice_plan", "catalog"}
-SOONEST = 3.0  # seconds of work before the time that is left is told
+SOONEST = 3.0  # seconds of work before the remaining time is shown
 ENDING = Progress("ending", 1.0)
 
-_seen: set[tuple[str, float]] = set()  # processes that were at work when it was asked
+_seen: set[tuple[str, float]] = set()  # processes that this process has seen running
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ def activity() -> Activity:
         elif not asked.is_dismissed and not is_typed and (why := asked.failure) and why != STOPPED:
             failed.append(Failed(key, asked.label, "", why))
     recorded = {work.run for work in at_work}
-    for run in training.working():  # begun on the command line
+    for run in training.working():  # started on the command line
         if run.name not in recorded:
             at_work.append(AtWork(run.name, run.name, run.name, queue.progress_of(run.name) or ENDING))
     return Activity(tuple(at_work), _waiting({work.run for work in at_work}), tuple(failed))
@@ -128,7 +128,7 @@ def _label(record: ProcessRecord) -> str:
 def _at_work(record: ProcessRecord) -> AtWork:
     path = process.progress_path(record["key"])
     work = AtWork(record["key"], _label(record), _run_of(record), read_progress(path) or STARTING)
-    if work.run:  # its epochs are one stretch, which starting and decoding precede
+    if work.run:  # its epochs are counted as one stage, after starting and decoding
         return _with_time_left(work, work.progress.since, work.progress.begun)
     return _in_first_stage(work, record["time"], first_progress(path))
 
@@ -160,7 +160,7 @@ def _failure(record: ProcessRecord) -> str | None:
         return None
     if why := Job(key, Path(result)).failure():
         is_known = why != KILLED or run or (key, record["time"]) in _seen
-        return why if is_known else None  # its result may have been there, and be removed
+        return why if is_known else None  # its result may have been removed
     try:
         status: Status = runs.load(run).status() if run else {"status": "done"}
     except (ValueError, OSError):

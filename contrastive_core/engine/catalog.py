@@ -107,7 +107,7 @@ def describe() -> Catalog:
     from contrastive_core.data.recipe import Recipe
     from contrastive_core.models import encoders
 
-    across = pairs.from_towers(torch.eye(2), torch.eye(2))  # asked of each loss: whether it runs between two towers
+    across = pairs.from_towers(torch.eye(2), torch.eye(2))  # to test whether a loss can compare two towers
     described: Catalog = _plain(
         {
             "methods": _by_year({name: _method(methods, name) for name in methods.names()}),

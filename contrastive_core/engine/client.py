@@ -22,7 +22,7 @@ from contrastive_core.base.progress import Progress
 from contrastive_core.engine import process
 
 LOG = "_worker.log"  # no run's: their names start with a letter or digit
-HOMES = "CONTRASTIVE_LAB_"  # variables that say where runs and caches lie
+HOMES = "CONTRASTIVE_LAB_"  # prefix of the variables with the folders of runs and caches
 TOO_LARGE = N_(
     "It needs more than the memory it may use (half of this computer's). Choose fewer rows or smaller images."
 )
@@ -122,13 +122,13 @@ class WorkerProcess:
 
     def send(self, message: Request | Stop) -> None:
         assert self._process.stdin is not None
-        with self._lock, suppress(OSError, ValueError):  # dead: the reader says so
+        with self._lock, suppress(OSError, ValueError):  # if it is dead, the reading thread reports it
             self._process.stdin.write(pickle.dumps(message))
             self._process.stdin.flush()
 
     def _read(self) -> None:
         assert self._process.stdout is not None
-        with suppress(Exception):  # its end, or half a reply
+        with suppress(Exception):  # the end of the pipe, or an incomplete reply
             while True:
                 self._take(*pickle.load(self._process.stdout))
         self._process.kill()

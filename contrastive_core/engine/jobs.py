@@ -35,7 +35,7 @@ START_PATIENCE = 60.0  # seconds to wait for another process that starts a job
 ANSWER = "contrastive_core.engine.answers:answer"
 
 _lock = threading.RLock()
-_asked: dict[str, Asked] = {}  # by key: of this process
+_asked: dict[str, Asked] = {}  # jobs of this process, by key
 
 
 @dataclass(frozen=True)

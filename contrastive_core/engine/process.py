@@ -23,14 +23,14 @@ from contrastive_core.base.safe_files import FileCache, open_regular
 
 ENDINGS = ("json", "log", "progress")
 NO_CONSOLE = 0x0800_0200  # Windows: CREATE_NO_WINDOW and CREATE_NEW_PROCESS_GROUP
-# Of a child that outlives its parent: Ctrl-C in the terminal is for the parent.
+# For children that outlive their parent: Ctrl-C in the terminal must not reach them.
 OWN_SESSION: Mapping[str, Any] = (
     {"creationflags": NO_CONSOLE} if sys.platform == "win32" else {"start_new_session": True}
 )
-TAIL = 1 << 18  # bytes of a log that are read at most
+TAIL = 1 << 18  # maximum bytes read from a log
 LOG = "log.txt"  # in the folder of a run that was renamed
 
-_children: dict[int, subprocess.Popen[bytes]] = {}  # so that ended ones are reaped
+_children: dict[int, subprocess.Popen[bytes]] = {}  # to reap ended children
 
 
 class ProcessRecord(TypedDict):
@@ -127,7 +127,7 @@ def _read_record(path: Path) -> ProcessRecord | None:
         return None
 
 
-_cached_record = FileCache(_read_record, 4096)  # the app asks for all of them every second
+_cached_record = FileCache(_read_record, 4096)  # the app reads all records every second
 
 
 def pid_of(key: str) -> int | None:

@@ -76,7 +76,7 @@ def spent(group: str, asked_at: float) -> float:
             last = record["time"]
             with contextlib.suppress(ValueError, OSError):
                 last = float(runs.load(record["key"]).status().get("updated") or last)
-            last = now if process.pid_of(record["key"]) else min(now, last)  # a living one is at it
+            last = now if process.pid_of(record["key"]) else min(now, last)  # it is still running
             total += max(0.0, last - record["time"])
     return total
 
@@ -180,7 +180,7 @@ def free_name(stem: str) -> str:
 def resume(name: str) -> None:
     """Queue a stopped or failed run, to continue as soon as its device is free.
     Raises: NoSuchRun; ValueError if it is shipped, done, running or queued."""
-    training.check_resumable(name)  # this may wait for a process that ends; others need not
+    training.check_resumable(name)  # may wait for an ending process, so check before taking the lock
     with changing():
         training.check_resumable(name)
         if name in waiting_names():
@@ -206,7 +206,7 @@ def enqueue_group(group: str, trainings: Sequence[tuple[str, Sequence[str]]], ho
                 arguments = _resuming(name)
             add(name, arguments, asked_at, group, hours)
             added.append(name)
-        for job in before:  # asked for before: its hours begin anew; last, so that none is lost
+        for job in before:  # earlier entries: their hours start again; removed last, so none is lost
             job.path.unlink(missing_ok=True)
     go_on()
     return added
@@ -255,7 +255,7 @@ def start_due() -> list[str]:
 
 def work(report: Callable[[str], None] = lambda text: None) -> None:
     """Start queued runs until none is left. Only one process does this: a second one returns at once."""
-    while _has_due():  # again: more came as the lock went
+    while _has_due():  # again, because runs may arrive while the lock is released
         try:
             with lock(folder() / "runner.lock"):
                 while _has_due():
@@ -277,7 +277,7 @@ def _has_begun(job: Waiting) -> bool:
     try:
         run = runs.load(job.name)
     except (ValueError, OSError):
-        return job.resumes  # renamed or deleted since: there is nothing to go on with
+        return job.resumes  # renamed or deleted since: there is nothing to continue
     return not job.resumes or run.is_alive() or (run.status().get("updated") or 0) > job.asked_at
 
 
@@ -307,7 +307,7 @@ def progress_of(name: str) -> Progress | None:
     if status.get("status") == "running":
         epoch, epochs = int(status.get("epoch") or 0), int(status.get("epochs") or 1)
         share = min(1.0, epoch / max(1, epochs))
-        told = read_progress(process.progress_path(name))  # may be that of an earlier start
+        told = read_progress(process.progress_path(name))  # may be from an earlier start
         if told is not None and (told.fraction or 0.0) > share:
             return told
         return Progress(message("epoch {epoch} of {epochs}", epoch=min(epoch + 1, epochs), epochs=epochs), share)

@@ -22,8 +22,8 @@ from contrastive_core.base.safe_files import open_regular, printable
 from contrastive_core.engine import process, queue, training
 from contrastive_core.runs.run import Manifest, Run, read_manifest
 
-MOST = 100_000  # files of a run that is copied
-GROWING = ("status.json", "metrics.jsonl", "weights.safetensors")  # a copy without their last state is an old one
+MOST = 100_000  # maximum files of a copied run
+GROWING = ("status.json", "metrics.jsonl", "weights.safetensors")  # files that change in training
 
 
 def delete(name: str) -> Path:
@@ -72,7 +72,7 @@ def rename(name: str, new: str) -> Run:
 @contextlib.contextmanager
 def _at_rest(name: str, so: str) -> Iterator[Run]:
     """Context with a user's run that stays inactive. Raises ValueError for a shipped, running or queued one."""
-    training.at_work(runs.load(name))  # this may wait for a process that ends; others need not
+    training.at_work(runs.load(name))  # may wait for an ending process, so check before taking the lock
     with queue.changing():
         run = runs.load(name)
         if run.shipped:

@@ -24,9 +24,9 @@ from contrastive_core.engine.jobs import Job
 from contrastive_core.runs.run import Run, Status
 from contrastive_core.runs.train_config import settings_of
 
-PATIENCE = 10.0  # seconds in which a process that was just stopped may end
+PATIENCE = 10.0  # seconds that a stopped process may take to end
 POLL_SECONDS = 0.5
-EARLIER = "~"  # between a name and the number of an attempt that failed before another was made
+EARLIER = "~"  # separates a name from the number of an earlier failed attempt
 
 
 def gpus() -> int:

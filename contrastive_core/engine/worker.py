@@ -23,14 +23,14 @@ from contrastive_core.base.memory_limits import limit_own_data, most_memory
 from contrastive_core.base.progress import OnProgress
 from contrastive_core.engine.client import DONE, FAILED, PROGRESS, TOO_LARGE, NeedsMemory, Request, Stop, Stopped
 
-IDLE = 600.0  # seconds without a request, after which it ends and its memory is free
-WARM = (  # imported while nobody asks
+IDLE = 600.0  # seconds without a request after which the process ends to free its memory
+WARM = (  # imported while idle
     "torch contrastive_core.lab.batch contrastive_core.lab.view contrastive_core.engine.answers.previews "
     "contrastive_core.samples.run_samples contrastive_core.compare.evaluate sklearn.linear_model umap"
 ).split()
 STEP = 0.1  # seconds between two reports of one stage
 
-_import_lock = threading.RLock()  # circular imports in two threads at once see half a module
+_import_lock = threading.RLock()  # circular imports in two threads can see incomplete modules
 
 
 @dataclass
@@ -111,18 +111,18 @@ def is_out_of_memory(error: BaseException) -> bool:
 def main() -> None:
     """Serve the process that started this one."""
     replies = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what a library prints is no reply
+    os.dup2(2, 1)  # output of libraries must not mix with replies
     limit_own_data(most_memory())
     worker = Worker(replies)
     threading.Thread(target=worker.end_when_idle, daemon=True).start()
     threading.Thread(target=_warm, args=(worker,), daemon=True).start()
     worker.serve(sys.stdin.buffer)
-    os._exit(0)  # the other process has ended: nobody waits for the threads
+    os._exit(0)  # the client has ended, so do not wait for the threads
 
 
 def _warm(worker: Worker) -> None:
     for name in WARM:
-        while worker.at_work:  # a request imports what it needs, and somebody waits for it
+        while worker.at_work:  # a request has priority and imports its own modules
             time.sleep(STEP)
         with contextlib.suppress(Exception):  # a request that needs it gets the error
             _import(name)

@@ -32,7 +32,7 @@ from contrastive_core.train.settings import facts_of, resolve, with_image_size
 from contrastive_core.train.setup import create_method
 
 RUN = "run:"
-OPTIONAL = ("num_batches_tracked",)  # missing in old files, and used by nothing
+OPTIONAL = ("num_batches_tracked",)  # missing in old files, and never used
 LIMITS = Limits(3 * LIMIT, 300, 2 * LIMIT, ("torch", "safetensors.torch"))
 
 
@@ -64,7 +64,7 @@ def open_checkpoint(path: str | Path, encoder: str | None = None, pixels: int = 
     Raises: CannotImport, NotRecognized, FileNotFoundError; NoSuchRun."""
     name, knobs, source = str(path), JsonObject(), Path(path).absolute()
     if run := runs.load(name.removeprefix(RUN)) if name.startswith(RUN) else None:
-        run.weights_hash()  # its sentence for a run without weights
+        run.weights_hash()  # raises for a run without weights
         source, encoder, knobs = run.path, str(run.config["encoder"]), dict(run.config.get("encoder_knobs") or {})
         knobs["pixels"] = pixels or knobs.get("pixels") or (run.manifest.get("image_shape") or (0, 0))[1]
     elif pixels:
@@ -116,7 +116,7 @@ def _plainer(why: str) -> str:
 def match(source: Path, weights: Path, recognized: Recognized, shapes: Shapes) -> OpenedCheckpoint:
     """Match the file's tensors with those of our encoder and head."""
     ours, theirs = _our_shapes(recognized), dict(shapes)
-    for part in recognized.folds:  # gives a bias where there is none
+    for part in recognized.folds:  # folding adds a missing bias
         theirs[f"{part.linear}bias"] = theirs[f"{part.linear}weight"][:1]
     common = {k: recognized.keys[k] for k in ours if recognized.keys.get(k) in theirs}
     matched = tuple(k for k, name in common.items() if theirs[name] == ours[k])
@@ -151,7 +151,7 @@ def _our_shapes(recognized: Recognized) -> dict[str, tuple[int, ...]]:
         parts = without_numbers(make)
     except ValueError as error:
         raise CannotImport(sentence(error)) from None
-    except Exception as error:  # of a library that was given a damaged file's sizes
+    except Exception as error:  # from a library, for sizes of a damaged file
         values = {"name": name, "why": printable(explained(error))}
         raise CannotImport("{name} cannot be built with the sizes in the file: {why}", **values) from None
     return {f"{p}.{k}": tuple(v.shape) for p, module in parts.items() for k, v in module.state_dict().items()}

@@ -17,7 +17,7 @@ from contrastive_core.base.errors import Refused
 from contrastive_core.base.messages import N_
 from contrastive_core.base.safe_files import expands, open_regular, thousands
 
-LIMIT = 4 << 30  # bytes of the file, of what it unpacks to, and of its tensors
+LIMIT = 4 << 30  # maximum bytes of the file, unpacked, and of its tensors
 MAX_TENSORS = 100_000
 STATES = ("state_dict", "model", "model_state_dict", "net", "teacher", "student", "encoder")
 SETTINGS = (  # classes that hold settings in Lightning's, solo-learn's and SupContrast's files
@@ -47,7 +47,7 @@ def convert(source: str | Path, out: str | Path) -> list[str]:
     with open_regular(source) as file:
         start = file.read(9)
         is_safetensors = start[8:] == b"{"
-        if not is_safetensors and not start.startswith((b"PK", b"\x80")):  # a zip; a pickle of old
+        if not is_safetensors and not start.startswith((b"PK", b"\x80")):  # a zip file; an old pickle
             raise Refused(N_("it is neither a safetensors file nor one that torch.save wrote"))
         file.seek(0)
         value = load_file(source) if is_safetensors else _torch(file)
@@ -86,7 +86,7 @@ def _state(value: Any, stored: int) -> dict[str, Tensor]:
     if len(state) > MAX_TENSORS:
         counts = thousands(state=len(state), max_tensors=MAX_TENSORS)
         raise Refused("it contains {state} tensors; at most {max_tensors} are read", **counts)
-    # a tensor may repeat one number
+    # a stored number may be expanded to a large tensor
     _check_size(sum(t.numel() * t.element_size() for t in state.values()), stored)
     return {k: t for k, t in state.items() if t.layout is torch.strided}
 

@@ -4,15 +4,15 @@ The lines need torch and safetensors, torchvision for a ResNet, timm for one of 
 from anyone and these lines are meant to be executed, so every value enters them as a number, a quoted literal, one of
 the names known here, or a comment without line breaks. Torch-free."""
 
-import json  # its texts are Python literals too
+import json  # its strings are also Python literals
 
 from contrastive_core.base.errors import Damaged, explained
 from contrastive_core.base.safe_files import open_regular, printable
 from contrastive_core.runs.run import Run
 
-Shapes = dict[str, tuple[int, ...]]  # of tensors by name
+Shapes = dict[str, tuple[int, ...]]  # shapes of tensors by name
 
-COLORS = {  # mean and deviation of each channel, as in encoders.py; a test holds them together
+COLORS = {  # mean and standard deviation of each channel; a test compares them with encoders.py
     "plain": ((0.5,), (0.25,)),
     "none": ((0.0,), (1.0,)),
     "imagenet": ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)),
@@ -82,7 +82,7 @@ def snippet(run: Run, shapes: Shapes) -> str:
         knobs = dict(config.get("encoder_knobs") or {})
         colors = knobs.get("colors", "plain")
         means = COLORS[colors] if isinstance(colors, str) else [[float(x) for x in row] for row in colors]
-        mean, deviation = map(list, means)  # of each channel
+        mean, deviation = map(list, means)  # per channel
         side = int(knobs.get("pixels") or 0)
         height = int((run.manifest.get("image_shape") or (0, 8 if config.get("dataset") == "digits" else 32))[1])
         body = {k.removeprefix("encoder.body."): v for k, v in shapes.items()}

@@ -22,11 +22,11 @@ from contrastive_core.data.image_form import visible
 from contrastive_core.runs.run import Run
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 
-TOLERANCE = 1e-5  # of each number, relative where it is above 1
+TOLERANCE = 1e-5  # of each value, relative above 1
 CHECKED = (1, 37)  # images of the two batches that are compared
-MOST = 10_000  # rows that the projector takes
-PICTURE = 8192  # pixels along the side of its one picture, at most
-OF_A_STEP = "images_per_s"  # only a step's line has it
+MOST = 10_000  # maximum rows for the projector
+PICTURE = 8192  # maximum side of its picture in pixels
+OF_A_STEP = "images_per_s"  # a key of step lines only
 
 
 def export_onnx(run: Run, out: Path, layer: str = "h") -> dict[str, Any]:

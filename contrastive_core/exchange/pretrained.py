@@ -28,7 +28,7 @@ from contrastive_core.exchange.state_dict_names import Recognized
 from contrastive_core.models.encoders import create_encoder
 from contrastive_core.models.libraries import Pretrained, create_network, pretrained, resized, without_numbers
 
-LOOK = 0.5  # seconds between two looks at how much of a file is there
+LOOK = 0.5  # seconds between two checks of a file's size
 
 
 def find(entry: Pretrained) -> Path | None:
@@ -53,7 +53,7 @@ def fetch(entry: Pretrained, on_fraction: OnFraction = ignore_fraction) -> Path:
     """Download weights to their library's cache; a second thread calls `on_fraction`. Raises: CannotImport."""
     try:
         return (_from_hugging_face if entry.repo else _from_url)(entry, on_fraction)
-    except Exception as error:  # of the network, in as many classes as there are clients
+    except Exception as error:  # network errors differ by client
         why = printable(explained(error), 200)
         values = {"name": entry.name, "host": entry.host, "why": why}
         raise CannotImport("{name} cannot be fetched from {host}: {why}", **values) from None
@@ -225,18 +225,18 @@ def _fit_weights(recognized: Recognized, tensors: Tensors) -> tuple[Tensors, dic
     try:
         network, _ = without_numbers(lambda: create_network(name, 3, pixels))
         names = set(network.state_dict())
-        # without a training loop's start of their names, where that fits more of them
+        # remove a prefix of the names if more of them match then
         cut = [{k.removeprefix(p): v for k, v in tensors.items() if k.startswith(p)} for p in STARTS]
         state = resized(name, network, max(cut, key=lambda part: len(names & set(part))))
         _check_network(network, pixels)
-    except Exception as error:  # of a library that was given foreign tensors
+    except Exception as error:  # from a library, for foreign tensors
         raise CannotImport(_cannot(recognized, error)) from None
     return state, {f"encoder.body.{k}": k for k in names}
 
 
 def _check_network(network: Any, pixels: int) -> None:
     """Raise the network's error for an image of this size, or ValueError if the output is not a vector per image."""
-    device = next(network.parameters()).device  # "meta": only sizes are computed
+    device = next(network.parameters()).device  # "meta": computes only sizes
     with contextlib.suppress(NotImplementedError), torch.no_grad():
         made = network.eval()(torch.zeros(1, 3, pixels, pixels, device=device))
         if not isinstance(made, torch.Tensor) or made.ndim != 2:

@@ -23,8 +23,8 @@ from contrastive_core.base.messages import N_, message
 Shapes = Mapping[str, tuple[int, ...]]
 Knobs = dict[str, Any]  # settings of an encoder or a head, by name
 EPS = 1e-5  # of PyTorch's batch norm, which none of the projects changes
-FORM = re.compile(r"LB?(\.LB?)?")  # linear, batch norm, and an activation, which has no tensors, before the second
-LARGEST = 9  # number of a layer
+FORM = re.compile(r"LB?(\.LB?)?")  # linear, batch norm; an activation (without tensors) before the second
+LARGEST = 9  # highest layer number
 
 
 @dataclass(frozen=True)
@@ -161,8 +161,8 @@ class Recognized:
     head: Knobs = field(default_factory=lambda: NONE.settings)
     folds: tuple[Fold, ...] = ()
     notes: tuple[str, ...] = ()
-    of_library: bool = False  # a model of torchvision or timm that was asked for by name
-    random: bool = False  # of such a model: its weights were drawn, not learned
+    of_library: bool = False  # a model of torchvision or timm, selected by name
+    random: bool = False  # such a model with random weights
 
 
 def recognize(shapes: Shapes, top: Sequence[str] = (), encoder: str | None = None) -> Recognized:
@@ -219,12 +219,12 @@ def _architecture(body: Shapes, encoder: str | None, shapes: Shapes) -> tuple[st
         )
     if "patch_embed.proj.weight" in body:
         size, positions = VITS.get(stem[0]), body.get("pos_embed", ())
-        patches = round(max(positions[1] - 1, 0) ** 0.5) if len(positions) == 3 else 0  # along a side of the images
+        patches = round(max(positions[1] - 1, 0) ** 0.5) if len(positions) == 3 else 0  # per side of the images
         pixels = patches * stem[2] if len(positions) == 3 else 224
         if size is None or "pos_embed" not in body:
             raise NotRecognized("its vision transformer (stem {stem}) is unknown: name it with --encoder", stem=stem)
         return f"timm:vit_{size}_patch{stem[2]}_{pixels}", {"pixels": pixels}, channels
-    if "conv1.weight" not in body:  # ours
+    if "conv1.weight" not in body:  # this library's `small`
         return "small", {"width": stem[0] / 16}, channels
     counts = tuple(len({n.split(".")[1] for n in body if n.startswith(f"layer{i}.")}) for i in (1, 2, 3, 4))
     resnet = DEPTHS.get((counts, "layer1.0.conv3.weight" in body))

@@ -44,7 +44,7 @@ from contrastive_core.spaces.towers import TEXT, Towers, towers_of, why_ordinary
 
 # Rows (n, d) and pictures (n, c, h, w) uint8 of one augmented view of each of some images.
 Encode = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
-Weights = Mapping[str, Any]  # tensors by name; empty where rows are not the trained encoder's z
+Weights = Mapping[str, Any]  # tensors by name; empty unless rows are the trained encoder's z
 
 
 def queue_of(
@@ -59,7 +59,7 @@ def queue_of(
     """Return `count` keys of the run's queue, newest first, or of a queue made of `others`. `size`: its length K."""
     if int(weights.get("queue.enqueued", 0)):
         size = len(weights["queue.rows"])
-        filled = min(size, int(weights["queue.enqueued"]))  # the rest is still as it was drawn
+        filled = min(size, int(weights["queue.enqueued"]))  # the rest still holds initial values
         ages = 1 + np.sort(rng.permutation(filled)[:count])
         rows = weights["queue.rows"][(int(weights["queue.pointer"]) - ages) % size].numpy()
         note = message(
@@ -132,8 +132,8 @@ def _of(n: int, size: int) -> str:
     return message("all {n}", n=f"{n:,}") if n >= size else message("{n} of {size}", n=f"{n:,}", size=f"{size:,}")
 
 
-AT_ONCE = 500  # images per forward pass, where they are large
-PER_QUERY = 3  # rows of a memory beside each query: a quarter of the columns are its own
+AT_ONCE = 500  # maximum images per forward pass if they are large
+PER_QUERY = 3  # rows of a memory per query; a quarter of the columns are keys of the queries
 
 
 def load_batch(run: Run, request: BatchRequest) -> LabBatch | TowerBatch:
@@ -143,14 +143,14 @@ def load_batch(run: Run, request: BatchRequest) -> LabBatch | TowerBatch:
         return _batch_of_file(source.removeprefix("file:"), rows, seed)
     if source == TOWERS:
         towers = towers_of(embed_run(run, request.split, TOWERS))
-        assert towers is not None  # a run's layer of that name has two
+        assert towers is not None  # a run's layer of this name has two towers
         return batch_of_towers(towers, Space.of_run(run, request.split, TOWERS).images(), rows, seed, only_a=True)
     if run.is_recording:
         return _batch_of_recording(run, request)
     in_training = request.memory or source.startswith(SNAPSHOT)
     split = "train" if in_training else request.split
     dataset = data_of(run, split)
-    if split == "train":  # without what the run left out
+    if split == "train":  # without samples that the run left out
         dataset = training_set(dataset, run.has_towers, run.config.get("exclude"), run.config.get("relabel"))
     if source.startswith(SNAPSHOT):
         return _batch_of_snapshot(run, source.removeprefix(SNAPSHOT), dataset, rows, seed)
@@ -163,7 +163,7 @@ def _batch_of_file(key: str, rows: int, seed: int) -> LabBatch | TowerBatch:
         vectors = space.rows()
     except FileNotFoundError:
         raise ValueError(N_("These vectors are no longer stored here. Open their file again.")) from None
-    assert vectors is not None  # loaded vectors need no making
+    assert vectors is not None  # loaded vectors always exist
     if (towers := towers_of(vectors)) is not None:
         return batch_of_towers(towers, space.images(), rows, seed)
     pictures = space.images()
@@ -195,7 +195,7 @@ def _batch_of_images(run: Run, request: BatchRequest, dataset: Dataset) -> LabBa
     if request.memory == "queue":
         size = int(run.config.get("method_knobs", {}).get("queue", len(others)))
         memory = queue_of(weights, dataset, others, PER_QUERY * images, once, size, rng)
-        if memory.thumbs is None:  # the run's own queue, and so its own keys
+        if memory.thumbs is None:  # the run's own queue, so its own keys too
             assert isinstance(method, MomentumMethod)
             for part in ("key_encoder", "key_head"):
                 getattr(method, part).load_state_dict(checkpoints.strip_prefix(weights, f"{part}."))
@@ -213,7 +213,7 @@ def _encode(method: Method, source: str, x: Tensor) -> Tensor:
     """Return rows (n, d) of images (n, c, h, w): h, z (encoder and head), or the pixels."""
     if source == "pixels":
         return x.flatten(1) - 0.5
-    chunk = forward_batch_size(max(AT_ONCE, len(x)), x, method.encoder)  # small ones at once
+    chunk = forward_batch_size(max(AT_ONCE, len(x)), x, method.encoder)  # small ones in one pass
     rows = torch.cat([method.features(part) for part in x.split(chunk)])
     return rows if source == "h" else method.project(rows)
 
@@ -248,7 +248,7 @@ def _batch_of_recording(run: Run, request: BatchRequest) -> LabBatch | TowerBatc
     place = Recorded(run, PROBE if f"{kind}:" == SNAPSHOT else "step", int(number))
     space, count = Space.of_recording(place), request.images * request.views
     vectors, pictures = space.rows(), space.images()
-    assert vectors is not None  # recorded rows need no making
+    assert vectors is not None  # recorded rows always exist
     if (towers := towers_of(vectors)) is not None:
         return batch_of_towers(towers, pictures, count, request.seed)
     batch = replace(_batch_of_vectors(vectors, pictures, count, request.seed), of_images=pictures is not None)
@@ -307,7 +307,7 @@ def batch_of_towers(towers: Towers, pictures: Any, most: int, seed: int, only_a:
     related = [sides[0], (np.append(sides[1][0], given[:, 0]), np.append(sides[1][1], given[:, 1]))]
     chosen = _choose(related, order, [max(1, most - count) for count in kept])
     order = order[: len(chosen[0])]
-    if (labels := towers.rows.labels) is not None:  # groups of a class stand together
+    if (labels := towers.rows.labels) is not None:  # keep groups of a class together
         by_class = np.argsort([labels[rows[0]] for rows in chosen[0]], kind="stable")
         order, chosen = order[by_class], [[groups[g] for g in by_class] for groups in chosen]
     parts = [np.array([*dict.fromkeys(np.concatenate(groups).tolist())]) for groups in chosen]

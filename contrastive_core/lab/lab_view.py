@@ -35,10 +35,10 @@ PAIRINGS = {
     "bank": N_("Memory bank (Inst Disc)"),
 }
 
-POSITIVE, NEGATIVE = 1, 2  # of a view's mask
-MOST_DIMENSIONS = 8192  # of rows whose dimensions the browser compares
+POSITIVE, NEGATIVE = 1, 2  # values of a view's mask
+MOST_DIMENSIONS = 8192  # maximum dimensions that the browser compares
 
-DERIVATIVES = {  # of losses on distances, which papers and notes leave to the reader
+DERIVATIVES = {  # of losses on distances, which papers leave out
     "pair_contrastive": r"""\frac{\partial L}{\partial x_1} = \begin{cases}
         x_1-x_2 & \text{positive}\\
         -\frac{\varepsilon-D}{D}\,(x_1-x_2) & \text{negative, } 0<D<\varepsilon\\
@@ -47,7 +47,7 @@ DERIVATIVES = {  # of losses on distances, which papers and notes leave to the r
 }
 IMAGE = (N_("image {number}"), N_("image {number}, view {letter}"))
 ROW = (N_("row {number}"), N_("row {number}, view {letter}"))
-FILE_PAIRINGS = {  # of rows that need not be images
+FILE_PAIRINGS = {  # for rows that need not be images
     "views": N_("Rows that share an id"),
     "classes": N_("Rows of one class"),
     "queue": N_("Key and queue (MoCo)"),
@@ -55,7 +55,7 @@ FILE_PAIRINGS = {  # of rows that need not be images
 }
 SNAPSHOT = "snapshot:"
 STEP = "step:"  # of a recording
-SHOWN = 6  # snapshots that are offered at most, the first and the last among them
+SHOWN = 6  # maximum number of offered snapshots, including the first and the last
 MEMORIES = ("queue", "bank")
 ZERO = N_(
     "{zero} of these vectors are zero: they have no direction, so every cosine with them counts as 0 and no gradient "
@@ -82,10 +82,10 @@ class LabView:
     grad: np.ndarray  # (n, w)
     extras: JsonObject = field(default_factory=dict)
     reason: str = ""
-    note: str = ""  # what is to be known of the rows
-    views: np.ndarray | None = None  # (b, 2, d) float32, where the browser shows a matrix of dimensions
-    towers: Sequence[str] = ()  # names of the anchors' tower and of the candidates', where rows are of two
-    texts: Sequence[str] = ()  # what the anchors say, "" for nothing; () where none says anything
+    note: str = ""  # a note on the rows
+    views: np.ndarray | None = None  # (b, 2, d) float32, if the browser shows a matrix of dimensions
+    towers: Sequence[str] = ()  # titles of the anchors' and the candidates' tower, if any
+    texts: Sequence[str] = ()  # texts of the anchors, "" for none; () if none has a text
     column_texts: Sequence[str] = ()
 
     def with_knobs(self, **values: float | None) -> LabView:
@@ -99,7 +99,7 @@ class Trade:
     """Statistics of the softmax at one temperature, averaged over anchors with negatives."""
 
     temperature: float
-    spread: float  # effective negatives over their number: 1 pushes all alike
+    spread: float  # effective negatives divided by all: 1 for an equal push
     own_class: float | None  # share of the push on rows of the anchor's class; None without labels
     hardest: float  # share of the push on the hardest negative
 
@@ -129,7 +129,7 @@ class Memory:
     thumbs: np.ndarray | None
     names: list[str]
     size: int
-    note: str  # whose rows these are, in a sentence
+    note: str  # a sentence on the owner of these rows
     query_slots: np.ndarray | None = None
     log_z: float | None = None
 
@@ -144,9 +144,9 @@ class LabBatch:
     classes: tuple[str, ...]
     ids: list[str]
     memory: Memory | None = None
-    about: str = ""  # what is to be known of where they come from
-    texts: Sequence[str] = ()  # (b) what each says, where they are rows of a file with texts
-    of_images: bool = True  # or rows of something else
+    about: str = ""  # a note on the origin of the rows
+    texts: Sequence[str] = ()  # (b) texts, for rows of a file with texts
+    of_images: bool = True  # False for rows of other data
 
     def name(self, row: int) -> str:
         """Return the name of a row (image-major): its image, view and class."""
@@ -296,8 +296,8 @@ def _read(run: Run, name: str, asked: str) -> tuple[dict[str, Any], dict[str, np
     return (kept["meta"], arrays) if kept["asked"] == asked else None
 
 
-DIRECTIONS = ("a_to_b", "b_to_a")  # whose rows are the anchors
-RUN_TOWERS = ("image", "caption")  # of a run that was trained on captions
+DIRECTIONS = ("a_to_b", "b_to_a")  # the first tower holds the anchors
+RUN_TOWERS = ("image", "caption")  # of a run trained on captions
 SOURCE = {"towers": N_("Images and captions (z)")}  # of such a run
 ARROW = N_("{anchors} → {candidates}")
 

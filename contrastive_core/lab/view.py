@@ -75,7 +75,7 @@ def _words(batch: LabBatch | TowerBatch, direction: str, compared: Compared) -> 
         if not batch.texts or batch.memory is not None:
             return {}
         said = [text for text in batch.texts for _ in range(batch.rows.shape[1])]
-        rows, columns = compared.row_thumbs, compared.column_thumbs  # places in the batch, image-major
+        rows, columns = compared.row_thumbs, compared.column_thumbs  # indices in the batch, image-major
         return {"texts": [said[i] for i in rows], "column_texts": [said[j] for j in columns]}
     texts, column_texts = (tower.texts if any(tower.texts) else () for tower in batch.sides(direction))
     titles = [tower.title for tower in batch.sides(direction)]
@@ -141,12 +141,12 @@ def _related(batch: LabBatch, pairing: str) -> Compared:
     q, k = z[:, 0], z[:, 1]
     if batch.memory is not None:
         return _with_memory(batch, batch.memory, pairing, q, k)
-    queries = torch.arange(0, b, 4)  # every fourth image is a query, so that each class has some
+    queries = torch.arange(0, b, 4)  # every fourth image is a query, so each class has some
     rows, keys = [i * v for i in queries.tolist()], every[1::v]
     queried = [names[row] for row in rows]
     if pairing == "bank":
         return Compared(pairs.from_bank(q[queries], queries, k), rows, keys, queried, names[1::v])
-    queued = [i for i in range(b) if i % 4]  # the keys of the others stand in the queue
+    queued = [i for i in range(b) if i % 4]  # the keys of the others form the queue
     columns = [keys[i] for i in [*queries.tolist(), *queued]]
     batch_pairs = pairs.from_queue(q[queries], k[queries], k[queued])
     return Compared(batch_pairs, rows, columns, queried, [names[i] for i in columns])

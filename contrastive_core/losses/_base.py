@@ -26,7 +26,7 @@ from contrastive_core.ops import similarity
 from contrastive_core.ops.similarity import compare, full_precision
 from contrastive_core.pairs.types import Masks, Pairs, how_to_build
 
-BLOCK = 1 << 21  # scores held at once: 8 MB in float32, and as much for each step of a formula
+BLOCK = 1 << 21  # scores in memory: 8 MB in float32, and as much for each step of a formula
 
 Result = tuple[Tensor, Tensor]  # loss and weight (n) of some anchors
 
@@ -36,7 +36,7 @@ class Loss(ABC):
     """A contrastive loss without state: a frozen dataclass whose fields are its settings."""
 
     card: ClassVar[LossCard]
-    needs_more_inputs: ClassVar[bool] = False  # than rows: a bank, codes or random directions
+    needs_more_inputs: ClassVar[bool] = False  # needs a bank, codes or random directions besides rows
     detaches_targets: ClassVar[bool] = False  # one side gets no gradient by design
 
     @property
@@ -96,7 +96,7 @@ class Loss(ABC):
         for a device and a compiler gets one graph."""
         temperature = pairs.temperature
         loss = self
-        if temperature is not None:  # it stays on its device, where a knob is a number
+        if temperature is not None:  # a tensor that stays on its device, unlike a setting
             loss = object.__new__(type(self))
             fields = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
             for name, value in {**fields, "temperature": temperature.detach()}.items():
@@ -256,7 +256,7 @@ class _Recomputed(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         inputs = ctx.saved_tensors
-        if torch.is_grad_enabled():  # within a transform, or a second derivative is wanted
+        if torch.is_grad_enabled():  # within a transform, or for a second derivative
             with full_precision(inputs[0].device):
                 outputs, back, *_ = torch.func.vjp(ctx.task, *inputs)
                 return None, *back(grads if isinstance(outputs, tuple) else grads[0])
@@ -266,7 +266,7 @@ class _Recomputed(torch.autograd.Function):
             outputs = ctx.task(*leaves)
         outputs = outputs if isinstance(outputs, tuple) else (outputs,)
         attached = [(y, g) for y, g in zip(outputs, grads, strict=True) if y.requires_grad]
-        if attached:  # as one number: given gradients, autograd's first call imports sympy (30 MB)
+        if attached:  # as a scalar: with gradients given, autograd's first call imports sympy (30 MB)
             with torch.enable_grad():
                 total = torch.stack([(y * g).sum() for y, g in attached]).sum()
             total.backward(inputs=[x for x in leaves if x.requires_grad])

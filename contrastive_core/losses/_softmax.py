@@ -34,9 +34,9 @@ from contrastive_core.ops.similarity import (
 from contrastive_core.ops.tiles import tiled_logsumexp, tiled_softplus
 from contrastive_core.pairs.types import Masks, Pairs
 
-TILED_FROM = 1 << 17  # scores: half a megabyte in float32; the dense formula costs 0.5 ms more at most
+TILED_FROM = 1 << 17  # scores (0.5 MB in float32); below it the dense formula costs at most 0.5 ms more
 CONCENTRATES = N_("A low value concentrates the gradient on the most similar negatives.")
-LISTED = 32  # candidates of a group, up to which positives are listed one by one
+LISTED = 32  # maximum size of a group whose positives are listed one by one
 
 
 def temperature_knob(default: float, help: str = CONCENTRATES) -> Any:
@@ -283,8 +283,8 @@ def mean_of_positives(pairs: Pairs, scale: float) -> Tensor:
     groups, (order, first, last) = pairs.group_keys[1], pairs.group_places
     of_candidate = first if pairs.symmetric and not pairs.across else torch.searchsorted(groups[order], groups)
     x = pairs.candidates * pairs.as_positive[:, None]  # (m, d)
-    sums = x.new_zeros(len(groups) + 1, x.shape[1]).index_add_(0, of_candidate, x)  # a group's: at its first place
-    in_group = deterministic_gather(sums, torch.where(last > first, first, len(groups)))  # the last is of no group
+    sums = x.new_zeros(len(groups) + 1, x.shape[1]).index_add_(0, of_candidate, x)  # of groups, at their first place
+    in_group = deterministic_gather(sums, torch.where(last > first, first, len(groups)))  # last: no group
     total = (pairs.anchors * in_group).sum(1)
     total = total - itself * (pairs.anchors * deterministic_gather(pairs.candidates, own)).sum(1)
     return torch.where(number > 0, scale * total / number.clamp_min(1), 0.0)

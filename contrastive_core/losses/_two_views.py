@@ -62,7 +62,7 @@ class TwoViewLoss(Loss):
 
     def per_anchor(self, scores: Tensor, masks: Masks, pairs: Pairs) -> tuple[Tensor, Tensor]:
         value, weight = self.over_blocks(pairs)
-        return value + 0 * scores.sum(), weight  # scores do not enter
+        return value + 0 * scores.sum(), weight  # the loss does not depend on scores
 
     def over_blocks(self, pairs: Pairs, on_fraction: OnFraction = ignore_fraction) -> tuple[Tensor, Tensor]:
         views = two_views(pairs)
@@ -70,7 +70,7 @@ class TwoViewLoss(Loss):
         enough = (views.known.sum() > 1).to(own.dtype)  # one image has no variance
         rows, order = pairs.candidate_rows.sort()
         place = torch.searchsorted(rows, pairs.anchor_rows.contiguous())
-        row = order[place.clamp_max(len(rows) - 1)]  # (n): which candidate each anchor is
+        row = order[place.clamp_max(len(rows) - 1)]  # (n): the index of each anchor among the candidates
         value = shared + _at_both(views.known * own)[row]
         return value, enough * _at_both(views.known)[row]
 

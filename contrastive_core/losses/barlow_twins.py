@@ -12,7 +12,7 @@ from contrastive_core.base.messages import N_
 from contrastive_core.base.registry import knob
 from contrastive_core.losses._two_views import Terms, TwoViewLoss, Views, off_diagonal
 
-EPS = 1e-5  # beside the variance, as in BatchNorm
+EPS = 1e-5  # added to the variance, as in BatchNorm
 
 
 @dataclass(frozen=True)

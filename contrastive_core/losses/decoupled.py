@@ -52,7 +52,7 @@ class Decoupled(FormulaLoss):
     def _weights(self, values: Tensor, positive: Tensor) -> Tensor:
         """Return 2 − e^{s/σ} / mean over all positive pairs of all processes of e^{s/σ}; (n, k), detached."""
         s = (values.detach() * self.temperature).masked_fill(~positive, -torch.inf)
-        grown = ((s - 1) / self.sigma).exp()  # e^{s/σ}, all scaled alike: s ≤ 1
+        grown = ((s - 1) / self.sigma).exp()  # e^{s/σ}, with a common scale because s ≤ 1
         total = all_reduce_sum(torch.stack([grown.sum(), positive.sum().to(grown.dtype)]))
         mean = total[0] / total[1].clamp_min(1)
         return torch.where(positive, 2 - grown / torch.where(mean > 0, mean, 1.0), 0.0)

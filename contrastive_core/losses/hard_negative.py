@@ -34,7 +34,7 @@ class HardNegative(FormulaLoss):
 
     def formula(self, logits: MatrixLogits, pairs: Pairs) -> Tensor:
         number = logits.negative_number()  # K
-        mean = logits.logsumexp("negative", 1 + self.beta)  # log Σ_k ω_k e^ℓ_k, less log Σ_k e^βℓ_k
+        mean = logits.logsumexp("negative", 1 + self.beta)  # log Σ_k ω_k e^ℓ_k, once log Σ_k e^βℓ_k is subtracted
         log_number = number.clamp_min(1).to(mean.dtype).log()
         below = logits.logsumexp("negative", self.beta) if self.beta else log_number
         some = number > 0

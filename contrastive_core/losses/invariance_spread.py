@@ -54,7 +54,7 @@ class InvarianceSpread(LogitLoss):
             negative = masks.negative
         else:
             first = pairs.anchor_views == 0  # (n)
-            images = first[:, None].expand_as(logits).mT  # (w, n): over which image it is
+            images = first[:, None].expand_as(logits).mT  # (w, n): the images in the softmax
             log_p, log_not = (t.mT for t in _log_probabilities(logits.mT, images, images))
             negative = masks.negative & (pairs.candidate_views == 0)
             defined = defined & first
@@ -68,7 +68,7 @@ def _log_probabilities(logits: Tensor, mask: Tensor, log_not_mask: Tensor) -> tu
 
     Only the largest entry can exceed ½; its 1 − P is the sum of the others."""
     largest, top = logits.detach().masked_fill(~mask, -torch.inf).max(-1, keepdim=True)
-    logits = logits - torch.where(largest.isinf(), 0.0, largest)  # else rounding lets P exceed 1
+    logits = logits - torch.where(largest.isinf(), 0.0, largest)  # otherwise rounding lets P exceed 1
     total = masked_logsumexp(logits, mask)[:, None]  # (r, 1)
     total = torch.where(total.isinf(), 0.0, total)
     is_top = torch.zeros_like(mask).scatter(-1, top, True)

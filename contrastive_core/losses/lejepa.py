@@ -32,7 +32,7 @@ class LeJEPALoss(TwoViewLoss):
     directions: int = knob(256, 1, 8192, N_("M: number of random directions, drawn again in each step."), log=True)
 
     def terms(self, views: Views, seed: int) -> Terms:
-        own = (views.a - views.b).square().mean(-1) / 4  # both views lie half their difference from the mean
+        own = (views.a - views.b).square().mean(-1) / 4  # each view is half the difference away from the mean
         u = directions(views.a, self.directions, seed)
         gaussian = (sigreg(views, views.a @ u) + sigreg(views, views.b @ u)) / 2
         parts = {"invariance": (views.known * own).sum() / views.number, "gaussian": gaussian}

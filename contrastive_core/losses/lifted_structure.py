@@ -42,7 +42,7 @@ class LiftedStructure(Loss):
         def value_of(part: Pairs, a: Tensor, c: Tensor, ends: Tensor) -> tuple[Tensor, Tensor]:
             return self._value(similarity.distance(a, c), part.masks(), ends)
 
-        ends = torch.cat(in_blocks(ends_of, pairs.among_candidates()))  # every candidate's own negatives
+        ends = torch.cat(in_blocks(ends_of, pairs.among_candidates()))  # the negatives of every candidate
         values, weights = zip(*in_blocks(value_of, pairs, ends, on_fraction=on_fraction), strict=True)
         return torch.cat(values), torch.cat(weights)
 

@@ -33,5 +33,5 @@ class NPair(FormulaLoss):
 
     def kernel(self) -> Kernel | None:
         if self.l2_penalty:
-            return None  # the browser has scores, not lengths
+            return None  # the browser has no row lengths
         return self._kernel(denominator="own_positive")

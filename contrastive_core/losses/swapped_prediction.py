@@ -30,7 +30,7 @@ class SwappedPrediction(LogitLoss):
         return True
 
     def kernel(self) -> Kernel | None:
-        return NTXent(temperature=self.temperature).kernel()  # without codes the two are one formula
+        return NTXent(temperature=self.temperature).kernel()  # without codes both formulas are equal
 
     def per_anchor(self, scores: Tensor, masks: Masks, pairs: Pairs) -> tuple[Tensor, Tensor]:
         logits, positive = self.logits(scores, pairs), masks.positive  # (n, w)

@@ -16,7 +16,7 @@ from contrastive_core.losses._base import Loss
 from contrastive_core.losses._output import Details, score_gradient
 from contrastive_core.pairs.types import Masks, Pairs
 
-TRIPLETS = 1 << 18  # that are held at once: 1 MB in float32
+TRIPLETS = 1 << 18  # triplets in memory: 1 MB in float32
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from contrastive_core.base.messages import N_
 from contrastive_core.base.registry import knob
 from contrastive_core.losses._two_views import Terms, TwoViewLoss, Views, off_diagonal
 
-EPS = 1e-4  # beside the variance, under the root
+EPS = 1e-4  # added to the variance under the root
 
 
 @dataclass(frozen=True)

@@ -28,9 +28,9 @@ from contrastive_core.pairs.types import Pairs
 
 Default = tuple[Any, str]  # a value and the reason for it
 Rows = tuple[Tensor, ...]  # encoded rows (b, …) of a batch's images
-COLORLESS = {"byol": "blur=1 solarize=0 | blur=0.1 solarize=0.2"}  # names of views, without their color steps
-TINY = 16  # pixels of the height of images on which a blur removes what they show
-CHARACTER = 32  # pixels of the height of gray images that may be characters
+COLORLESS = {"byol": "blur=1 solarize=0 | blur=0.1 solarize=0.2"}  # view recipes by name, without color steps
+TINY = 16  # height in pixels of images that a blur would destroy
+CHARACTER = 32  # height in pixels of gray images that may be characters
 NO_KNOBS: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -50,8 +50,8 @@ class Method(nn.Module, ABC):
 
     card: ClassVar[MethodCard]
     Settings: ClassVar[type] = HeadSettings
-    loss_knobs_reason: ClassVar[str] = ""  # of the card's settings of the loss
-    negatives_in_queue: ClassVar[bool] = False  # no anchor meets other images of its batch
+    loss_knobs_reason: ClassVar[str] = ""  # reason for the card's loss settings
+    negatives_in_queue: ClassVar[bool] = False  # True if anchors have no negatives in their batch
 
     def __init__(
         self,
@@ -66,9 +66,9 @@ class Method(nn.Module, ABC):
         self.encoder, self.recipe, self.settings, self.vocabulary = encoder, recipe, settings, vocabulary
         self.image_shape, self.n_train = tuple(image_shape), n_train
         self.head = self.make_head(int(encoder.out_dim))  # type: ignore[arg-type]
-        self.loss: Loss | None = None  # the loss it is trained with, where it may ask it
-        self.gather: Callable[[Tensor], Tensor] = lambda rows: rows  # rows of every process
-        self.total_steps = 0  # of the whole training, where it is known
+        self.loss: Loss | None = None  # the training loss, if it is set
+        self.gather: Callable[[Tensor], Tensor] = lambda rows: rows  # gathers the rows of every process
+        self.total_steps = 0  # of the whole training, if known
         self.build()
 
     def build(self) -> None:
@@ -196,7 +196,7 @@ def fitting_views(recipe: Recipe, reason: str, facts: DatasetInfo) -> tuple[Reci
         if height <= CHARACTER:
             recipe = dataclasses.replace(recipe, flip=0.0)
             reason = N_("gray images have no hue to shift; small ones may be characters, which a mirror changes")
-    if height <= TINY:  # a crop or mirror changes what a tiny digit is
+    if height <= TINY:  # a crop or mirror can change a tiny digit
         recipe = dataclasses.replace(recipe, crop_low=0.6, flip=0.0, rotation=0.5, blur=0.0, views="")
         reason = N_("tiny gray figures: mild crops, no mirror, small turns")
     return recipe, reason

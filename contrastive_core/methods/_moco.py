@@ -34,7 +34,7 @@ class MoCoSettings(MomentumSettings):
 class MoCo(MomentumMethod):
     """A method with a momentum encoder and a queue."""
 
-    temperature_reason: ClassVar[str]  # of τ on the card
+    temperature_reason: ClassVar[str]  # reason for the card's τ
     negatives_in_queue = True
 
     def build(self) -> None:
@@ -60,7 +60,7 @@ class MoCo(MomentumMethod):
         keys are restored to their order."""
         if not (self.settings.shuffle and self.settings.bn_splits > 1):
             return self.key_head(self.key_encoder(x_k))
-        share = share.times(len(x_k) // (share.stop - share.start))  # two rows an image: symmetric
+        share = share.times(len(x_k) // (share.stop - share.start))  # two rows per image if symmetric
         order = torch.randperm(share.total, generator=generator, device=generator.device)
         order = send(order, x_k.device)
         shuffled = self.gather(x_k)[order[share.rows]]

@@ -35,7 +35,7 @@ class MomentumMethod(Method):
         self.key_encoder = copy.deepcopy(self.encoder).requires_grad_(False)
         self.key_head = copy.deepcopy(self.head).requires_grad_(False)
         self.register_buffer("steps", torch.zeros((), dtype=torch.long))
-        self.taken = 0  # `steps` as the host knows it, without waiting for a device
+        self.taken = 0  # `steps` on the host, without waiting for a device
         self.register_load_state_dict_post_hook(_count_steps)
 
     @torch.no_grad()

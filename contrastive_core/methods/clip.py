@@ -59,10 +59,10 @@ class CLIP(Method):
         if s.text_tower:
             self.text_tower = SentenceTower(s.text_tower, s.train_text_tower)
         self.text_head = ProjectionHead(s.head, self.text_tower.out_dim, s.dim, s.hidden, s.depth, s.head_bn)
-        self.learned_names: tuple[str, ...] = ()  # what of the loss is learned: temperature, bias
+        self.learned_names: tuple[str, ...] = ()  # learned settings of the loss: temperature, bias
         self.temperature = LearnedTemperature()
         self.temperature.requires_grad_(s.learn_temperature)
-        self.bias: nn.Parameter | None = None  # of SigLIP's logits
+        self.bias: nn.Parameter | None = None  # bias of SigLIP's logits
 
     def use_loss(self, loss: Loss) -> None:
         super().use_loss(loss)
@@ -100,7 +100,7 @@ class CLIP(Method):
         if isinstance(self.text_tower, SentenceTower):
             self.text_tower.load(state)
         else:
-            self.text_tower = TextTower.from_state(state)  # with the words of its training
+            self.text_tower = TextTower.from_state(state)  # with the training vocabulary
         for name in ("text_head", "temperature"):
             self.get_submodule(name).load_state_dict(part_of(weights, name))
         self.bias = nn.Parameter(weights["bias"]) if "bias" in weights else None

@@ -21,8 +21,8 @@ from contrastive_core.models.encoders import ProjectionHead
 from contrastive_core.pairs.types import Pairs
 
 LEAST_ROWS = 4
-PATCHES = 7  # the most along a side, as in the paper
-LEAST_SIDE = 16  # pixels of a patch, where the image allows it: less shows only texture
+PATCHES = 7  # maximum per side, as in the paper
+LEAST_SIDE = 16  # side of a patch in pixels, if possible: smaller ones show only texture
 COLOR_STEPS = ("jitter", "gray", "blur", "solarize", "noise", "sobel", "cutout")
 SPATIAL: dict[str, Any] = dict.fromkeys(COLOR_STEPS, 0.0)
 
@@ -65,15 +65,15 @@ class CPC(Method):
     def relate(self, rows: Rows, batch: Batch, generator: torch.Generator) -> Pairs:
         b, height, cols, d = rows[0].shape
         sequence = rows[0].transpose(1, 2).reshape(b * cols, height, d)
-        with torch.autocast(sequence.device.type, enabled=False):  # its sums over the rows need more digits than bf16
+        with torch.autocast(sequence.device.type, enabled=False):  # its sums over rows need more precision than bf16
             c, _ = self.gru(sequence.to(next(self.gru.parameters()).dtype))  # (b · cols, height, context)
         anchors, groups = [], []
         where = torch.arange(b * cols * height, device=sequence.device).view(b * cols, height)
         for k, w_k in enumerate(self.predict, start=1):
             anchors.append(w_k(c[:, : height - k]).reshape(-1, d))  # W_k c
-            groups.append(where[:, k:].reshape(-1))  # the true patch, k rows on
+            groups.append(where[:, k:].reshape(-1))  # the true patch, k rows below
         candidates = sequence.reshape(-1, d)  # (m, d)
-        slots = torch.arange(len(candidates), device=sequence.device)  # one is an anchor's positive, others negatives
+        slots = torch.arange(len(candidates), device=sequence.device)  # one per candidate: an anchor has one positive
         made = pairs.from_labels(torch.cat(anchors), torch.cat(groups), candidates, slots)
         numbers = made.anchor_rows + len(slots)
         return dataclasses.replace(made, anchor_rows=numbers, candidate_rows=slots, group_size=1)

@@ -19,5 +19,5 @@ class LeJEPA(DimensionMethod):
 
     def relate(self, rows: Rows, batch: Batch, generator: torch.Generator) -> Pairs:
         made = super().relate(rows, batch, generator)
-        seed = torch.randint(SEEDS, (), generator=generator, device=generator.device)  # of this step's directions
+        seed = torch.randint(SEEDS, (), generator=generator, device=generator.device)  # for this step's directions
         return dataclasses.replace(made, seed=int(seed))

@@ -53,13 +53,13 @@ class Metric(Method):
         """Choose the rows of a lifted batch: its pairs, and the half of the other rows most similar to a paired image
         of another class. In every four rows of the global batch, the first two are a pair."""
         was_training = self.training
-        self.eval()  # looking must not move the norms
+        self.eval()  # this pass must not update BatchNorm
         z = self.gather(normalize(self(x).float()))  # (share.total, e)
         self.train(was_training)
         labels = self.gather(labels)
         rows = torch.arange(share.total)
         pair, candidates = (send(some, x.device) for some in (rows[rows % 4 < 2], rows[rows % 4 >= 2]))
-        # Distances from differences: cosines of an untrained encoder's rows differ by no more than rounding.
+        # Exact distances: cosines of an untrained encoder's rows differ only by rounding.
         d = torch.cdist(z[pair], z[candidates], compute_mode="donot_use_mm_for_euclid_dist")  # (p, r)
         d = d.masked_fill(labels[pair, None] == labels[candidates], torch.inf)
         best = d.amin(0).topk((len(candidates) + 1) // 2, largest=False).indices

@@ -33,7 +33,7 @@ class NNCLR(Method):
     def build(self) -> None:
         self.predictor = make_predictor(self.settings, self.head.out_dim)
         self.queue = KeyQueue(self.settings.queue, self.head.out_dim)
-        self.newest: Tensor | None = None  # first views (b, e) of the step that is being taken
+        self.newest: Tensor | None = None  # first views (b, e) of the current step
 
     def rows(self, batch: Batch, generator: torch.Generator) -> Rows:
         z = self.encode_views(self.views(batch, 2, generator))  # (b, 2, e)

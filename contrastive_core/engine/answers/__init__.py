@@ -22,7 +22,7 @@ from contrastive_core.spaces.results import MAP_DEFAULTS, Result
 from contrastive_core.spaces.space import Space, graph_path, train_test_split
 
 Values = JsonObject
-Analysis = Callable[[Values, OnProgress, str], Result]  # on a device
+Analysis = Callable[[Values, OnProgress, str], Result]  # computes on a device
 KINDS = {"scores": "scores.scores", "loss": "scores.losses", "map": "scores.map_of_space"}  # modules and functions
 KINDS |= {kind: f"scores.{kind}" for kind in ("agreement", "placed", "towers", "zero_shot", "text_query")}
 KINDS |= {"comparison": "comparisons.comparison", "snapshots": "comparisons.snapshots"}
@@ -30,7 +30,7 @@ KINDS |= {kind: f"comparisons.{kind}" for kind in ("calibration", "centered", "c
 KINDS |= {kind: f"previews.{kind}" for kind in ("views", "folder", "look")}
 KINDS |= {"tower_pairs": "scores.tower_pairs", "likeness": "scores.likeness"}
 KINDS |= {"advice_plan": "previews.plan", "catalog": "previews.described"}
-FILES = ("evaluation", "embedding", "samples", "decoding")  # what keeps files of its own
+FILES = ("evaluation", "embedding", "samples", "decoding")  # kinds with result files of their own
 
 
 def answer(kind: str, values: Values, on_progress: OnProgress, device: str = "auto") -> None:
@@ -72,7 +72,7 @@ def rows_of(space: Space, on_progress: OnProgress, device: str) -> EmbeddingSet:
     if (rows := space.rows()) is not None:
         return rows
     run = runs.load(space.name)
-    run.weights_hash()  # without weights it is refused before anything is decoded
+    run.weights_hash()  # raises without weights, before anything is decoded
     datasets.of_config(run.config, space.split, on_progress=on_progress)
     return embed_run(run, space.split, space.layer, device, fraction_of(on_progress, N_("embedding")))
 

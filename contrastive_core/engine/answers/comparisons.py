@@ -36,7 +36,7 @@ from contrastive_core.spaces.results import Result
 from contrastive_core.spaces.space import TOWERS, Space
 from contrastive_core.spaces.towers import Towers, towers_of
 
-SNAPSHOTS = 12  # of a run that are compared at most
+SNAPSHOTS = 12  # maximum snapshots of a run that are compared
 
 
 def comparison(values: Values, on_progress: OnProgress, device: str) -> Result:

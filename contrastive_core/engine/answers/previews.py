@@ -20,7 +20,7 @@ from contrastive_core.spaces.results import Result
 from contrastive_core.train.settings import facts_of, resolve, with_image_size
 
 SHOWN, VIEWS = 6, 5  # images, and views of each, that a preview shows
-OF_EACH = 3  # of each kind, where views differ
+OF_EACH = 3  # views of each kind, if the recipe's views differ
 
 
 def views(values: Values, on_progress: OnProgress, device: str) -> Result:
@@ -34,13 +34,13 @@ def views(values: Values, on_progress: OnProgress, device: str) -> Result:
     dataset = datasets.of_config(config.to_dict(), on_progress=on_progress)
     config = resolve(config, facts_of(dataset)).config
     rows = np.unique(np.linspace(0, len(dataset.images) - 1, SHOWN).round().astype(int))
-    rows = np.sort((rows + config.seed) % len(dataset.images))  # another seed shows other images
+    rows = np.sort((rows + config.seed) % len(dataset.images))  # another seed selects other images
     images = torch.from_numpy(np.asarray(dataset.images[rows]))
     generator = torch.Generator().manual_seed(config.seed)
     recipe = Recipe(**config.recipe)
     kinds = len(recipe.each)
     augmented = make_views(images, recipe, VIEWS if kinds == 1 else kinds * OF_EACH, generator)
-    beside = sorted(range(augmented.shape[1]), key=lambda v: v % kinds)  # those of a kind together
+    beside = sorted(range(augmented.shape[1]), key=lambda v: v % kinds)  # grouped by kind
     pixels = (255 * augmented[:, beside]).round().to(torch.uint8).numpy()
     meta = {"recipe": config.recipe, "left_out": dataset.left_out}
     return Result(meta, {"images": images.numpy(), "views": pixels})

@@ -35,7 +35,7 @@ from contrastive_core.spaces.towers import Towers, towers_of
 
 SEEDS = 3  # maps that are compared
 
-_one_map = threading.Lock()  # numba's layer of threads is not safe for two layouts at once
+_one_map = threading.Lock()  # numba's threading layer does not support two layouts at once
 
 
 def evaluate(
@@ -62,7 +62,7 @@ def scores(values: Values, on_progress: OnProgress, device: str) -> Result:
     for name in names:
         metric = metrics.get(name)
         on_progress(metric.title, None)
-        needs_train = metric.needs_train  # is taken on the test rows, which stand at rows `at`
+        needs_train = metric.needs_train  # computed on the test rows, at the indices `at`
         own |= evaluate_split([name], (train, test), rows, graphs)
         for part, array in own[name].arrays.items():
             arrays[f"{name}:{part}"] = _spread(array, at if needs_train else np.arange(len(rows)), len(rows))
@@ -98,7 +98,7 @@ def _references(values: Values, names: Sequence[str], on_progress: OnProgress, d
     found = {}
     for source, (train, test) in sets.items():
         on_progress(SOURCES[source], None)
-        taught = None if judged == "train" else train  # training rows are not scored by themselves
+        taught = None if judged == "train" else train  # training rows do not vote on themselves
         found[source] = scores_to_json(evaluate_sets(names, taught, test, Graphs(device)))
     return found
 
