@@ -10,8 +10,20 @@ A higher score is a stronger suspicion:
   in centered pixels. An encoder maps unfamiliar images close together, so noise is not an outlier in the embedding,
   only in the pixels.
 
+<<<<<<< HEAD
 For duplicate and outlier the larger (x − median)/interquartile range of the two spaces counts, so a space with a wide
 spread does not hide a clear signal in the other.
+=======
+- mislabeled: the probability that the label is wrong, by five voters that have not seen it
+  (label_errors.py); of a run's images in the mean of each row and its augmented views.
+- false_negative: cosine similarity to the nearest row that the loss would push away: any other
+  one, or with pairs by class the nearest of another class.
+- duplicate: how much nearer the nearest row of this or the other split is than the k-th of this
+  one, 1 − d₁/d_k, d Euclidean on unit rows: in the embedding and in centered pixels.
+- outlier: log of the mean distance to the k nearest rows (Ramaswamy et al. 2000, SIGMOD), cosine,
+  in the embedding and in centered pixels. An encoder maps what it cannot read to one tight spot,
+  so noise is no outlier in its own space: the pixels tell.
+>>>>>>> 665c44b8 (The list of wrong labels looks at each image together with its augmented views)
 
 In a large set faiss searches the nearest rows (ops/neighbors.py) and the recall is recorded; a score then refers to the
 rows that were found. Measured by `benchmarks/planted_errors.py` and `benchmarks/label_errors.py`."""
@@ -28,6 +40,7 @@ from contrastive_core import losses
 from contrastive_core.base.messages import N_, message
 from contrastive_core.base.progress import OnFraction, OnProgress, fraction_of, ignore_fraction, ignore_progress
 from contrastive_core.ops.neighbors import LIKELY, Neighbors, nearest
+from contrastive_core.ops.similarity import unit_rows
 from contrastive_core.samples import losses as sample_losses
 from contrastive_core.samples.label_errors import LabelErrors, find_label_errors
 from contrastive_core.samples.label_voters import ByClass, by_class
@@ -79,12 +92,20 @@ def find_issues(
     supervised: bool = False,
     device: str = "auto",
     on_fraction: OnFraction = ignore_fraction,
+    view_features: np.ndarray | None = None,
 ) -> Issues:
     """Compute the issue scores of all rows.
 
     Args:
+<<<<<<< HEAD
         other: the other split in the same space, to find leaks.
         pixels: to find copies and outliers that the encoder misses.
+=======
+        other: the other split, in the same space: where leaks are looked for.
+        pixels: for copies and outliers that the encoder does not see.
+        view_features: (n, d) of each row the mean of its augmented views, on the sphere: wrong labels are looked for
+            with it and the row together, since less of an image's chance details is left.
+>>>>>>> 665c44b8 (The list of wrong labels looks at each image together with its augmented views)
         supervised: only rows of another class are negatives.
         on_fraction: called with the completed fraction; an exception from it stops the work.
     Raises: UnusableEmbedding for fewer than two rows, or values that are not finite."""
@@ -102,8 +123,12 @@ def find_issues(
     labeled, wrong, classes = np.full(1, -1) if rows.labels is None else rows.labels, None, None
     labels, labeled = np.unique(labeled), labeled[labeled >= 0]
     if (labels >= 0).sum() > 1 and len(labeled) >= FEWEST:
-        wrong = find_label_errors(rows, wide, device, lambda f: on_fraction(0.6 + 0.4 * f))
-        classes = wrong.by_class
+        seen, near = rows, wide
+        if view_features is not None:
+            seen = dataclasses.replace(rows, features=unit_rows(rows.features).numpy() + view_features)
+            near = nearest(seen.features, None, most, "cosine", device, approximate=LIKELY)
+        wrong = find_label_errors(seen, near, device, lambda f: on_fraction(0.6 + 0.4 * f))
+        classes = wrong.by_class if near is wide else by_class(rows, device, None if wide.recall is None else wide)
     elif (labels >= 0).any():
         classes = by_class(rows, device, None if wide.recall is None else wide)
     distances = [1 - near.score.mean(1, dtype=np.float64) for _, _, near in spaces]  # from the neighbors
@@ -171,10 +196,19 @@ def _distances(x: np.ndarray, y: np.ndarray, index: np.ndarray) -> np.ndarray:
 class SampleInputs:
     """Inputs of a sample table: an embedding, its loss, and further data.
 
+<<<<<<< HEAD
     rows: for the loss. features: for the issues (default: rows); other: the other split in the space of `features`;
     pixels: both splits' images as rows (n, p). views: draws of (n, v, d) augmented views, for self-supervised pairs.
     augmented: draws of (n, d), an augmented view of each row paired by class, for the effect of augmentation on each
     loss. batch_size: images in a training batch; 0: no estimate of the loss in training batches."""
+=======
+    rows: what the loss is taken on. features: what is searched for issues (default: rows); other: the other split in
+    the space of `features`; view_features, pixels: as in `find_issues`. views: draws of (n, v, d) augmented views, for
+    self-supervised pairs. augmented: draws of (n, d), an augmented view of each row, where rows are paired by class:
+    what augmentation alone does to each loss. batch_size: images in a training batch; 0: no estimate of what training
+    saw.
+    """
+>>>>>>> 665c44b8 (The list of wrong labels looks at each image together with its augmented views)
 
     rows: EmbeddingSet
     loss: str
@@ -183,6 +217,7 @@ class SampleInputs:
     augmented: list[np.ndarray] | None = None
     features: EmbeddingSet | None = None
     other: EmbeddingSet | None = None
+    view_features: np.ndarray | None = None
     pixels: Pixels | None = None
     batch_size: int = 0
     device: str = "auto"
@@ -218,7 +253,9 @@ def build_table(inputs: SampleInputs, on_progress: OnProgress = ignore_progress)
         values, weight = [v for v, _ in found], found[len(draws) - 1][1]
         value, by_draw = np.mean(values[: len(draws)], 0), np.stack(values[len(draws) :] or values, 1)
     on_fraction = fraction_of(on_progress, N_("issues"))
-    issues = find_issues(rows, inputs.other, inputs.pixels, not inputs.views, inputs.device, on_fraction)
+    issues = find_issues(
+        rows, inputs.other, inputs.pixels, not inputs.views, inputs.device, on_fraction, inputs.view_features
+    )
     labels = rows.labels if rows.labels is not None else np.full(len(rows), -1)
     columns = {
         "id": np.array(rows.ids),
@@ -233,6 +270,8 @@ def build_table(inputs: SampleInputs, on_progress: OnProgress = ignore_progress)
     assert tuple(columns) == COLUMNS
     extra, more = _explained(rows, issues, inputs.other, inputs.views is None)
     extra["loss_by_draw"] = by_draw
+    if inputs.view_features is not None:
+        facts["label_views"] = by_draw.shape[1] * (2 if inputs.views else 1)
     facts |= more | {f"neighbors_{k}": v for k, v in issues.neighbors.about.items()}
     defined = by_draw[np.isfinite(by_draw).all(1)]
     if by_draw.shape[1] > 1 and len(defined) > 1:

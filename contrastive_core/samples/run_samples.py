@@ -75,9 +75,12 @@ def _by_another(inputs: SampleInputs, name: str, split: str, device: str, on_pro
     at = {name: i for i, name in enumerate(every.ids)}
     if missing := next((one for one in inputs.features.ids if one not in at), None):
         raise BadSetting("{name} is a run on different images and has no {missing}", name=name, missing=missing)
-    rows = every.take([at[one] for one in inputs.features.ids])
+    index = [at[one] for one in inputs.features.ids]
+    rows = dataclasses.replace(every.take(index), labels=inputs.features.labels)
     other = None if inputs.other is None else embed_run(by, far, "h", device, on_fraction)
-    return dataclasses.replace(inputs, features=dataclasses.replace(rows, labels=inputs.features.labels), other=other)
+    on_fraction, each = fraction_of(on_progress, N_("augmented views")), 2 - is_paired_by_class(by, rows)
+    views = _views(by, data_of(by, split), device, each, on_fraction)[1][index]
+    return dataclasses.replace(inputs, features=rows, other=other, view_features=views)
 
 
 def samples_of_vectors(
@@ -104,7 +107,7 @@ def _gather(run: Run, loss: str, split: str, device: str, on_progress: OnProgres
     embedding(0.0)
     dataset, h, z = rows_of(run, split, device, embedding)
     by_class = is_paired_by_class(run, h)
-    draws = _views(run, dataset, device, 2 - by_class, fraction_of(on_progress, N_("augmented views")))
+    draws, view_features = _views(run, dataset, device, 2 - by_class, fraction_of(on_progress, N_("augmented views")))
     if not by_class:
         json_files.write_npz(path_of(run, "views", "z", split), views=draws[0])
     other, other_images = _other(run, split, device, on_progress)
@@ -118,6 +121,7 @@ def _gather(run: Run, loss: str, split: str, device: str, on_progress: OnProgres
         views=views,
         augmented=augmented,
         features=h,
+        view_features=view_features,
         other=other,
         pixels=pixels,
         batch_size=batch_size,
@@ -129,7 +133,7 @@ def kept_views(run: Run, split: str, dataset: datasets.Dataset, device: str = "a
     """Return the views of z (n, v, d) in a table's losses: stored, or drawn again from the seeds (shipped runs)."""
     path = path_of(run, "views", "z", split)
     if (arrays := sample_table.read_arrays(path)) is None:
-        arrays = {"views": _views(run, dataset, device, 2, ignore_fraction)[0]}
+        arrays = {"views": _views(run, dataset, device, 2, ignore_fraction)[0][0]}
         json_files.write_npz(path, **arrays)
     return arrays["views"]
 
@@ -189,24 +193,33 @@ def pixel_rows(images: Images, other: Images | None = None) -> Pixels:
     return rows(images), None if other is None else rows(other)
 
 
+<<<<<<< HEAD
 def _views(run: Run, dataset: datasets.Dataset, device: str, each: int, on_fraction: OnFraction) -> list[np.ndarray]:
     """Return draws of z (n, each, d): `each` augmented views per image, in evaluation mode. Raises CannotGoOn if the
     device has too little memory."""
+=======
+def _views(
+    run: Run, dataset: datasets.Dataset, device: str, each: int, on_fraction: OnFraction
+) -> tuple[list[np.ndarray], np.ndarray]:
+    """Draws of z (n, each, d): so many augmented views of each image, in evaluation mode; and the mean (n, d) of the
+    unit h of all of them. Raises CannotGoOn where the device has too little memory."""
+>>>>>>> 665c44b8 (The list of wrong labels looks at each image together with its augmented views)
     method = load_model(run, dataset, device)
     where = next(method.parameters()).device
     chunk = forward_batch_size(CHUNK, dataset.images, method.encoder)
     starts = range(0, len(dataset), chunk)
-    chunks = [torch.empty(0, each * DRAWS, method.head.out_dim)]
+    chunks, means = [torch.empty(0, each * DRAWS, method.head.out_dim)], list[torch.Tensor]()
     count = min(chunk, len(dataset)) * each * DRAWS
     memory = enough_memory(where, count, *dataset.images.shape[-2:])
     with torch.no_grad(), memory:
         for start in starts:
             x = _augmented(method, dataset, start, each * DRAWS)
-            z = method.project(method.features(x.flatten(0, 1)))
-            chunks.append(z.unflatten(0, x.shape[:2]).float().cpu())
+            h = method.features(x.flatten(0, 1))
+            chunks.append(method.project(h).unflatten(0, x.shape[:2]).float().cpu())
+            means.append(normalize(h.float()).unflatten(0, x.shape[:2]).mean(1).cpu())
             on_fraction(len(chunks) / (len(starts) + 1))
     z = torch.cat(chunks).numpy()  # (n, each · draws, d)
-    return [np.ascontiguousarray(z[:, each * d : each * (d + 1)]) for d in range(DRAWS)]
+    return [np.ascontiguousarray(z[:, each * d : each * (d + 1)]) for d in range(DRAWS)], torch.cat(means).numpy()
 
 
 def _augmented(method: Method, dataset: datasets.Dataset, start: int, views: int) -> torch.Tensor:

@@ -135,6 +135,12 @@ def _votes(table: SampleTable, row: int) -> str:
     return message(template, label=label, wrong=percent(wrong), likely=percent(likely), **values)
 
 
+def _label_facts(table: SampleTable) -> Iterable[str]:
+    if views := table.facts.get("label_views"):
+        template = N_("The features of each image are averaged with those of {views} augmented views of it.")
+        yield message(template, views=f"{views:.0f}")
+
+
 def _loss_facts(table: SampleTable) -> Iterable[str]:
     if "variance_share" in table.facts:
         share = 100 * table.facts["variance_share"]
@@ -220,6 +226,7 @@ LISTS = {
             score=N_("probability that the label is wrong"),
             reason=_votes,
             column="mislabeled",
+            facts=_label_facts,
             cut=0.5,
             of_labels=True,
             orders=VOTERS,

@@ -32,6 +32,26 @@ def test_duplicates_and_outliers_are_found() -> None:
     assert precision(found.scores["outlier"], np.arange(30, 33)) > 0.8
 
 
+def test_augmented_views_make_wrong_labels_easier_to_tell_and_change_no_other_list() -> None:
+    """Each row is its class's center plus what chance adds to one picture of it, which views of it average out."""
+    rng, gained = np.random.default_rng(4), []
+    for _ in range(3):
+        truth = rng.integers(0, 5, 400)
+        centers, wrong = rng.normal(size=(5, 8)), rng.choice(400, 40, replace=False)
+        labels = truth.copy()
+        labels[wrong] = (truth[wrong] + rng.integers(1, 5, 40)) % 5
+        draws = (centers[truth] + 1.2 * rng.normal(size=(5, 400, 8))).astype(np.float32)
+        rows = EmbeddingSet(draws[0], labels)
+        views = (draws[1:] / np.linalg.norm(draws[1:], axis=2, keepdims=True)).mean(0)
+        alone, together = find_issues(rows), find_issues(rows, view_features=views)
+        scores = [one.scores for one in (alone, together)]
+        gained.append(precision(scores[1]["mislabeled"], wrong) - precision(scores[0]["mislabeled"], wrong))
+        for name in ("duplicate", "outlier", "false_negative"):
+            np.testing.assert_array_equal(scores[1][name], scores[0][name])
+        np.testing.assert_array_equal(together.nearest_negative, alone.nearest_negative)
+    assert min(gained) > 0.1
+
+
 def test_noise_that_the_encoder_maps_to_one_spot_is_seen_in_the_pixels() -> None:
     rows, rng = blobs(), np.random.default_rng(3)
     pixels = (rows.features @ rng.normal(size=(8, 40))).astype(np.float32)
