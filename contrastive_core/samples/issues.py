@@ -10,20 +10,8 @@ A higher score is a stronger suspicion:
   in centered pixels. An encoder maps unfamiliar images close together, so noise is not an outlier in the embedding,
   only in the pixels.
 
-<<<<<<< HEAD
 For duplicate and outlier the larger (x − median)/interquartile range of the two spaces counts, so a space with a wide
 spread does not hide a clear signal in the other.
-=======
-- mislabeled: the probability that the label is wrong, by five voters that have not seen it
-  (label_errors.py); of a run's images in the mean of each row and its augmented views.
-- false_negative: cosine similarity to the nearest row that the loss would push away: any other
-  one, or with pairs by class the nearest of another class.
-- duplicate: how much nearer the nearest row of this or the other split is than the k-th of this
-  one, 1 − d₁/d_k, d Euclidean on unit rows: in the embedding and in centered pixels.
-- outlier: log of the mean distance to the k nearest rows (Ramaswamy et al. 2000, SIGMOD), cosine,
-  in the embedding and in centered pixels. An encoder maps what it cannot read to one tight spot,
-  so noise is no outlier in its own space: the pixels tell.
->>>>>>> 665c44b8 (The list of wrong labels looks at each image together with its augmented views)
 
 In a large set faiss searches the nearest rows (ops/neighbors.py) and the recall is recorded; a score then refers to the
 rows that were found. Measured by `benchmarks/planted_errors.py` and `benchmarks/label_errors.py`."""
@@ -97,15 +85,10 @@ def find_issues(
     """Compute the issue scores of all rows.
 
     Args:
-<<<<<<< HEAD
         other: the other split in the same space, to find leaks.
         pixels: to find copies and outliers that the encoder misses.
-=======
-        other: the other split, in the same space: where leaks are looked for.
-        pixels: for copies and outliers that the encoder does not see.
-        view_features: (n, d) of each row the mean of its augmented views, on the sphere: wrong labels are looked for
-            with it and the row together, since less of an image's chance details is left.
->>>>>>> 665c44b8 (The list of wrong labels looks at each image together with its augmented views)
+        view_features: (n, d) mean of the unit rows of each row's augmented views. Wrong labels are searched on its
+            sum with the unit row, which has less noise.
         supervised: only rows of another class are negatives.
         on_fraction: called with the completed fraction; an exception from it stops the work.
     Raises: UnusableEmbedding for fewer than two rows, or values that are not finite."""
@@ -196,19 +179,11 @@ def _distances(x: np.ndarray, y: np.ndarray, index: np.ndarray) -> np.ndarray:
 class SampleInputs:
     """Inputs of a sample table: an embedding, its loss, and further data.
 
-<<<<<<< HEAD
     rows: for the loss. features: for the issues (default: rows); other: the other split in the space of `features`;
-    pixels: both splits' images as rows (n, p). views: draws of (n, v, d) augmented views, for self-supervised pairs.
-    augmented: draws of (n, d), an augmented view of each row paired by class, for the effect of augmentation on each
-    loss. batch_size: images in a training batch; 0: no estimate of the loss in training batches."""
-=======
-    rows: what the loss is taken on. features: what is searched for issues (default: rows); other: the other split in
-    the space of `features`; view_features, pixels: as in `find_issues`. views: draws of (n, v, d) augmented views, for
-    self-supervised pairs. augmented: draws of (n, d), an augmented view of each row, where rows are paired by class:
-    what augmentation alone does to each loss. batch_size: images in a training batch; 0: no estimate of what training
-    saw.
-    """
->>>>>>> 665c44b8 (The list of wrong labels looks at each image together with its augmented views)
+    view_features: as in `find_issues`; pixels: both splits' images as rows (n, p). views: draws of (n, v, d) augmented
+    views, for self-supervised pairs. augmented: draws of (n, d), an augmented view of each row paired by class, for the
+    effect of augmentation on each loss. batch_size: images in a training batch; 0: no estimate of the loss in training
+    batches."""
 
     rows: EmbeddingSet
     loss: str

@@ -193,17 +193,11 @@ def pixel_rows(images: Images, other: Images | None = None) -> Pixels:
     return rows(images), None if other is None else rows(other)
 
 
-<<<<<<< HEAD
-def _views(run: Run, dataset: datasets.Dataset, device: str, each: int, on_fraction: OnFraction) -> list[np.ndarray]:
-    """Return draws of z (n, each, d): `each` augmented views per image, in evaluation mode. Raises CannotGoOn if the
-    device has too little memory."""
-=======
 def _views(
     run: Run, dataset: datasets.Dataset, device: str, each: int, on_fraction: OnFraction
 ) -> tuple[list[np.ndarray], np.ndarray]:
-    """Draws of z (n, each, d): so many augmented views of each image, in evaluation mode; and the mean (n, d) of the
-    unit h of all of them. Raises CannotGoOn where the device has too little memory."""
->>>>>>> 665c44b8 (The list of wrong labels looks at each image together with its augmented views)
+    """Return draws of z (n, each, d): `each` augmented views per image, in evaluation mode; and the mean (n, d) of the
+    unit h of all views. Raises CannotGoOn if the device has too little memory."""
     method = load_model(run, dataset, device)
     where = next(method.parameters()).device
     chunk = forward_batch_size(CHUNK, dataset.images, method.encoder)
