@@ -80,7 +80,7 @@ def test_a_runs_table_follows_what_it_was_trained_on(tmp_path: Path) -> None:
     assert set(told) >= stages
     assert table.extra["loss_by_draw"].shape == (len(table), 2)
     assert 0 < table.facts["variance_share"] < 1
-    assert [*LISTS["mislabeled"].facts(table)][0].endswith("averaged with those of 4 augmented views of it.")
+    assert next(iter(LISTS["mislabeled"].facts(table))).endswith("averaged with those of 4 augmented views of it.")
     again = sample_build.samples_of_run(run, on_progress=lambda what, share: pytest.fail("made twice"))
     np.testing.assert_array_equal(again.columns["loss"], table.columns["loss"])
     request = request_of("changed", "train", "nt_xent")
