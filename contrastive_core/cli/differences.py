@@ -1,4 +1,4 @@
-"""The command `compare --differences`: groups of samples that lie together in one space and apart in the other."""
+"""The command `compare --differences`: groups of samples close together in one space and scattered in the other."""
 
 from argparse import Namespace
 from dataclasses import asdict
@@ -12,7 +12,7 @@ EXAMPLES = 12  # ids of a group that are printed
 
 
 def name_differences(args: Namespace) -> None:
-    """Print the groups in which two spaces differ, and the basis of the claim. Raises ValueError."""
+    """Print the groups in which two spaces differ, and the basis of the result. Raises ValueError."""
     spaces = sources.spaces_of(args)
     values = differences_request(spaces)
     with progress_of(args) as on_progress:

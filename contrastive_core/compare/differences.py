@@ -1,15 +1,15 @@
-"""What two embeddings of the same samples see differently: groups that lie together in one and apart in the other.
+"""Groups of samples on which two embeddings differ: close together in one space and scattered in the other.
 
 Groups are found by SPEC (arXiv 2506.06231): the leading eigenvectors of K_A / tr K_A − K_B / tr K_B, where K is the
-cosine kernel of centered rows. Its features are the rows themselves, so a matrix of their width gives the eigenvectors,
-in time linear in the rows. Deviations: k-means on the scaled eigenvectors makes the groups, and a
-group is measured by its cohesion, the probability that a member is nearer to another member than to a stranger.
+cosine kernel of centered rows. The features of this kernel are the rows themselves, so the eigenvectors come from a
+matrix as wide as the rows, in time linear in their number. Deviations: k-means on the scaled eigenvectors forms the
+groups, and a group is measured by its cohesion, the probability that a member is nearer to another member than to a
+non-member.
 
-Two trainings of one method differ too. So a group counts only if its gap of cohesion exceeds what chance gives: each
-space is rotated at random and its columns are split in two, as if two trainings had seen the same, and the largest gap
-of any group between the halves is taken 39 times. A maximum over all groups keeps the false ones below 5 %. Runs
-trained with the same settings and another seed raise the bar to their largest gap. Torch-free.
-"""
+Two trainings of one method differ too, so a group counts only if its gap of cohesion exceeds chance. For chance, each
+space is rotated at random and its columns are split in two, as if they were two trainings on the same data; the largest
+gap of any group between the halves is computed for 39 splits. The maximum over all groups keeps false groups below 5 %.
+Runs with the same settings and another seed raise the threshold to their largest gap. Torch-free."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ from contrastive_core.spaces.space import Space, content_of
 
 LEAST = 50  # rows
 AXES, CLUSTERS = 8, 8  # eigenvectors and clusters of either sign
-JUDGED, MEMBERS = 1000, 10  # rows of which cohesion is taken, and how many of them a group needs
+JUDGED, MEMBERS = 1000, 10  # rows for the cohesion, and how many of them a group needs
 HALVES, LEVEL = 39, 0.05  # splits of each space, and the share of false discoveries
 WIDEST = 512  # columns; wider rows are reduced to their principal components
 MOST, FACTS = 4, 3  # groups of either space, and factors of each
-KINDS, FEW, PARTS = 50, 10, 5  # kinds of a text, whole values of a kind, and parts of a number
-COLORS = (N_("red"), N_("yellow"), N_("green"), N_("cyan"), N_("blue"), N_("magenta"))  # of a hue from 0 to 1
+KINDS, FEW, PARTS = 50, 10, 5  # maximum kinds of texts, maximum kinds of integers, and parts of other numbers
+COLORS = (N_("red"), N_("yellow"), N_("green"), N_("cyan"), N_("blue"), N_("magenta"))  # names of hues from 0 to 1
 EXCEPT = {"pair", "split", "group", "id", "row of the space"}  # columns that say nothing about a sample's content
 ROW = "row of the space"  # a column that the answer adds
-EPS = 1e-9  # of the largest eigenvalue
-FORM = 1  # of the answer
+EPS = 1e-9  # relative to the largest eigenvalue
+FORM = 1  # version of the result
 
 
 @dataclass(frozen=True)
@@ -63,9 +63,10 @@ class Fact:
 
 @dataclass(frozen=True)
 class Group:
-    """Samples that lie together in the space `near` (0 or 1) and apart in the other.
+    """Samples that are close together in the space `near` (0 or 1) and scattered in the other.
 
-    `rows`: their numbers, the most typical first; `cohesion` in either space, 0.5 by chance; `p` against halves."""
+    `rows`: their indices, the most typical first; `cohesion` in each space, 0.5 by chance; `p`: compared with the
+    halves."""
 
     near: int
     rows: list[int]
@@ -79,7 +80,7 @@ class Group:
         return self.cohesion[self.near] - self.cohesion[1 - self.near]
 
     def sentence(self, names: Sequence[str]) -> Message:
-        """The size of the group, where it lies together, and its facts."""
+        """Describe the size of the group, the space in which it is close together, and its facts."""
         values = {"n": f"{len(self.rows):,}", "near": names[self.near], "far": names[1 - self.near]}
         text = N_("{n} samples lie together in {near} and apart in {far}.")
         if self.facts:
@@ -92,10 +93,10 @@ class Group:
 
 @dataclass(frozen=True)
 class Differences:
-    """The groups that stand out of `n` shared rows, those together in the first space before the others, the largest
-    gap first; `left_out` rows of either space.
+    """The groups that exceed chance among `n` shared rows: those of the first space first, the largest gap first.
 
-    `bar`: the gap that a group must exceed; `seeds`: the runs with another seed that set it beside the halves."""
+    `left_out`: rows of each space without a counterpart; `bar`: the gap that a group must exceed; `seeds`: runs with
+    another seed that contribute to `bar`."""
 
     groups: list[Group]
     n: int
@@ -105,7 +106,7 @@ class Differences:
 
     @property
     def notes(self) -> list[Message]:
-        """What was found, on which basis, and of which rows."""
+        """Sentences on the result, its basis, and the compared rows."""
         bar = f"{100 * self.bar:.0f}"
         basis = message(
             "A group is shown if its gap exceeds {bar} points. Random halves of one space reach that in at most 5 % of "
@@ -125,7 +126,7 @@ class Differences:
 
     @classmethod
     def of(cls, plain: JsonObject) -> Differences:
-        """The differences that gave `asdict`."""
+        """Rebuild differences from the result of `asdict`."""
         groups = [
             Group(**{**g, "cohesion": tuple(g["cohesion"]), "facts": [Fact(**fact) for fact in g["facts"]]})
             for g in plain["groups"]
@@ -134,8 +135,8 @@ class Differences:
 
 
 def differences_request(spaces: Sequence[Space]) -> JsonObject:
-    """The values of the question "differences" about two spaces, with runs that differ from one of them by their seed
-    alone: two for each at most. Raises ValueError for other than two spaces."""
+    """Build the request for the analysis "differences" of two spaces, with at most two runs per space that differ from
+    it only in the seed. Raises ValueError for another number of spaces."""
     if len(spaces) != 2:
         raise ValueError(message("differences are named between two spaces; got {count}", count=len(spaces)))
     used = {space.name for space in spaces}
@@ -165,17 +166,16 @@ def find_differences(
 ) -> Differences:
     """Find the groups of samples on which two spaces differ more than by chance.
 
-    Args: sets: two, of the same rows, with their names; seeds: a name and two sets of the same rows, of runs that
-        differ by their seed; left_out: rows of either space without a counterpart.
-    Raises: CannotScore for fewer than 50 usable rows, equal rows, or a single column.
-    """
+    Args: sets: two sets of the same rows, with their names; seeds: a name and two sets of the same rows, for runs that
+        differ in the seed; left_out: rows of each space without a counterpart.
+    Raises: CannotScore for fewer than 50 usable rows, equal rows, or a single column."""
     from threadpoolctl import threadpool_limits
 
     usable = np.intersect1d(sets[0].usable, sets[1].usable)
     if len(usable) < LEAST:
         raise CannotScore("differences need at least {least} shared rows; got {count}", least=LEAST, count=len(usable))
     known, generator = _known(sets[0].take(usable)), np.random.default_rng(0)
-    with threadpool_limits(1):  # many small products: threads would wait for each other
+    with threadpool_limits(1):  # many small products, for which threads only add overhead
         on_progress(N_("groups that differ"), None)
         a, b = (_rows(one.features[usable], name) for one, name in zip(sets, names, strict=True))
         judged = _judged(len(a), generator)
@@ -199,12 +199,12 @@ def find_differences(
 
 
 def _judged(n: int, generator: np.random.Generator) -> Int[np.ndarray, " j"]:
-    """Numbers of the rows of which cohesion is taken, in random order: it decides between equal similarities."""
+    """Sample the indices of the rows for the cohesion, in random order, which decides ties of the similarity."""
     return generator.permutation(rows_of_sample(n, JUDGED))
 
 
 def _rows(features: Float[np.ndarray, "n d"], name: str) -> Float[np.ndarray, "n c"]:
-    """Unit rows after their mean is subtracted, reduced to WIDEST columns. Raises CannotScore."""
+    """Center rows, reduce them to at most WIDEST columns and scale them to unit length. Raises CannotScore."""
     if features.shape[1] < 2:
         raise CannotScore("{name} has a single column; differences need two at least", name=name)
     x = features - features.mean(0, dtype=np.float64).astype(np.float32)
@@ -225,10 +225,9 @@ def _unit(x: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n d"]:
 def contrast_axes(
     a: Float[np.ndarray, "n a"], b: Float[np.ndarray, "n b"]
 ) -> tuple[Float[np.ndarray, " m"], Float[np.ndarray, "c m"]]:
-    """Eigenvalues of K_A / tr K_A − K_B / tr K_B, rising, and what turns Φ = [A / ‖A‖, B / ‖B‖] into its eigenvectors.
-
-    With ΦᵀΦ = VSVᵀ, R = S^½Vᵀ and Λ = diag(1, …, −1, …): (RΛRᵀ) w = λ w gives (ΦΛΦᵀ) u = λ u for u = Φ V S^−½ w.
-    """
+    """Return the ascending eigenvalues of K_A / tr K_A − K_B / tr K_B and the map to its eigenvectors. The map applies
+    to Φ = [A / ‖A‖, B / ‖B‖]. With ΦᵀΦ = VSVᵀ, R = S^½Vᵀ and Λ = diag(1, …, −1, …): (RΛRᵀ) w = λ w gives (ΦΛΦᵀ) u = λ u
+    for u = Φ V S^−½ w."""
     phi = _features(a, b)
     s, v = np.linalg.eigh((phi.T @ phi).astype(np.float64))
     s, v = s[s > EPS * s[-1]], v[:, s > EPS * s[-1]]
@@ -245,8 +244,8 @@ def _features(a: np.ndarray, b: np.ndarray) -> Float[np.ndarray, "n c"]:
 def _groups(
     a: Float[np.ndarray, "n a"], b: Float[np.ndarray, "n b"], judged: Int[np.ndarray, " j"]
 ) -> Iterator[tuple[int, np.ndarray, tuple[float, float]]]:
-    """Clusters of the leading eigenvectors of either sign: the space in which they may lie together, their rows, the
-    most typical first, and the cohesion of those among `judged` in both."""
+    """Yield clusters of the leading eigenvectors of each sign: the space in which they may be close together, their
+    rows (the most typical first), and the cohesion in both spaces, computed on the rows `judged`."""
     from sklearn.cluster import KMeans
 
     values, turn = contrast_axes(a, b)
@@ -269,7 +268,7 @@ def _groups(
 
 
 def _ranks(x: Float[np.ndarray, "j d"]) -> Int[np.ndarray, "j j"]:
-    """The place of each row among the others by its similarity to a row, 0 for the least similar; −1 for itself."""
+    """Return the rank (j, j) of each row by its similarity to each row, 0 for the least similar; −1 for itself."""
     similarity = x @ x.T
     np.fill_diagonal(similarity, -np.inf)
     ranks = np.empty(similarity.shape, np.int32)
@@ -278,7 +277,7 @@ def _ranks(x: Float[np.ndarray, "j d"]) -> Int[np.ndarray, "j j"]:
 
 
 def _cohesion(ranks: Int[np.ndarray, "j j"], member: Bool[np.ndarray, " j"]) -> float:
-    """The probability that a member is nearer to another member than to a stranger, by Mann and Whitney's U."""
+    """Return the probability that a member is nearer to a member than to a non-member (Mann-Whitney U)."""
     n, k = len(member), int(member.sum())
     if k == n:
         return 0.5
@@ -287,14 +286,14 @@ def _cohesion(ranks: Int[np.ndarray, "j j"], member: Bool[np.ndarray, " j"]) -> 
 
 
 def _halves(x: Float[np.ndarray, "j d"], generator: np.random.Generator) -> list[np.ndarray]:
-    """The halves of the columns of rows that are rotated at random."""
+    """Rotate rows at random and return the two halves of their columns."""
     width = x.shape[1]
     rotation = np.linalg.qr(generator.standard_normal((width, width)))[0].astype(np.float32)
     return [_unit(half) for half in np.array_split(x @ rotation, 2, axis=1)]
 
 
 def _largest_gap(a: np.ndarray, b: np.ndarray) -> float:
-    """The largest gap of cohesion of any group between two spaces."""
+    """Return the largest gap of cohesion of any group between two spaces."""
     return max((c[near] - c[1 - near] for near, _, c in _groups(a, b, np.arange(len(a)))), default=0.0)
 
 
@@ -302,7 +301,7 @@ def _largest_gap(a: np.ndarray, b: np.ndarray) -> float:
 
 
 def _known(rows: EmbeddingSet) -> dict[str, tuple[np.ndarray, Sequence[str]]]:
-    """By factor, the class among them: the kind of each row, −1 where it is unknown, and the names of the kinds."""
+    """Return for each factor, including the class, the kind of each row (−1 if unknown) and the names of the kinds."""
     known: dict[str, tuple[np.ndarray, Sequence[str]]] = {}
     if rows.labels is not None:
         known[N_("class")] = rows.labels, [rows.class_name(c) for c in range(int(rows.labels.max()) + 1)]
@@ -312,8 +311,8 @@ def _known(rows: EmbeddingSet) -> dict[str, tuple[np.ndarray, Sequence[str]]]:
 
 
 def _kinds(name: str, values: np.ndarray) -> tuple[np.ndarray, Sequence[str]] | None:
-    """The kinds of a column: its values where they are few, a color of a hue, a fifth of other numbers; None where
-    every row has its own, or all have one."""
+    """Divide the values of a column into kinds: few values as they are, hues by color, other numbers into fifths; None
+    for a constant column or one with too many texts."""
     names: Sequence[str]
     if values.dtype.kind not in "fiub":
         distinct, kinds = np.unique(values, return_inverse=True)
@@ -335,8 +334,9 @@ def _kinds(name: str, values: np.ndarray) -> tuple[np.ndarray, Sequence[str]] | 
 
 
 def _facts(rows: np.ndarray, known: dict[str, tuple[np.ndarray, Sequence[str]]]) -> list[Fact]:
-    """The kinds that a group has more often than chance gives it, the largest difference in standard deviations first,
-    one for each factor. The test is exact, corrected for the number of kinds (Bonferroni)."""
+    """Return the kinds that are significantly more frequent in a group than in all rows, at most one per factor, the
+    largest difference in standard deviations first. The test is exact and corrected for the number of kinds
+    (Bonferroni)."""
     from scipy.stats import hypergeom
 
     tests = sum(len(names) for _, names in known.values())

@@ -114,7 +114,7 @@ def _same(train: Listing, test: Listing, pixels: dict[str, bytes]) -> Iterator[t
 
 
 def _captions(name: str, train: Listing, test: Listing) -> tuple[tuple[int, int, int], str, str]:
-    """Return the values of the preview's last three fields."""
+    """Return the counts of captions, a remark and a problem: the last three fields of a preview."""
     path = Path(name.partition(":")[2]).expanduser() / caption_sources.CAPTIONS_FILE
     if not name.startswith("folder:") or not path.exists():
         return (0, 0, 0), "", ""

@@ -158,7 +158,7 @@ def _copied(folder: Path, manifest: Manifest) -> Run:
 
 
 def _files(folder: Path, inside: str = "") -> Iterator[str]:
-    """Yield the names of a run's regular files, also in subfolders, but not deeper, which no run has."""
+    """Yield the names of a run's regular files, including those in its subfolders (one level)."""
     with os.scandir(folder / inside) as entries:
         for entry in entries:
             name = f"{inside}/{entry.name}" if inside else entry.name

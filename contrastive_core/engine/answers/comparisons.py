@@ -167,8 +167,8 @@ def _changes(before: Towers, after: Towers, on_progress: OnProgress) -> Result:
 
 
 def differences(values: Values, on_progress: OnProgress, device: str) -> Result:
-    """Find the groups of samples that lie together in one of two spaces and apart in the other. Rows of a group are
-    numbers of the first space's. Args: values: as of `differences_request`."""
+    """Find the groups of samples that are close together in one of two spaces and scattered in the other. Rows of a
+    group are row numbers of the first space. Args: values: from `differences_request`."""
     names = values["names"]
     a, b = (
         rows_of(Space(**plain), prefixed(on_progress, name), device)
