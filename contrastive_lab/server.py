@@ -88,10 +88,10 @@ class Guard:
                 MutableHeaders(scope=message).update(self.headers)
             await send(message)
 
-        request = HTTPConnection(scope)
+        request, is_page = HTTPConnection(scope), scope.get("method") == "GET"
         if reason := self._foreign(request):
             await self._refuse(reason, request, receive, send)
-        elif self._shows_token(request):
+        elif self.token and is_page and _is_equal(request.query_params.get("token", ""), str(self.token)):
             await self._admit(request)(scope, receive, with_headers)
         elif self.token and not _is_equal(request.cookies.get(_cookie_name(request), ""), self.session):
             reason = N_("Open the address with its token, which was printed at the start.")
@@ -125,10 +125,6 @@ class Guard:
             return
         answer = HTMLResponse(_page(reason, request), 403, {**self.headers, "cache-control": "no-store"})
         await answer(request.scope, receive, send)
-
-    def _shows_token(self, request: HTTPConnection) -> bool:
-        is_page = request.scope.get("method") == "GET"
-        return bool(self.token) and is_page and _is_equal(request.query_params.get("token", ""), str(self.token))
 
     def _admit(self, request: HTTPConnection) -> HTMLResponse:
         """Return the cookie for a request with the token, and a page that goes on to the address without it. With a 303

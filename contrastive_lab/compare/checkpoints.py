@@ -49,7 +49,12 @@ def panel(names: list[str]) -> None:
         after = _epoch(_("to epoch"), [e for e in epochs if e > before], "to", epochs[-1], name)
     values = {"run": name, "epochs": [before, after], "weights": run.weights_hash() if run.weights.exists() else ""}
     if result := answer_or_wait("checkpoints", values, message("Comparing the checkpoints")):
-        _gap_change(result, before, after)
+        if GAP in (differences := result.meta["differences"]):
+            by, low, high = differences[GAP]
+            said = FELL if high < 0 else ROSE if low > 0 else SAME
+            ends = (-high, -low) if high < 0 else (low, high)
+            numbers = {"by": f"{abs(by):.3f}", "low": f"{ends[0]:.3f}", "high": f"{ends[1]:.3f}"}
+            st.markdown(format.plain(_(said).format(a=before, b=after, **numbers)))
         head = _("epoch {epoch}")
         changes(result, head.format(epoch=before), head.format(epoch=after))
         text = _(
@@ -63,17 +68,6 @@ def panel(names: list[str]) -> None:
 
 def _epoch(label: str, epochs: list[int], name: str, default: int, run: str) -> int:
     return query_params.one_of(st.selectbox, label, epochs, name=name, default=default, key=f"epoch-{name}-{run}")
-
-
-def _gap_change(result: Result, before: int, after: int) -> None:
-    """Draw the verdict on the change of the modality gap."""
-    differences = result.meta["differences"]
-    if GAP in differences:
-        by, low, high = differences[GAP]
-        text = FELL if high < 0 else ROSE if low > 0 else SAME
-        ends = (-high, -low) if high < 0 else (low, high)
-        values = {"by": f"{abs(by):.3f}", "low": f"{ends[0]:.3f}", "high": f"{ends[1]:.3f}"}
-        st.markdown(format.plain(_(text).format(a=before, b=after, **values)))
 
 
 def changes(result: Result, before: str, after: str) -> None:
