@@ -5,7 +5,7 @@ from dataclasses import asdict
 
 from contrastive_core.cli import sources
 from contrastive_core.cli.output import print_result, progress_of
-from contrastive_core.compare.differences import Differences, differences_request
+from contrastive_core.compare.differences import NONE, Differences, differences_request
 from contrastive_core.engine import answers
 
 EXAMPLES = 12  # ids of a group that are printed
@@ -18,7 +18,7 @@ def name_differences(args: Namespace) -> None:
     with progress_of(args) as on_progress:
         found = Differences.of(answers.make("differences", values, on_progress, args.device).meta)
         ids = answers.rows_of(spaces[0], on_progress, args.device).ids
-    lines, groups = list[str](), []
+    lines, groups = [] if found.groups else [NONE], []
     for group in found.groups:
         a, b = (f"{100 * share:.0f} %" for share in group.cohesion)
         examples = [ids[row] for row in group.rows[:EXAMPLES]]

@@ -43,6 +43,7 @@ EXCEPT = {"pair", "split", "group", "id", "row of the space"}  # columns that sa
 ROW = "row of the space"  # a column that the answer adds
 EPS = 1e-9  # relative to the largest eigenvalue
 FORM = 1  # version of the result
+NONE = N_("No difference stands out.")
 
 
 @dataclass(frozen=True)
@@ -106,7 +107,7 @@ class Differences:
 
     @property
     def notes(self) -> list[Message]:
-        """Sentences on the result, its basis, and the compared rows."""
+        """Sentences on the basis of the result and the compared rows."""
         bar = f"{100 * self.bar:.0f}"
         basis = message(
             "A group is shown if its gap exceeds {bar} points. Random halves of one space reach that in at most 5 % of "
@@ -114,7 +115,7 @@ class Differences:
             bar=bar,
             count=HALVES,
         )
-        notes = [basis] if self.groups else [message("No difference stands out."), basis]
+        notes = [basis]
         if self.seeds:
             text = N_("Runs with the same settings and another seed do not reach it either: {runs}.")
             notes.append(message(text, runs=", ".join(self.seeds)))

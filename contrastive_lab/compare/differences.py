@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from contrastive_core.compare.differences import Differences, Group, differences_request
+from contrastive_core.compare.differences import NONE, Differences, Group, differences_request
 from contrastive_core.spaces.space import Space
 from contrastive_lab import cache, format, pictures, state
 from contrastive_lab.compare.space_picker import SHAPES
@@ -23,18 +23,17 @@ def about(spaces: Sequence[Space]) -> Differences | None:
         return None
     found = Differences.of(result.meta)
     if found.groups:
-        st.markdown(
-            _("**{count} groups** lie together in one space and apart in the other.").format(count=len(found.groups))
-        )
-    else:
-        st.markdown(f"**{format.plain(text(found.notes[0]))}**")
-    for note in found.notes if found.groups else found.notes[1:]:
+        said = _("**{count} groups** lie together in one space and apart in the other.")
+        st.markdown(said.format(count=len(found.groups)))
+    for note in found.notes:
         st.caption(format.plain(text(note)))
     return found
 
 
 def show(spaces: Sequence[Space], found: Differences | None) -> None:
     """The sentence of each group, its cohesion in both spaces, and its most typical samples."""
+    if found and not found.groups:
+        st.info(text(NONE))
     for number, group in enumerate(found.groups if found else []):
         with st.container(gap="xsmall", key=f"difference-{number}"):
             st.markdown(f"**{format.plain(text(group.sentence([space.title for space in spaces])))}**")
@@ -52,7 +51,7 @@ def _examples(space: Space, group: Group, key: str) -> None:
     classes = [rows.class_name(int(rows.labels[row])) if rows.labels is not None else "" for row in some]
     if pictures.are_decoded(space):
         title = _("Typical samples of the group")
-        draw_gallery(pictures.some_of(space, some), classes, title=title, size=80, key=f"group-{key}")
+        draw_gallery(pictures.some_of(space, some), classes, title=title, size=72, key=f"group-{key}")
     else:
         said = [] if rows.texts is None else rows.texts[some].tolist()
         table = [
