@@ -84,24 +84,20 @@ def find_issues(
 ) -> Issues:
     """Compute the issue scores of all rows.
 
-    Args:
-        other: the other split in the same space, to find leaks.
-        pixels: to find copies and outliers that the encoder misses.
-        view_features: (n, d) mean of the unit rows of each row's augmented views. Wrong labels are searched on its
-            sum with the unit row, which has less noise.
-        supervised: only rows of another class are negatives.
-        on_fraction: called with the completed fraction; an exception from it stops the work.
+    Args: other: the other split in the same space, to find leaks; pixels: to find copies and outliers that the encoder
+        misses; supervised: only rows of another class are negatives; on_fraction: called with the completed fraction,
+        an exception from it stops the work; view_features: (n, d) mean of the unit rows of each row's augmented views.
+        Wrong labels are searched on its sum with the unit row, which has less noise.
     Raises: UnusableEmbedding for fewer than two rows, or values that are not finite."""
     most = min(WIDE * (k := max(1, min(K, len(rows) - 1))), len(rows) - 1)
-    wide = nearest(rows.features, None, most, "cosine", device, lambda f: on_fraction(0.3 * f), LIKELY)
+    wide = nearest(rows.features, None, most, "cosine", device, lambda f: on_fraction(0.4 * f), LIKELY)
     graph = wide.first(k)
-    on_fraction(0.4)
     spaces = [(rows.features, other.features if other else None, graph)]
     if pixels is not None:  # centered: cosines do not change when an image is made brighter or flatter
         x, far = (None if part is None else part - part.mean(1, keepdims=True) for part in pixels)
         assert x is not None
         spaces.append((x, far, nearest(x, None, k, device=device, approximate=LIKELY)))
-    nearest_duplicate, leaked, nearness, duplicate = _duplicates(spaces, device)
+    copy_of, leaked, nearness, duplicate = _duplicates(spaces, device)
     on_fraction(0.6)
     labeled, wrong, classes = np.full(1, -1) if rows.labels is None else rows.labels, None, None
     labels, labeled = np.unique(labeled), labeled[labeled >= 0]
@@ -111,8 +107,8 @@ def find_issues(
             seen = dataclasses.replace(rows, features=unit_rows(rows.features).numpy() + view_features)
             near = nearest(seen.features, None, most, "cosine", device, approximate=LIKELY)
         wrong = find_label_errors(seen, near, device, lambda f: on_fraction(0.6 + 0.4 * f))
-        classes = wrong.by_class if near is wide else by_class(rows, device, None if wide.recall is None else wide)
-    elif (labels >= 0).any():
+        classes = wrong.by_class if near is wide else None
+    if classes is None and (labels >= 0).any():
         classes = by_class(rows, device, None if wide.recall is None else wide)
     distances = [1 - near.score.mean(1, dtype=np.float64) for _, _, near in spaces]  # from the neighbors
     least = [max(1e-3 * float(np.median(d)), 1e-12) for d in distances]  # copies: their logarithm is no matter
@@ -123,15 +119,15 @@ def find_issues(
         "duplicate": duplicate,
         "outlier": np.max([standardized(np.log(np.maximum(*two))) for two in zip(distances, least, strict=True)], 0),
     }
-    towers = rows.columns.get(TOWER, ()) if PAIR in rows.columns else ()
-    scores |= dict.fromkeys(OF_NEAREST if len(np.unique(towers)) == 2 else (), none)
+    has_towers = PAIR in rows.columns and len(np.unique(rows.columns.get(TOWER, ()))) == 2
+    scores |= dict.fromkeys(OF_NEAREST if has_towers else (), none)
     on_fraction(1.0)
     return Issues(
         scores=scores,
         neighbors=graph,
         by_class=classes,
         labels=wrong,
-        nearest_duplicate=nearest_duplicate,
+        nearest_duplicate=copy_of,
         leaked=leaked,
         nearness=nearness,
     )
