@@ -16,6 +16,7 @@ def test_a_slider_moves_every_map_onto_the_first(planted: Planted, page: Any) ->
     canvas = page.locator(".map .stage canvas").first
     canvas.wait_for(timeout=SLOW)
     page.get_by_text("PCA of 360 samples").wait_for(timeout=SLOW)
+    page.locator(".st-key-compare-strip").wait_for(timeout=SLOW)  # which takes room from the map
     before = canvas.screenshot()
     slider = page.get_by_label("from the maps as they are to all as ● worse")
     slider.focus()
