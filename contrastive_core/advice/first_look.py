@@ -326,7 +326,7 @@ def _temperature(facts: Facts, needs_labels: bool, settle: str) -> Suggestion:
         why = N_("with labels no negative is false, so the usual range is tried")
     else:
         share = message("{same} % of a batch's negatives are of the anchor's own class", same=f"{100 * same:.0f}")
-        why = message("{share}; with 10 to 17 % on four measured sets, SimCLR was best at τ = 0.05", share=share)
+        why = message("{share}; on four data sets where it is 10 to 17 %, SimCLR was best at τ = 0.05", share=share)
         if same > MEASURED:
             why = message("{share}, more than in any measured data set: the whole range is tried", share=share)
         best = BEST_TEMPERATURE if LEAST_MEASURED <= same <= MEASURED else None
