@@ -54,6 +54,22 @@ def prefixed(on_progress: OnProgress, prefix: str) -> OnProgress:
     return lambda stage, fraction: on_progress(message("{prefix}: {stage}", prefix=prefix, stage=stage), fraction)
 
 
+def one_bar(on_progress: OnProgress, stages: int) -> OnProgress:
+    """Return a callback whose fractions rise once from 0 to 1 over the whole work. Each of at most `stages` stages, by
+    name, gets the same share in the order in which it begins; its fractions fall back nowhere."""
+    seen: list[str] = []
+    reached = 0.0
+
+    def report(stage: str, fraction: float | None, /) -> None:
+        nonlocal reached
+        if stage not in seen:
+            seen.append(stage)
+        reached = min(1.0, max(reached, (seen.index(stage) + (fraction or 0.0)) / stages))
+        on_progress(stage, reached)
+
+    return report
+
+
 class ProgressFile:
     """An `OnProgress` that appends lines to a file, at most ten per second and stage. Lines that cannot be
     written, for example on a full disk, are dropped and the work continues."""

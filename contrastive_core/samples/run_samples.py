@@ -19,7 +19,14 @@ from contrastive_core.base.cards import Kernel
 from contrastive_core.base.device import enough_memory
 from contrastive_core.base.errors import BadSetting
 from contrastive_core.base.messages import N_, message
-from contrastive_core.base.progress import OnFraction, OnProgress, fraction_of, ignore_fraction, ignore_progress
+from contrastive_core.base.progress import (
+    OnFraction,
+    OnProgress,
+    fraction_of,
+    ignore_fraction,
+    ignore_progress,
+    one_bar,
+)
 from contrastive_core.compare.embed import data_of, embed_run, load_model
 from contrastive_core.data import datasets
 from contrastive_core.data.augmentations import make_views
@@ -59,6 +66,7 @@ def samples_of_run(
     path = path_of(run, "samples", loss, split, by)
     table = sample_table.read_table(path, loss)
     if table is None:
+        on_progress = one_bar(on_progress, 8 if by else 7)
         inputs = _gather(run, loss, split, device, on_progress)
         table = build_table(_by_another(inputs, by, split, device, on_progress) if by else inputs, on_progress)
         sample_table.keep_table(table, path)

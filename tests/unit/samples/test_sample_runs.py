@@ -72,7 +72,11 @@ def test_a_runs_table_follows_what_it_was_trained_on(tmp_path: Path) -> None:
     run = runs.create("changed", {**runs.load("simclr-digits").config, **changed(tmp_path, digits)})
     shutil.copy(source / "weights.safetensors", run.weights)
     told: list[str] = []
-    table = sample_build.samples_of_run(run, on_progress=lambda what, share: told.append(what))
+    shares: list[float] = []
+    table = sample_build.samples_of_run(run, on_progress=lambda *one: (told.append(one[0]), shares.append(one[1])))
+    assert shares == sorted(shares)  # one bar
+    assert (shares[0], len({*told})) == (0, 7)
+    assert 0.8 < shares[-1] <= 1
     assert len(table) == len(digits) - 1
     assert table.row(digits.ids[0]) is None
     assert table.columns["label"][table.row(digits.ids[1])] == "7"
