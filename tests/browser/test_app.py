@@ -82,7 +82,7 @@ def test_train_two_epochs_refresh_in_between_and_see_the_map(app: str, page: Any
     page.get_by_label("Name", exact=True).press("Tab")
     page.keyboard.press("Escape")
     page.get_by_role("button", name="Start", exact=True).click()
-    page.get_by_text(name).first.wait_for(timeout=SLOW)
+    page.wait_for_url(re.compile(f"watch={name}"), timeout=SLOW)
     page.reload()  # the run is in the address, its process goes on
     page.get_by_text(re.compile(r"done: epoch 2 of 2")).wait_for(timeout=2 * SLOW)
     epoch = page.locator(".map .epochs output")

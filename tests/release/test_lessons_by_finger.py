@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from lessons_by_hand import GOAL_OF, TRIPLETS, begun, choose_loss, collapse, done, type_into
 from patience import SLOW
 
+from contrastive_core.base.paths import ROOT
 
-@pytest.fixture
-def app(filled_app: str) -> str:
-    return filled_app
+
+@pytest.fixture(scope="module")
+def app(serve: Callable[..., str]) -> str:
+    """An app of their own: a lesson that is finished says so, and is longer, in every session of its home."""
+    return serve(ROOT / "app.py")
 
 
 def test_all_lessons_with_a_finger_from_the_front_page(app: str, browser: Any) -> None:
