@@ -17,7 +17,13 @@ def test_a_slider_moves_every_map_onto_the_first(planted: Planted, page: Any) ->
     canvas.wait_for(timeout=SLOW)
     page.get_by_text("PCA of 360 samples").wait_for(timeout=SLOW)
     page.locator(".st-key-compare-strip").wait_for(timeout=SLOW)  # which takes room from the map
+    page.get_by_text("point at one to see it on both maps").wait_for(timeout=SLOW)
     before = canvas.screenshot()
+    for _ in range(60):  # until the map has its height
+        page.wait_for_timeout(1000)
+        last, before = before, canvas.screenshot()
+        if last == before:
+            break
     slider = page.get_by_label("from the maps as they are to all as ● worse")
     slider.focus()
     slider.press("End")
@@ -29,8 +35,11 @@ def test_a_slider_moves_every_map_onto_the_first(planted: Planted, page: Any) ->
         page.wait_for_function("([slider, end]) => slider.value === end", arg=[slider.element_handle(), end])
     play.click()
     page.wait_for_function("slider => slider.value === '0'", arg=slider.element_handle())
-    repainted(page)
-    assert canvas.screenshot() == before
+    for _ in range(20):  # until the last point rests
+        if (now := canvas.screenshot()) == before:
+            break
+        page.wait_for_timeout(500)
+    assert now == before
 
 
 def test_images_stay_in_view_when_the_map_is_zoomed_and_leave_by_their_button(planted: Planted, page: Any) -> None:
