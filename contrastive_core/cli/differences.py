@@ -5,10 +5,8 @@ from dataclasses import asdict
 
 from contrastive_core.cli import sources
 from contrastive_core.cli.output import print_result, progress_of
-from contrastive_core.compare.differences import NONE, Differences, differences_request
+from contrastive_core.compare.differences import EXAMPLES, NONE, Differences, differences_request
 from contrastive_core.engine import answers
-
-EXAMPLES = 12  # ids of a group that are printed
 
 
 def name_differences(args: Namespace) -> None:

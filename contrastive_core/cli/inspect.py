@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from contrastive_core.base.errors import BadSetting, explained
 from contrastive_core.base.json_files import JsonObject
 from contrastive_core.base.progress import OnProgress, fraction_of
@@ -229,6 +231,7 @@ def compare(args: Namespace) -> None:
     if any(m not in ACCURACIES for m in comparison.correct):
         said, of_queries = query_figures(comparison, sets, args.margin, args.top)
         lines += said
+    by_chance = random.arrays if random else {}
     record = {
         **{name: getattr(comparison, name) for name in ("verdict", "verdicts", "accuracy", "made_of", "recall")},
         "runs": comparison.names,
@@ -237,7 +240,7 @@ def compare(args: Namespace) -> None:
         "cka": comparison.cka.tolist(),
         "overlap": comparison.overlap.tolist(),
         "procrustes": comparison.procrustes.tolist(),
-        "by_chance": {name: values.tolist() for name, values in random.arrays.items()} if random else {},
+        "by_chance": {m: np.where(np.isnan(v), np.array(None), v).tolist() for m, v in by_chance.items()},
         **of_queries,
     }
     print_result(args, record, "\n".join(lines))

@@ -39,7 +39,7 @@ def comparison_request(spaces: Sequence[Space], every_score: bool = True, qrels:
     groups: list[list[Any]] = [[space.title, 0] for space in spaces]
     for group, run in zip(groups, (space.run for space in spaces), strict=True):
         if run:
-            config = {k: v for k, v in run.config.items() if k not in ("seed", "device", "threads")}
+            config = without_seed(run.config)
             digest = hashlib.sha256(repr((sorted(config.items(), key=str),)).encode()).hexdigest()
             group[:] = f"{config.get('method')} {digest[:4]}", int(run.config.get("seed") or 0)
     return {
@@ -50,6 +50,11 @@ def comparison_request(spaces: Sequence[Space], every_score: bool = True, qrels:
         "every_score": every_score,
         **({"qrels": {"file": str(Path(qrels).absolute()), "content": hash_of(qrels)}} if qrels else {}),
     }
+
+
+def without_seed(config: JsonObject) -> JsonObject:
+    """Return the settings of a run in which it agrees with a repetition: all but seed, device and threads."""
+    return {k: v for k, v in config.items() if k not in ("seed", "device", "threads")}
 
 
 def hash_of(qrels: str | Path) -> str:

@@ -27,7 +27,8 @@ from contrastive_core.base.json_files import JsonObject
 from contrastive_core.base.large_arrays import rows_of_sample
 from contrastive_core.base.messages import N_, Message, join, message
 from contrastive_core.base.progress import OnProgress, ignore_progress
-from contrastive_core.runs.run import Run
+from contrastive_core.compare.comparison import without_seed
+from contrastive_core.ops.partner_ranks import unit_rows
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.space import Space, content_of
 
@@ -37,6 +38,7 @@ JUDGED, MEMBERS = 1000, 10  # rows for the cohesion, and how many of them a grou
 HALVES, LEVEL = 39, 0.05  # splits of each space, and the share of false discoveries
 WIDEST = 512  # columns; wider rows are reduced to their principal components
 MOST, FACTS = 4, 3  # groups of either space, and factors of each
+EXAMPLES = 12  # samples of a group that are shown
 KINDS, FEW, PARTS = 50, 10, 5  # maximum kinds of texts, maximum kinds of integers, and parts of other numbers
 COLORS = (N_("red"), N_("yellow"), N_("green"), N_("cyan"), N_("blue"), N_("magenta"))  # names of hues from 0 to 1
 EXCEPT = {"pair", "split", "group", "id", "row of the space"}  # columns that say nothing about a sample's content
@@ -143,19 +145,14 @@ def differences_request(spaces: Sequence[Space]) -> JsonObject:
     used = {space.name for space in spaces}
     seeds: list[list[Any]] = []
     for at, space in enumerate(spaces):
-        if (own := space.run) is not None and not space.epoch:
-            for run in _with_another_seed(own, used):
-                used.add(run.name)
-                seeds.append([at, replace(space, name=run.name, content=content_of(run, space.layer)).values])
+        if (own := space.run) is None or space.epoch:
+            continue
+        others = [r for r in runs.list_runs() if r.name not in used and r.config.get("seed") != own.config.get("seed")]
+        same = [r for r in others if without_seed(r.config) == without_seed(own.config) and r.data_key == own.data_key]
+        for run in [r for r in same if r.weights.exists()][:2]:
+            used.add(run.name)
+            seeds.append([at, replace(space, name=run.name, content=content_of(run, space.layer)).values])
     return {"spaces": [s.values for s in spaces], "names": [s.title for s in spaces], "seeds": seeds, "form": FORM}
-
-
-def _with_another_seed(own: Run, used: set[str]) -> list[Run]:
-    def settings(run: Run) -> dict[str, object]:
-        return {k: v for k, v in run.config.items() if k not in ("seed", "device", "threads")}
-
-    alike = [r for r in runs.list_runs() if r.name not in used and r.config.get("seed") != own.config.get("seed")]
-    return [r for r in alike if settings(r) == settings(own) and r.data_key == own.data_key and r.weights.exists()][:2]
 
 
 def find_differences(
@@ -216,11 +213,7 @@ def _rows(features: Float[np.ndarray, "n d"], name: str) -> Float[np.ndarray, "n
 
         components = min(WIDEST, *x.shape)
         x = PCA(components, svd_solver="randomized", random_state=0).fit_transform(x).astype(np.float32)
-    return _unit(x)
-
-
-def _unit(x: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n d"]:
-    return x / np.maximum(np.linalg.norm(x, axis=1, keepdims=True), 1e-12)
+    return unit_rows(x)
 
 
 def contrast_axes(
@@ -290,7 +283,7 @@ def _halves(x: Float[np.ndarray, "j d"], generator: np.random.Generator) -> list
     """Rotate rows at random and return the two halves of their columns."""
     width = x.shape[1]
     rotation = np.linalg.qr(generator.standard_normal((width, width)))[0].astype(np.float32)
-    return [_unit(half) for half in np.array_split(x @ rotation, 2, axis=1)]
+    return [unit_rows(half) for half in np.array_split(x @ rotation, 2, axis=1)]
 
 
 def _largest_gap(a: np.ndarray, b: np.ndarray) -> float:

@@ -17,7 +17,7 @@ from jaxtyping import Float64, Int64
 from threadpoolctl import threadpool_limits
 
 from contrastive_core.base.large_arrays import lowest_recall, overlap
-from contrastive_core.base.progress import OnFraction
+from contrastive_core.base.progress import OnFraction, ignore_fraction
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 
 BLOCK = 1 << 26  # numbers centered at a time, 256 MB in float32
@@ -145,7 +145,7 @@ def calibrate(
     parts: Sequence[np.ndarray],
     graphs: Sequence[np.ndarray],
     orders: int = ORDERS,
-    on_fraction: OnFraction | None = None,
+    on_fraction: OnFraction = ignore_fraction,
 ) -> Calibration:
     """Calibrate CKA, shared neighbors and Procrustes between embeddings (n, d_i) by permuting the rows of one.
 
@@ -159,8 +159,7 @@ def calibrate(
     found = Calibration(*({m: np.full((len(parts),) * 2, np.nan) for m in MEASURES} for _ in range(3)))
     pairs = list(combinations(range(len(parts)), 2))
     for done, (i, j) in enumerate(pairs):
-        if on_fraction:
-            on_fraction(done / len(pairs))
+        on_fraction(done / len(pairs))
         with threadpool_limits(1, "blas"):  # many small products: synchronizing threads is 50 times slower
             by_chance = _by_chance(parts[i], parts[j], graphs[i], graphs[j], chosen, drawn)
         for measure, null in zip(MEASURES, by_chance.T, strict=True):

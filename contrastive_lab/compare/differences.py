@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from contrastive_core.compare.differences import NONE, Differences, Group, differences_request
+from contrastive_core.compare.differences import EXAMPLES, NONE, Differences, Group, differences_request
 from contrastive_core.spaces.space import Space
 from contrastive_lab import cache, format, pictures, state
 from contrastive_lab.compare.space_picker import SHAPES
@@ -12,8 +12,6 @@ from contrastive_lab.components.gallery import draw_gallery
 from contrastive_lab.figures import draw_table
 from contrastive_lab.locale import _, message, text
 from contrastive_lab.progress import answer_or_wait
-
-EXAMPLES = 12
 
 
 def about(spaces: Sequence[Space]) -> Differences | None:

@@ -12,6 +12,7 @@ from cases import cases
 from contrastive_core import metrics as all_metrics
 from contrastive_core.base.large_arrays import rows_of_sample
 from contrastive_core.base.score import holm
+from contrastive_core.cli.main import main
 from contrastive_core.compare import comparison, representation_similarity, verdicts
 from contrastive_core.compare import entries as compare
 from contrastive_core.compare.evaluate import evaluate_sets
@@ -290,6 +291,13 @@ def test_chance_of_some_of_the_rows_is_no_smaller(monkeypatch: pytest.MonkeyPatc
     part = representation_similarity.calibrate([x, y], [near(x), near(y)], 99)
     assert part.chance["cka"][0, 1] > whole.chance["cka"][0, 1]
     assert part.chance["procrustes"][0, 1] < whole.chance["procrustes"][0, 1]
+
+
+def test_the_command_gives_chance_as_json_without_nan(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", "simclr-digits", "sup_con-digits", "--json"]) == 0
+    said = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
+    assert {name: matrix[0][0] for name, matrix in said["by_chance"].items()} == dict.fromkeys(said["by_chance"])
+    assert said["by_chance"]["p:cka"][0][1] == pytest.approx(1 / 201)
 
 
 def test_maps_are_turned_and_mirrored_onto_each_other() -> None:
