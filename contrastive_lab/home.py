@@ -12,6 +12,7 @@ from contrastive_core.engine import training
 from contrastive_core.lab import lab_view
 from contrastive_core.runs.run import Run
 from contrastive_lab import door_pictures, format, load_vectors, locale, state
+from contrastive_lab.compare import example as questions
 from contrastive_lab.components.shared.thumbnails import TILE, thumbnail_sheet
 from contrastive_lab.components.star import StarView, draw_star, pressed_button
 from contrastive_lab.locale import N_, _, message
@@ -124,6 +125,9 @@ def doors() -> None:
                     title = f"**{locale.text(door.title)}**"
                     st.page_link(f"pages/{door.page}.py", label=title, query_params=door.address)
                 st.caption(format.plain(locale.text(door.text)))
+                if door is VECTORS:
+                    label, on = _("Example: questions and answers"), {"example": questions.NAME}
+                    st.page_link("pages/compare.py", label=label, icon=":material/forum:", query_params=on)
 
 
 def drop_target() -> None:

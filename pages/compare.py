@@ -9,6 +9,7 @@ from contrastive_lab import guard, query_params, stage, state
 from contrastive_lab.compare import (
     checkpoints,
     disagreements,
+    example,
     maps,
     overview,
     score_tables,
@@ -35,6 +36,7 @@ def page() -> None:
     if (former := query_params.requested("view")) in FORMER:
         query_params.take("view")
         query_params.ask({"view": FORMER[former]})
+    example.show()
     ready = space_picker.ready()
     with stage.toolbar():
         names, layer = space_picker.choose(ready)

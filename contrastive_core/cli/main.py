@@ -1,4 +1,4 @@
-"""The command line, `python -m contrastive_core COMMAND`: every command, its options, and its function.
+"""The command line, `python -m contrastive_core COMMAND`: every command with its options and its function.
 
 The options of `train` are the fields of `TrainConfig` that define one. Errors are printed as one line on standard
 error. The exit status is 2 for unusable input, 1 for other errors and 130 for Ctrl-C. `--debug` adds the traceback."""
@@ -12,14 +12,35 @@ from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from contrastive_core.base.errors import BadSetting, Elsewhere, LabError, sentence_of
-from contrastive_core.base.json_files import JsonObject
 from contrastive_core.base.local_processes import run_processes
+from contrastive_core.cli.options import (
+    COMMON,
+    DEVICE,
+    LABELS,
+    LAYER,
+    LEAVE_OUT,
+    OF_TEST,
+    OF_VECTORS,
+    OTHER,
+    PICTURES,
+    PROCESSES,
+    QRELS,
+    REFERENCE,
+    ROOT,
+    RUN,
+    RUNS,
+    SOURCE,
+    SPLIT,
+    Option,
+    option,
+    setting,
+    switch,
+)
 from contrastive_core.cli.output import error_line
 from contrastive_core.runs.train_config import OPTIONS, flag
 
 UNUSABLE = (ValueError, FileNotFoundError, FileExistsError, IsADirectoryError, NotADirectoryError)
 PROGRAM = "python -m contrastive_core"
-Option = tuple[tuple[str, ...], JsonObject]  # flags and keyword arguments for `argparse`
 
 
 class Command:
@@ -30,257 +51,182 @@ class Command:
         self.run, self.help, self.options = run, help, options
 
 
-def _option(*flags: str, **settings: Any) -> Option:
-    return flags, settings
-
-
-def _flag(name: str, help: str) -> Option:
-    return _option(name, action="store_true", help=help)
-
-
-def _split(default: str = "test") -> Option:
-    return _option("--split", choices=("train", "test"), default=default)
-
-
-COMMON = (
-    _flag("--debug", "show the whole trace of an error"),
-    _flag("--json", "print one JSON document"),
-    _option("--progress", metavar="FILE", help="write how far it is into FILE, as lines of JSON"),
-)
-DEVICE = _option("--device", default="auto", help="auto, cpu, cuda, cuda:N or mps")
-PROCESSES = _option("--processes", type=int, default=1, help="on this machine, a GPU each (default: 1)")
-OF_FILE = (
-    "--labels, --leave-out, --pictures and --other go with a file of vectors; what a run was trained on has its own"
-)
-LABELS = _option(
-    "--labels", metavar="FILE", help="of a file of vectors: a label for each row, .npy, .txt, .csv or .tsv"
-)
-LEAVE_OUT = _option(
-    "--leave-out",
-    metavar="COLUMNS",
-    type=lambda text: [name.strip() for name in text.split(",") if name.strip()],
-    default=[],
-    help="of a table: columns of numbers that are no part of the vectors, comma-separated",
-)
-OTHER = (
-    _option(
-        "--other",
-        metavar="FILE",
-        help="a second file of vectors: the other tower, or of the first file's texts; or a model to encode them",
-    ),
-    _option("--towers", metavar="A,B", help="names of the two towers; default: those of the files"),
-    _option(
-        "--by",
-        metavar="COLUMN",
-        default="",
-        help="which rows of both files belong together: a column of both, or row, for rows of the same number; "
-        "default: the first of pair, group and id that both have, else row",
-    ),
-)
-PICTURES = _option("--pictures", metavar="FOLDER", help="of a file of vectors: where the file names in it start from")
-QRELS = _option(
-    "--qrels",
-    metavar="FILE",
-    default="",
-    help="relevance judgments of queries and documents: .tsv as of BEIR, TREC's, or .json; default: partners",
-)
-REFERENCE = _option(
-    "--reference",
-    action="append",
-    metavar="RUN",
-    help="a run on the same images beside it, such as an imported encoder, repeatable; or none (default: those of the "
-    "command references)",
-)
-LAYER = _option("--layer", choices=("h", "z"), default="h", help="backbone or projection")
-ROOT = _option("--root", metavar="FOLDER", help="folder of downloaded data sets")
-
-
-RUN = _option("run")
-SOURCE = "a run, a recording, or a file of vectors: .npy, .npz, .parquet, .csv"
-RUNS = _option("runs", nargs="+", metavar="RUN", help=SOURCE)
-OF_TEST = (_split(), DEVICE)
-SPLIT = _option(
-    "--split", choices=("train", "test"), help="default: test; of a file: all rows, or those marked as such"
-)
-OF_VECTORS = (LABELS, LEAVE_OUT, *OTHER, SPLIT, DEVICE)
-
-
-def _set(help: str) -> Option:
-    return _option("--set", action="append", default=[], metavar="KEY=VALUE", help=help)
-
-
 COMMANDS = {
     "train": Command(
         "train.train",
         "train an encoder",
-        *(_option(flag(name), dest=name, **entry) for name, entry in OPTIONS.items()),
-        _option("--run", "--name", metavar="NAME", help="name of the run; default: made up"),
-        _flag("--resume", "go on with --run NAME"),
-        _option("--schedule", metavar="FILE", help="JSON list of changes while it trains: step, name and to of each"),
-        _option("--weights", metavar="FILE", help="start from these weights of --encoder, or of what the file holds"),
+        *(option(flag(name), dest=name, **entry) for name, entry in OPTIONS.items()),
+        option("--run", "--name", metavar="NAME", help="name of the run; default: made up"),
+        switch("--resume", "go on with --run NAME"),
+        option("--schedule", metavar="FILE", help="JSON list of changes while it trains: step, name and to of each"),
+        option("--weights", metavar="FILE", help="start from these weights of --encoder, or of what the file holds"),
         PROCESSES,
-        _flag("--download", "fetch the data set if missing"),
-        _set("any setting, e.g. lr=0.01, loss.temperature=0.2, method.momentum=0.99"),
+        switch("--download", "fetch the data set if missing"),
+        setting("any setting, e.g. lr=0.01, loss.temperature=0.2, method.momentum=0.99"),
         DEVICE,
     ),
     "change": Command(
         "changes.change",
         "change settings of a run while it trains, or write its changes as a file for train --schedule",
         RUN,
-        _option("settings", nargs="*", metavar="KEY=VALUE", help="lr, or a knob of its loss: loss.temperature=0.1"),
-        _option("--out", metavar="FILE", help=".json of the changes so far"),
+        option("settings", nargs="*", metavar="KEY=VALUE", help="lr, or a knob of its loss: loss.temperature=0.1"),
+        option("--out", metavar="FILE", help=".json of the changes so far"),
     ),
     "branch": Command(
         "changes.branch",
         "go on from a saved epoch of a run with other values, as runs of their own in the queue",
         RUN,
-        _option("settings", nargs="+", metavar="KEY=VALUE", help="of each branch, comma-separated: lr=0.01 or more"),
-        _option("--epoch", type=int, metavar="N", help="go on from the state after this epoch (default: the newest)"),
+        option("settings", nargs="+", metavar="KEY=VALUE", help="of each branch, comma-separated: lr=0.01 or more"),
+        option("--epoch", type=int, metavar="N", help="go on from the state after this epoch (default: the newest)"),
     ),
     "embed": Command(
         "inspect.embed",
         "write the embedding of a data set",
         RUN,
-        _option(
+        option(
             "--layer",
             choices=("h", "z", "towers"),
             default="h",
             help="backbone, projection, or z of images and captions",
         ),
         *OF_TEST,
-        _option("--out", help=".npz or .parquet; default: all are kept for the app only"),
+        option("--out", help=".npz or .parquet; default: all are kept for the app only"),
     ),
     "evaluate": Command(
         "inspect.evaluate",
         "score a run beside raw pixels and a random encoder",
-        _option("run", help=SOURCE),
-        _option("--train", metavar="FILE", help="training rows for a file; default: four fifths"),
-        _option("--metrics", help="comma-separated; default: all that apply"),
+        option("run", help=SOURCE),
+        option("--train", metavar="FILE", help="training rows for a file; default: four fifths"),
+        option("--metrics", help="comma-separated; default: all that apply"),
         *(*OF_VECTORS, REFERENCE),
     ),
     "project": Command(
         "inspect.project",
         "make a map (columns id, x, y, label)",
-        *(_option("source", help=SOURCE), *OF_VECTORS),
-        _option("--method", choices=("umap", "pca"), default="umap"),
-        _option("--seed", type=int, default=0),
-        _option("--neighbors", type=int, default=15, help="UMAP: of each row (15)"),
-        _option("--min-dist", type=float, default=0.1, help="UMAP: of two points (0.1)"),
-        _option("--metric", choices=("cosine", "euclidean"), default="cosine"),
-        _option("--out", required=True, help=".parquet or .csv"),
+        *(option("source", help=SOURCE), *OF_VECTORS),
+        option("--method", choices=("umap", "pca"), default="umap"),
+        option("--seed", type=int, default=0),
+        option("--neighbors", type=int, default=15, help="UMAP: of each row (15)"),
+        option("--min-dist", type=float, default=0.1, help="UMAP: of two points (0.1)"),
+        option("--metric", choices=("cosine", "euclidean"), default="cosine"),
+        option("--out", required=True, help=".parquet or .csv"),
     ),
     "samples": Command(
         "samples.samples",
         "list every sample with its loss and what is odd about it",
-        _option("run", help=SOURCE),
+        option("run", help=SOURCE),
         *(LABELS, LEAVE_OUT, *OTHER, DEVICE),
-        _option("--split", choices=("train", "test"), help="default: train; of a file: all rows, or those marked"),
-        _option("--loss", help="default: the run's own"),
-        _option("--out", help=".parquet or .csv; default: kept for the app only"),
-        _option("--lists-by", metavar="RUN", help="another run on the same images, on whose encoder the lists rest"),
-        _option("--audit", metavar="FILE", help=".csv of random rows to check; your answers say how many are wrong"),
-        _option("--checks", type=int, default=120, help="rows to check (120)"),
-        _option(
+        option("--split", choices=("train", "test"), help="default: train; of a file: all rows, or those marked"),
+        option("--loss", help="default: the run's own"),
+        option("--out", help=".parquet or .csv; default: kept for the app only"),
+        option("--lists-by", metavar="RUN", help="another run on the same images, on whose encoder the lists rest"),
+        option("--audit", metavar="FILE", help=".csv of random rows to check; your answers say how many are wrong"),
+        option("--checks", type=int, default=120, help="rows to check (120)"),
+        option(
             "--export",
             metavar="PATH",
             help="apply the decisions: .csv of all labels, .sh that moves the files, or a new folder of images",
         ),
-        _flag("--move", "move the images into the folder of --export; default: hard links"),
+        switch("--move", "move the images into the folder of --export; default: hard links"),
     ),
     "pairs": Command(
         "pairs.pairs",
         "list mismatched pairs of two towers, and false negatives across them",
-        _option("file", metavar="RUN", help="a run of clip, or a file of vectors with two towers, or with one"),
-        _option("second", nargs="*", metavar="FILE", help="of a file with one: the other tower, as --other FILE"),
+        option("file", metavar="RUN", help="a run of clip, or a file of vectors with two towers, or with one"),
+        option("second", nargs="*", metavar="FILE", help="of a file with one: the other tower, as --other FILE"),
         *(LABELS, LEAVE_OUT, *OTHER, SPLIT, DEVICE),
-        _option("--top", type=int, default=10, help="of each list to print (10)"),
-        _option("--out", help=".parquet or .csv of all pairs with their evidence"),
+        option("--top", type=int, default=10, help="of each list to print (10)"),
+        option("--out", help=".parquet or .csv of all pairs with their evidence"),
     ),
     "query": Command(
         "pairs.query",
         "find the images of a run with a text tower that are most similar to a sentence",
-        *(_option("run", help="a run of clip"), _option("text", help="a sentence"), *OF_TEST),
-        _option("--top", type=int, default=10, help="images to print (10)"),
+        *(option("run", help="a run of clip"), option("text", help="a sentence"), *OF_TEST),
+        option("--top", type=int, default=10, help="images to print (10)"),
     ),
     "explain": Command(
         "explain.explain",
         "show which patches make two images of a run similar",
-        *(_option("run"), _option("ids", nargs=2, metavar="ID"), *OF_TEST),
-        _option("--out", help="a picture: .png of both images and their maps"),
+        *(option("run"), option("ids", nargs=2, metavar="ID"), *OF_TEST),
+        option("--out", help="a picture: .png of both images and their maps"),
     ),
     "compare": Command(
         "inspect.compare",
         "compare runs, recordings or files of vectors on the same samples",
         *(RUNS, LAYER, *OF_VECTORS, QRELS),
-        _flag("--differences", "of two: name the groups of samples that lie together in one and apart in the other"),
-        _option("--metrics", help="knn, linear_probe; default: both"),
-        _option("--margin", type=float, default=0.5, help="of queries: points from which a difference matters (0.5)"),
-        _option("--top", type=int, default=10, help="of two files of queries: queries that changed most (10)"),
+        switch("--differences", "of two: name the groups of samples that lie together in one and apart in the other"),
+        option("--metrics", help="knn, linear_probe; default: both"),
+        option("--margin", type=float, default=0.5, help="of queries: points from which a difference matters (0.5)"),
+        option("--top", type=int, default=10, help="of two files of queries: queries that changed most (10)"),
     ),
     "report": Command(
         "contrastive_lab.report.document:report",
         "write one HTML file of runs, recordings or files of vectors: maps, scores, verdict, the live loss view",
         *(RUNS, LAYER, PICTURES, *OF_VECTORS, QRELS),
-        _option("--out", required=True, help=".html"),
-        _option("--map", choices=("umap", "pca"), default="pca"),
+        option("--out", required=True, help=".html"),
+        option("--map", choices=("umap", "pca"), default="pca"),
     ),
     "export": Command(
         "inspect.export",
         "write a run for another tool: its encoder as ONNX, or a log for TensorBoard",
         *(RUN, LAYER, *OF_TEST),
-        _option("--to", choices=("onnx", "tensorboard"), required=True),
-        _option("--out", required=True, help="a file .onnx, or a new folder"),
+        option("--to", choices=("onnx", "tensorboard"), required=True),
+        option("--out", required=True, help="a file .onnx, or a new folder"),
     ),
     "import": Command(
         "import_checkpoint.import_checkpoint",
         "make a run of a checkpoint from elsewhere, of a model of torchvision or timm, or of a run on other images",
-        _option("file", help="a file, torchvision:NAME, timm:NAME or run:NAME"),
-        _option("--format", choices=("auto",), default="auto", help="told from its content"),
-        _option("--encoder", help="where it cannot be told: resnet18, timm:NAME, …"),
-        _option("--dataset", default="shapes", help="what to judge it on (default: shapes)"),
+        option("file", help="a file, torchvision:NAME, timm:NAME or run:NAME"),
+        option("--format", choices=("auto",), default="auto", help="told from its content"),
+        option("--encoder", help="where it cannot be told: resnet18, timm:NAME, …"),
+        option("--dataset", default="shapes", help="what to judge it on (default: shapes)"),
         ROOT,
-        _option("--run", help="name of the run to make"),
-        _option("--weights", metavar="FILE", help="of the model; default: what was fetched before"),
-        _option("--pixels", type=int, default=0, help="image size that the encoder was made for (its own, if known)"),
-        _flag("--fetch", "fetch the model's weights where they are not here"),
-        _flag("--random", "random weights: a model that has learned nothing"),
-        _flag("--dry-run", "only say what it is; fetch nothing"),
+        option("--run", help="name of the run to make"),
+        option("--weights", metavar="FILE", help="of the model; default: what was fetched before"),
+        option("--pixels", type=int, default=0, help="image size that the encoder was made for (its own, if known)"),
+        switch("--fetch", "fetch the model's weights where they are not here"),
+        switch("--random", "random weights: a model that has learned nothing"),
+        switch("--dry-run", "only say what it is; fetch nothing"),
+    ),
+    "example": Command(
+        "example.example",
+        "write an example: 1,920 questions and answers, their vectors by two models, and relevance judgments",
+        option("name", choices=("questions",)),
+        option("--out", metavar="FOLDER", help="default: a folder with the name of the example"),
     ),
     "references": Command(
         "inspect.references",
         "name runs that stand beside every run on the same images, such as imported encoders, or list them",
-        _option("runs", nargs="*", metavar="RUN"),
-        _flag("--remove", "leave these out from now on"),
+        option("runs", nargs="*", metavar="RUN"),
+        switch("--remove", "leave these out from now on"),
     ),
     "sweep": Command(
         "sweep.sweep",
         "train every cell of a sweep file",
-        _option("file"),
-        _flag("--dry-run", "show the cells and the time only"),
-        _option("--most", type=int, metavar="N", help="train at most N cells now"),
-        _flag("--score", "score the done cells' test images"),
-        _set("changed in every cell"),
+        option("file"),
+        switch("--dry-run", "show the cells and the time only"),
+        option("--most", type=int, metavar="N", help="train at most N cells now"),
+        switch("--score", "score the done cells' test images"),
+        setting("changed in every cell"),
     ),
     "advise": Command(
         "advise.advise",
         "say what images show, and try which settings suit them",
-        _option("dataset", help="digits, shapes, cifar10, …, folder:PATH, csv:PATH"),
-        _option("--minutes", type=float, help="time it may take (30)"),
-        _option(
+        option("dataset", help="digits, shapes, cifar10, …, folder:PATH, csv:PATH"),
+        option("--minutes", type=float, help="time it may take (30)"),
+        option(
             "--choose",
             metavar="QUESTIONS",
             help="comma-separated: temperature (default), method, augmentation, head, batch; or start: whether to "
             "train at all",
         ),
-        _option("--method", default="simclr", help="default: simclr"),
-        _option(
-            "--methods", nargs="+", metavar="METHOD", help="compare only these, two or more; default: all that fit"
-        ),
-        _option("--epochs", type=int, default=20, help="of the default at most (20)"),
-        _option("--name", help="of the adviser; one that was begun goes on"),
+        option("--method", default="simclr", help="default: simclr"),
+        option("--methods", nargs="+", metavar="METHOD", help="compare only these, two or more; default: all that fit"),
+        option("--epochs", type=int, default=20, help="of the default at most (20)"),
+        option("--name", help="of the adviser; one that was begun goes on"),
         REFERENCE,
-        _flag("--look", "only look at the images: nothing is trained"),
-        _flag("--dry-run", "say what would be tried, and how long it takes"),
+        switch("--look", "only look at the images: nothing is trained"),
+        switch("--dry-run", "say what would be tried, and how long it takes"),
         *(ROOT, DEVICE),
     ),
     "queue": Command("sweep.queue", "start the runs that wait in the app's queue, one after the other"),
@@ -288,29 +234,25 @@ COMMANDS = {
     "verify": Command(
         "run_listing.verify",
         "check every file of every run, and the figures that come along",
-        _flag("--files", "files only: compute no figure"),
-        _option("runs", nargs="*", metavar="RUN"),
+        switch("--files", "files only: compute no figure"),
+        option("runs", nargs="*", metavar="RUN"),
         DEVICE,
     ),
     "doctor": Command(
         "run_listing.doctor",
         "say what there is: device, threads, versions, folders, free disk, window; or check the loss of a loop",
-        _option(
-            "what", nargs="?", choices=("loop",), help="loop: compare a saved batch with the loss that you declare"
-        ),
-        _option(
-            "file", nargs="?", help=".safetensors with z, loss and grad; and ids, labels, other, grad_other, queue"
-        ),
-        _option("--loss", help="what the loop is meant to compute, a name of `list`"),
-        _option("--positives", choices=("auto", "views", "labels", "keys"), default="auto"),
-        _option("--accumulate", type=int, default=1, help="batches whose gradients add up (1)"),
-        _set("a setting of the loss, e.g. temperature=0.07"),
+        option("what", nargs="?", choices=("loop",), help="loop: compare a saved batch with the loss that you declare"),
+        option("file", nargs="?", help=".safetensors with z, loss and grad; and ids, labels, other, grad_other, queue"),
+        option("--loss", help="what the loop is meant to compute, a name of `list`"),
+        option("--positives", choices=("auto", "views", "labels", "keys"), default="auto"),
+        option("--accumulate", type=int, default=1, help="batches whose gradients add up (1)"),
+        setting("a setting of the loss, e.g. temperature=0.07"),
     ),
     "analyze": Command(
         "inspect.analyze",
         "make what a page waits for: scores, a map, a comparison, decoded images",
-        _option("kind"),
-        _option("values", help="a JSON object"),
+        option("kind"),
+        option("values", help="a JSON object"),
         DEVICE,
     ),
 }

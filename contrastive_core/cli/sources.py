@@ -9,7 +9,7 @@ import numpy as np
 from contrastive_core import runs
 from contrastive_core.base.memory_limits import limit_own_data, most_memory
 from contrastive_core.base.safe_files import printable
-from contrastive_core.cli.main import OF_FILE
+from contrastive_core.cli.options import OF_FILE
 from contrastive_core.runs.run import Run
 from contrastive_core.spaces import file_formats, label_files, loaded_vectors, open_vectors, triplets
 from contrastive_core.spaces.embedding_set import EmbeddingSet

@@ -95,7 +95,7 @@ def read(path: str | Path, vectors: str | Path | None = None) -> EmbeddingSet:
     file itself, or a file of the same name beside it.
     Raises: UnusableEmbedding, Damaged, NotRegular or BadSetting with a sentence; FileNotFoundError."""
     path = Path(path)
-    found = _of_beir(path) if is_beir(path) else _of_lines(path)
+    found = read_texts(path)
     sides = (found.queries, found.documents)
     beside = (path / "vectors" if path.is_dir() else path).with_suffix
     source = Path(vectors) if vectors else next((p for end in BESIDE if (p := beside(end)).is_file()), None)
@@ -109,6 +109,11 @@ def read(path: str | Path, vectors: str | Path | None = None) -> EmbeddingSet:
     else:
         features = _encoded(source, found) if source.is_dir() else _arrays(source, found)
     return of_triplets(found, features)
+
+
+def read_texts(path: Path) -> Triplets:
+    """Return the texts of a file or of a BEIR folder, with vectors if the file has them. Raises as `read` does."""
+    return _of_beir(path) if is_beir(path) else _of_lines(path)
 
 
 def of_triplets(found: Triplets, features: Sequence[np.ndarray]) -> EmbeddingSet:

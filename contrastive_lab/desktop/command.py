@@ -15,7 +15,8 @@ from typing import NoReturn
 from contrastive_core import runs
 from contrastive_core.base.errors import Locked, sentence_of
 from contrastive_core.cli import main as core
-from contrastive_core.cli.main import COMMANDS, LABELS, LEAVE_OUT, OTHER, PICTURES, Command, Parser
+from contrastive_core.cli.main import COMMANDS, Command, Parser
+from contrastive_core.cli.options import LABELS, LEAVE_OUT, OTHER, PICTURES
 from contrastive_core.cli.output import error_line, print_note
 from contrastive_core.spaces.other_tower import other_tower
 from contrastive_lab.desktop import serving, things, window

@@ -13,7 +13,7 @@ from contrastive_core.base import safe_files
 from contrastive_core.base.errors import NoSuchRun
 from contrastive_core.base.paths import BUNDLE, runs_home
 from contrastive_core.base.safe_files import is_regular, printable, read_regular
-from contrastive_core.cli.main import OF_FILE
+from contrastive_core.cli.options import OF_FILE
 from contrastive_core.cli.output import print_note
 from contrastive_core.data.image_decoding import ENDINGS as PICTURES
 from contrastive_core.engine.run_folders import own_run

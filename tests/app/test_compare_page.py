@@ -23,6 +23,7 @@ from contrastive_lab import cache, format
 from contrastive_lab.compare import dumbbells, maps, score_tables, verdict
 from contrastive_lab.compare.disagreements import ComparedSamples
 from contrastive_lab.compare.dumbbells import Dumbbell
+from contrastive_lab.samples.example import OFFERED
 
 PAIR = ("simclr-digits", "sup_con-digits")
 
@@ -236,3 +237,25 @@ def test_colors_say_who_is_right() -> None:
     first, second = samples.comparison.correct["knn"]
     expected = np.where(first & second, 3, np.where(first, 0, np.where(second, 1, 2)))
     assert codes.tolist() == [*expected.tolist(), 4]
+
+
+def test_the_example_of_questions_opens_with_its_judgments_and_asks_a_link_from_elsewhere_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    app = opened("compare", monkeypatch, example="questions")  # from the front page, which `opened` shows first
+    assert not app.exception
+    assert [about["name"] for about in loaded_vectors.loaded().values()] == ["ngrams.npz", "trigrams.npz"]
+    judged = app.session_state[verdict.QRELS]
+    assert judged.endswith("qrels.tsv")
+    keys = [*loaded_vectors.loaded()]
+    for key in keys:
+        loaded_vectors.forget(key)
+    del app.session_state[OFFERED]
+    app.query_params["example"] = "questions"
+    app.switch_page("pages/methods.py").run()
+    app.query_params["example"] = "questions"
+    app.switch_page("pages/compare.py").run()
+    assert not loaded_vectors.loaded()
+    next(b for b in app.button if b.label.startswith("Make the example")).click().run()
+    assert not app.exception
+    assert {*loaded_vectors.loaded()} == {*keys}
