@@ -16,6 +16,7 @@ from contrastive_core.base.safe_files import printable, write_table
 from contrastive_core.base.score import Scores, recall_text, scores_from_json, scores_to_json
 from contrastive_core.cli import sources
 from contrastive_core.cli.differences import name_differences
+from contrastive_core.cli.duels import judge_duels
 from contrastive_core.cli.output import (
     counted,
     note_left_out,
@@ -196,8 +197,8 @@ def project(args: Namespace) -> None:
 
 def compare(args: Namespace) -> None:
     """Compare runs on the same samples: which one is better, how similar their embeddings are, or what differs."""
-    if args.differences:
-        name_differences(args)
+    if args.differences or args.duels:
+        (name_differences if args.differences else judge_duels)(args)
         return
     metrics = _names(args.metrics) or [*ACCURACIES]
     check_accuracies(metrics)
@@ -229,7 +230,7 @@ def compare(args: Namespace) -> None:
         lines += [f"{name}: {warning}" for warning in found["warnings"]]
     of_queries: JsonObject = {}
     if any(m not in ACCURACIES for m in comparison.correct):
-        said, of_queries = query_figures(comparison, sets, args.margin, args.top)
+        said, of_queries = query_figures(comparison, sets, 0.5 if args.margin is None else args.margin, args.top)
         lines += said
     by_chance = random.arrays if random else {}
     record = {

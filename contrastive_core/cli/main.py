@@ -138,6 +138,14 @@ COMMANDS = {
         option("--top", type=int, default=10, help="of each list to print (10)"),
         option("--out", help=".parquet or .csv of all pairs with their evidence"),
     ),
+    "threshold": Command(
+        "threshold.threshold",
+        "find the similarity from which a pair of two towers is a match, with a bound on its false-match rate",
+        option("file", metavar="RUN", help="a run of clip, or a file of vectors with two towers"),
+        *(LABELS, LEAVE_OUT, *OTHER, SPLIT, DEVICE, QRELS),
+        option("--rate", type=float, default=1, help="pairs that are no match and may reach it, in percent (1)"),
+        option("--out", metavar="FILE", help=".json of the threshold, its basis and the calibration"),
+    ),
     "query": Command(
         "pairs.query",
         "find the images of a run with a text tower that are most similar to a sentence",
@@ -156,7 +164,8 @@ COMMANDS = {
         *(RUNS, LAYER, *OF_VECTORS, QRELS),
         switch("--differences", "of two: name the groups of samples that lie together in one and apart in the other"),
         option("--metrics", help="knn, linear_probe; default: both"),
-        option("--margin", type=float, default=0.5, help="of queries: points from which a difference matters (0.5)"),
+        switch("--duels", "of two: judge their first answers where they differ, until it is known which is better"),
+        option("--margin", type=float, help="of queries: points from which a difference matters (0.5; 2 with --duels)"),
         option("--top", type=int, default=10, help="of two files of queries: queries that changed most (10)"),
     ),
     "report": Command(

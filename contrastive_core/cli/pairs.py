@@ -31,7 +31,7 @@ def pairs(args: Namespace) -> None:
     if len(files) > 2:
         raise ValueError(f"pairs takes one file, or two with a tower each; got {', '.join(map(printable, files))}")
     args.other = files[1] if len(files) > 1 else None
-    name, rows = printable(args.file), _rows(args)
+    name, rows = printable(args.file), rows_of_towers(args)
     towers = towers_of(rows)
     if towers is None:
         raise ValueError(
@@ -56,7 +56,7 @@ def pairs(args: Namespace) -> None:
     print_result(args, record, _text(str(out) if out else title, towers, found, record))
 
 
-def _rows(args: Namespace) -> EmbeddingSet:
+def rows_of_towers(args: Namespace) -> EmbeddingSet:
     """Return the rows of a file, of opened vectors, or of both towers of a run. Raises ValueError; OSError."""
     if sources.is_file(args.file):
         return sources.read_file(args, args.file, args.split)

@@ -43,7 +43,7 @@ class Relevant:
     def of(cls, towers: Towers, qrels: Qrels, name: str) -> "Relevant":
         """Match judgments with the rows of two towers by id. Queries without a relevant document are left out.
         Args: name: of the file of judgments. Raises: UnusableEmbedding for ids that the towers lack."""
-        queries, documents = _by_id(towers, qrels)
+        queries, documents = rows_by_id(towers, qrels)
         check_ids(qrels, queries, documents, name)
         names = sorted(documents, reverse=True)
         place = {name: number for number, name in enumerate(names)}
@@ -54,7 +54,7 @@ class Relevant:
         return cls(rows, np.array([documents[name] for name in names]), query, at, grade.astype(np.float64))
 
 
-def _by_id(towers: Towers, qrels: Qrels) -> list[dict[str, int]]:
+def rows_by_id(towers: Towers, qrels: Qrels) -> list[dict[str, int]]:
     """Return the rows of the queries by id, and of the documents. The tower with more ids of judged queries holds the
     queries. The prefix with the tower's name, added if both towers have equal ids, is removed."""
     sides = []
@@ -71,7 +71,7 @@ def check_documents(names: Sequence[str], sets: Sequence[EmbeddingSet], qrels: Q
     for name, rows in zip(names, sets, strict=True):
         if (towers := towers_of(rows)) is None:
             raise UnusableEmbedding(NOT_TOWERS, name=printable(name))
-        found.append({*_by_id(towers, qrels)[1]})
+        found.append({*rows_by_id(towers, qrels)[1]})
         if other := found[0] ^ found[-1]:
             values = {"a": printable(names[0]), "b": printable(name), "count": f"{len(other):,}"}
             raise UnusableEmbedding(OTHER_DOCUMENTS, **values, example=repr(printable(min(other), 80)))

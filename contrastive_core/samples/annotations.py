@@ -69,14 +69,14 @@ class Mark(TypedDict, total=False):
 Marks = dict[str, Mark]
 
 
-def marks(file: Path) -> Marks:
-    """Return the current decision on each sample."""
-    return marks_of(decisions(file))
+def marks(file: Path, choices: Sequence[str] = CHOICES) -> Marks:
+    """Return the current decision on each sample, one of the choices."""
+    return marks_of(decisions(file, choices))
 
 
-def decisions(file: Path) -> list[JsonObject]:
+def decisions(file: Path, choices: Sequence[str] = CHOICES) -> list[JsonObject]:
     """Return every decision that was not undone, oldest first."""
-    return [line for line in _valid(json_files.read_lines(file)) if line.get("what") in CHOICES]
+    return [line for line in _valid(json_files.read_lines(file)) if line.get("what") in choices]
 
 
 def marks_of(lines: Sequence[JsonObject]) -> Marks:
@@ -122,13 +122,15 @@ def add(file: Path, sample: str, what: str, label: str | None = None, **about: A
     add_many(file, [{"id": sample, "what": what, "label": label}], **about)
 
 
-def add_many(file: Path, lines: Sequence[JsonObject], event: str | None = None, **about: Any) -> None:
+def add_many(
+    file: Path, lines: Sequence[JsonObject], event: str | None = None, choices: Sequence[str] = CHOICES, **about: Any
+) -> None:
     """Record decisions on several samples as one event, so one undo reverts them all. An existing event is not written
     again. Args: lines: `id`, `what`, `label` and further values of `add` for each; about: values shared by all, such as
     `by`."""
     for line in lines:
-        if (what := line["what"]) not in CHOICES:
-            values = {"choices": ", ".join(CHOICES), "what": f"{what!r}"}
+        if (what := line["what"]) not in choices:
+            values = {"choices": ", ".join(choices), "what": f"{what!r}"}
             raise ValueError(message("mark must be one of {choices}; got {what}", **values))
         if what == "relabel" and not line.get("label"):
             raise ValueError(N_("relabel needs the class that the sample should have"))
