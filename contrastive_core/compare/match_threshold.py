@@ -90,7 +90,8 @@ class JudgedPairs:
         unit = unit_rows(towers.rows.features)
         similarity = np.einsum("kd,kd->k", *(unit[side] for side in pairs.T), dtype=np.float64)
         is_match = np.arange(len(pairs)) < len(matches)
-        return cls(*(x[is_usable] for x in (number[pairs[:, 0]], similarity, is_match)), kind)
+        query, similarity, is_match = (x[is_usable] for x in (number[pairs[:, 0]], similarity, is_match))
+        return cls(query=query, similarity=similarity, is_match=is_match, kind=kind)
 
 
 def _hardest(towers: Towers, matches: Int64[np.ndarray, "k 2"]) -> Int64[np.ndarray, "q 2"]:

@@ -106,7 +106,7 @@ class Duels:
             raise ValueError(message(TWO, count=len(sets)))
         pair, hashes = common(sets), sorted(rows.content_hash for rows in sets)
         (first, second), usable = map(towers_of, pair), np.zeros(len(pair[0]), bool)
-        usable[np.intersect1d(*(rows.usable for rows in pair))] = True
+        usable[np.intersect1d(pair[0].usable, pair[1].usable)] = True
         if first and second:
             usable[first.b] = False
         queries = draw(np.array(pair[0].ids), usable)[:MOST]
