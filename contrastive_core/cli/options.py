@@ -18,61 +18,66 @@ def switch(name: str, help: str) -> Option:
 
 
 COMMON = (
-    switch("--debug", "show the whole trace of an error"),
+    switch("--debug", "show the full traceback of an error"),
     switch("--json", "print one JSON document"),
-    option("--progress", metavar="FILE", help="write how far it is into FILE, as lines of JSON"),
+    option("--progress", metavar="FILE", help="write the progress to FILE, as one JSON object per line"),
 )
-DEVICE = option("--device", default="auto", help="auto, cpu, cuda, cuda:N or mps")
-PROCESSES = option("--processes", type=int, default=1, help="on this machine, a GPU each (default: 1)")
-OF_FILE = (
-    "--labels, --leave-out, --pictures and --other go with a file of vectors; what a run was trained on has its own"
+DEVICE = option("--device", default="auto", help="device to compute on: auto, cpu, cuda, cuda:N or mps")
+PROCESSES = option(
+    "--processes", type=int, default=1, help="number of processes on this machine, one GPU each (default: 1)"
 )
-LABELS = option("--labels", metavar="FILE", help="of a file of vectors: a label for each row, .npy, .txt, .csv or .tsv")
+OF_FILE = "--labels, --leave-out, --pictures and --other are for files of vectors; a run uses those of its own data set"
+LABELS = option(
+    "--labels", metavar="FILE", help="for a file of vectors: file with one label per row (.npy, .txt, .csv or .tsv)"
+)
 LEAVE_OUT = option(
     "--leave-out",
     metavar="COLUMNS",
     type=lambda text: [name.strip() for name in text.split(",") if name.strip()],
     default=[],
-    help="of a table: columns of numbers that are no part of the vectors, comma-separated",
+    help="for a table: numeric columns that are not part of the vectors, separated by commas",
 )
 OTHER = (
     option(
         "--other",
         metavar="FILE",
-        help="a second file of vectors: the other tower, or of the first file's texts; or a model to encode them",
+        help="second file, with the vectors of the other tower or of the first file's texts; or a model that encodes "
+        "those texts",
     ),
-    option("--towers", metavar="A,B", help="names of the two towers; default: those of the files"),
+    option("--towers", metavar="A,B", help="names of the two towers (default: the names of the files)"),
     option(
         "--by",
         metavar="COLUMN",
         default="",
-        help="which rows of both files belong together: a column of both, or row, for rows of the same number; "
-        "default: the first of pair, group and id that both have, else row",
+        help="column whose equal values pair the rows of both files, or row to pair them by position "
+        "(default: the first of pair, group and id that both files have, otherwise row)",
     ),
 )
-PICTURES = option("--pictures", metavar="FOLDER", help="of a file of vectors: where the file names in it start from")
+PICTURES = option("--pictures", metavar="FOLDER", help="for a file of vectors: folder of the images that it names")
 QRELS = option(
     "--qrels",
     metavar="FILE",
     default="",
-    help="relevance judgments of queries and documents: .tsv as of BEIR, TREC's, or .json; default: partners",
+    help="relevance judgments of documents for queries: .tsv of BEIR, a file of TREC, or .json (default: partners)",
 )
 REFERENCE = option(
     "--reference",
     action="append",
     metavar="RUN",
-    help="a run on the same images beside it, such as an imported encoder, repeatable; or none (default: those of the "
-    "command references)",
+    help="run on the same images to show beside this one, such as an imported encoder; repeat it for several, or give "
+    "none (default: the runs listed by the command references)",
 )
-LAYER = option("--layer", choices=("h", "z"), default="h", help="backbone or projection")
-ROOT = option("--root", metavar="FOLDER", help="folder of downloaded data sets")
+LAYER = option("--layer", choices=("h", "z"), default="h", help="h: output of the encoder, z: output of the head")
+ROOT = option("--root", metavar="FOLDER", help="folder of the downloaded data sets")
 
 
 RUN = option("run")
 SOURCE = "a run, a recording, or a file of vectors: .npy, .npz, .parquet, .csv"
 RUNS = option("runs", nargs="+", metavar="RUN", help=SOURCE)
 OF_TEST = (option("--split", choices=("train", "test"), default="test"), DEVICE)
-SPLIT = option("--split", choices=("train", "test"), help="default: test; of a file: all rows, or those marked as such")
+SPLIT = option(
+    "--split", choices=("train", "test"), help="split to use (default: test; for a file: the rows marked test, or all)"
+)
 OF_VECTORS = (LABELS, LEAVE_OUT, *OTHER, SPLIT, DEVICE)
 
 

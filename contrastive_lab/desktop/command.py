@@ -33,12 +33,16 @@ def _playground(args: argparse.Namespace) -> None:
 
 COMMANDS["playground"] = Command(
     _playground,
-    "write one HTML file in which an encoder learns in the browser while its temperature is dragged",
+    "write an HTML page that trains an encoder in the browser while you drag its temperature",
     (
         ("path",),
-        {"nargs": "?", "default": "digits", "help": "a folder of images, vectors or a data set; default: digits"},
+        {
+            "nargs": "?",
+            "default": "digits",
+            "help": "a folder of images, a file of vectors or a data set (default: digits)",
+        },
     ),
-    (("--out",), {"required": True, "help": ".html"}),
+    (("--out",), {"required": True, "help": "file to write, .html"}),
 )
 NAMES = set(COMMANDS)
 PACKAGES = ("contrastive-lab", "torch", "torchvision", "streamlit", "numpy", "pyarrow")
@@ -69,19 +73,19 @@ def parser() -> argparse.ArgumentParser:
     commands = "\n".join(f"  {name:<{width}}{command.help}" for name, command in COMMANDS.items())
     options = Parser(
         prog=PROGRAM,
-        description="Open Contrastive Lab, on this computer only, in a window.",
+        description="Open Contrastive Lab in a window. Its server accepts connections from this computer only.",
         epilog=f"commands (contrastive-lab COMMAND --help):\n{commands}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    help = "a run, a folder of images, vectors, a checkpoint or a sweep file: it opens on the page that shows it"
+    help = "run, folder of images, file of vectors, checkpoint or sweep file to open"
     thing = options.add_argument("thing", nargs="?", metavar="THING", help=help)
     thing.completer = _things  # type: ignore[attr-defined]
     for flags, settings in (LABELS, LEAVE_OUT, PICTURES, *OTHER):
         options.add_argument(*flags, **settings)
-    options.add_argument("--port", type=int, help="of the server; default: any that is free")
+    options.add_argument("--port", type=int, help="port of the server (default: any free port)")
     how = options.add_mutually_exclusive_group()
-    how.add_argument("--browser", action="store_true", help="in the browser, not in a window")
-    how.add_argument("--no-window", action="store_true", help="only serve it, and say where")
+    how.add_argument("--browser", action="store_true", help="open the app in the browser instead of a window")
+    how.add_argument("--no-window", action="store_true", help="only start the server and print its address")
     options.add_argument("--version", action="version", version=_versions())
     return options
 

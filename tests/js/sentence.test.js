@@ -41,7 +41,7 @@ test("a low temperature pushes the hardest negative alone", () => {
     const e = SCORES.slice(1).map((s) => Math.exp(s / temperature)),
       share = e[0] / (e[0] + e[1] + e[2]);
     const part = share > 0.99 ? "over 99 %" : `${(100 * share).toFixed(0)} %`;
-    assert.match(sentence(lab), new RegExp(`^At τ = ${temperature}, the hardest negative, image 1, gets ${part} of`));
+    assert.match(sentence(lab), new RegExp(`^τ = ${temperature}: The hardest negative, image 1, gets ${part} of`));
     assert.match(sentence(lab), new RegExp(`; ${lab.out.effective[0].toFixed(1)} of 3 matter\\.$`));
     assert.ok(Math.abs(shares(lab).curve[0] - share) < 1e-6);
   }
@@ -49,7 +49,7 @@ test("a low temperature pushes the hardest negative alone", () => {
 
 test("a high one pushes all about alike", () => {
   const lab = view(SCORES, MASK, { ...SOFTMAX, temperature: 5 });
-  assert.equal(sentence(lab), "At τ = 5, all 3 negatives are pushed about alike; the hardest, image 1, gets 37 %.");
+  assert.equal(sentence(lab), "τ = 5: All 3 negatives are pushed about equally; the hardest, image 1, gets 37 %.");
 });
 
 test("all are said to be pushed alike only where the hardest gets less than twice an equal share", () => {
@@ -59,7 +59,7 @@ test("all are said to be pushed alike only where the hardest gets less than twic
     const lab = view(scores, mask, { ...SOFTMAX, temperature }),
       times = shares(lab).curve[0] * 62;
     assert.ok(lab.out.effective[0] > 0.9 * 62);
-    assert.equal(/about alike/.test(sentence(lab)), times < 2, `τ = ${temperature}`);
+    assert.equal(/about equally/.test(sentence(lab)), times < 2, `τ = ${temperature}`);
     if (times >= 2) assert.match(sentence(lab), new RegExp(`gets \\d %, ${times.toFixed(1)} times an equal share\\.$`));
   }
 });
@@ -70,7 +70,7 @@ test("a softmax pushes what its figure counts, however little", () => {
     assert.equal(shares(lab).total, 0); // in 32 bits
     const counted = lab.out.effective[0].toFixed(1);
     assert.ok(counted >= 1);
-    assert.match(sentence(lab), new RegExp(`close to zero.*falls on ${counted} of 3 negatives\\.$`));
+    assert.match(sentence(lab), new RegExp(`close to zero.*acts on ${counted} of 3 negatives\\.$`));
   }
 });
 
@@ -103,8 +103,11 @@ test("what matters is counted by the push: β and the bias change it as they cha
 test("the margin says how many negatives it leaves out, none too", () => {
   const told = (negative_margin) =>
     sentence(view([0.5, 0.8, 0.55, 0], MASK, { ...SOFTMAX, temperature: 0.5, negative_margin }));
-  assert.match(told(0.1), / Left out because they may be false: 1 of its 3 negatives, 1 of 3 in the batch\.$/);
-  assert.match(told(0.4), / 0 of 3 negatives are left out: none is more similar than the positive by 0\.4\.$/);
+  assert.match(told(0.1), / Left out, as they may be false: 1 of 3 negatives of this anchor, 1 of 3 in the batch\.$/);
+  assert.match(
+    told(0.4),
+    / No negative of the batch \(3\) is left out: none is more similar than the positive by 0\.4\.$/,
+  );
   assert.doesNotMatch(told(null), /left out/i);
 });
 
@@ -113,12 +116,12 @@ test("a margin that leaves out all negatives is said to, with its counts", () =>
     sentence(view([0.5, 0.8, 0.55, 0.2], MASK, { ...SOFTMAX, temperature: 0.5, negative_margin }));
   assert.equal(
     at(-0.5),
-    "At τ = 0.5, all 3 negatives are left out by the margin: nothing is pushed away. Left out because they may be " +
-      "false: 3 of its 3 negatives, 3 of 3 in the batch.",
+    "τ = 0.5: All 3 negatives are left out by the margin: nothing is pushed away. Left out, as they may be " +
+      "false: 3 of 3 negatives of this anchor, 3 of 3 in the batch.",
   );
   assert.match(
     sentence(view([0.5, 0.8], [1, 2], { ...SOFTMAX, temperature: 0.5, negative_margin: 0 })),
-    /the margin leaves out the only negative: nothing is pushed away\./,
+    /The margin leaves out the only negative: nothing is pushed away\./,
   );
 });
 
@@ -136,7 +139,7 @@ test("a sigmoid's sentence follows its bias: how large push and pull are, and wh
   }
   assert.match(
     told(-12),
-    /^At τ = 0\.5, negatives are hardly pushed: the total push is 0\.000088, the total pull 2\.00\. The hardest/,
+    /^τ = 0\.5: Negatives are hardly pushed: the total push is 0\.000088, the total pull 2\.00\. The hardest/,
   );
   assert.match(told(-200), /hardly pushed: the total push is 0\.000, the total pull 2\.00\.$/);
 });
@@ -150,7 +153,7 @@ function captions(across) {
 
 test("negatives that say what the positive says are counted, whichever tower has the texts", () => {
   const texts = ["a dog", "a dog", "a cat", ""],
-    said = / Same text as the positive: 1 of 3 negatives\.$/;
+    said = / 1 of 3 negatives have the same text as the positive\.$/;
   assert.match(sentence(captions({ columnTexts: texts })), said);
   const turned = captions({ texts });
   Object.assign(turned, { n: 4, M: Uint8Array.from([1, 2, 2, 2, 2, 1, 2, 2, 2, 2, 1, 2, 2, 2, 2, 1]) });
@@ -185,7 +188,7 @@ test("where the library finds no push, no negative matters", () => {
     // prettier-ignore
     const out = of(grad);
     assert.equal(out.effective[0] === 0, none);
-    assert.equal(/no negative is pushed/.test(sentence({ ...lab, out })), none);
+    assert.equal(/No negative is pushed/.test(sentence({ ...lab, out })), none);
   }
 });
 
@@ -209,29 +212,26 @@ test("a share is all only where it is all", () => {
 test("a margin leaves alone what is farther", () => {
   const far = [0.2, 0.4, 0.9, 1.4];
   const told = (margin) => sentence(view(far, MASK, { ...PAIRS, margin }));
-  assert.equal(
-    told(0.5),
-    "At ε = 0.5, the loss pushes 1 of 3 negatives, image 1 the hardest; the other 2 are not pushed.",
-  );
-  assert.equal(told(1), "At ε = 1, the loss pushes 2 of 3 negatives, image 1 the hardest; the other 1 is not pushed.");
-  assert.equal(told(2), "At ε = 2, the loss pushes 3 of 3 negatives, image 1 the hardest; none is left alone.");
-  assert.match(told(0.1), /^At ε = 0\.1, none of the 3 negatives is close enough to be pushed/);
+  assert.equal(told(0.5), "ε = 0.5: The loss pushes 1 of 3 negatives. The hardest is image 1.");
+  assert.equal(told(1), "ε = 1: The loss pushes 2 of 3 negatives. The hardest is image 1.");
+  assert.equal(told(2), "ε = 2: The loss pushes 3 of 3 negatives. The hardest is image 1.");
+  assert.match(told(0.1), /^ε = 0\.1: None of the 3 negatives is close enough to be pushed/);
 });
 
 test("an anchor without a partner, or without negatives, says so", () => {
   const kernel = { ...SOFTMAX, temperature: 0.5 };
   assert.match(sentence(view(SCORES, [3, 2, 2, 2], kernel)), /^image 0 has no positive/);
   assert.match(sentence(view(SCORES, [1, 1, 3, 0], kernel)), /^image 0 has no negative/);
-  assert.match(sentence(view(SCORES, [1, 2, 0, 3], kernel)), /the only negative, image 1, gets the whole push/);
+  assert.match(sentence(view(SCORES, [1, 2, 0, 3], kernel)), /The only negative, image 1, gets the whole push/);
 });
 
 test("a loss without negatives is said to pull only", () => {
   const lab = view([0.9, 0.8, 0.1, 0], MASK, { ...SOFTMAX, temperature: 0.5 });
   lab.kernel = null;
   lab.out.grad = Float32Array.from([-1, 0, 0, 0]); // as negative cosine has it
-  assert.match(sentence(lab), /the loss pushes no negative of this batch: it only pulls positives together\.$/);
+  assert.match(sentence(lab), /The loss pushes no negative of this batch: it only pulls positives together\.$/);
   lab.out.grad = new Float32Array(4);
   assert.match(sentence(lab), /it compares the dimensions of the whole batch\.$/); // Barlow Twins, VICReg, LeJEPA
   lab.out.loss = new Float32Array(1); // a hinge that is met
-  assert.match(sentence(lab), /no negative is pushed: the positive is close enough\.$/);
+  assert.match(sentence(lab), /No negative is pushed: the positive is close enough\.$/);
 });

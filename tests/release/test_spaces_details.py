@@ -24,7 +24,7 @@ def test_a_slider_moves_every_map_onto_the_first(planted: Planted, page: Any) ->
         last, before = before, canvas.screenshot()
         if last == before:
             break
-    slider = page.get_by_label("from the maps as they are to all as ● worse")
+    slider = page.get_by_label("move every point towards its place on ● worse")
     slider.focus()
     slider.press("End")
     repainted(page)

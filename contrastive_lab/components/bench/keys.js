@@ -31,9 +31,9 @@ export function keyList(choices, arePairs) {
     ...(arePairs ? [] : [["0 – 9", _("Relabel as the class of this key")]]),
     ["← →", _("Previous and next sample")],
     ["U", _("Undo")],
-    ["G", _("Grid of 30, or one at a time")],
+    ["G", _("Switch between a grid of 30 and single samples")],
     ["A", _("Grid: select all undecided, or none")],
-    ["⇧ ← →", _("Grid: select a range; also by clicks with Shift or Ctrl")],
+    ["⇧ ← →", _("Grid: select a range (or click with Shift or Ctrl)")],
     ["?", _("All keys")],
   ];
 }

@@ -82,8 +82,8 @@ export function drawBars(lab) {
         (!gradients && (isShown(j) || asked)) || v === 0
           ? told
           : pulled
-            ? _("{told} pulled", { told })
-            : _("{told} pushed", { told }),
+            ? _("pull {share}", { share: told })
+            : _("push {share}", { share: told }),
       words = asked ? told : `${positive ? "+ " : ""}${how}  ${lab.meta.columnTexts?.[j] || candidateText(lab, j)}`,
       [x, wide] = placeOf(left + length + 5, edge, width);
     g.fillText(fitted(g, words, wide), x, y + BAR / 2, wide);

@@ -59,7 +59,7 @@ export function drawCurves(lab, g, width, height) {
   if (first) within(g, first, (w, h) => drawSoftmax(lab, g, points, nearest, w, h));
   /** @type {Record<string, string>} */
   const names = { effective: soft ? _("negatives that matter") : _("negatives still pushed") };
-  if (soft) names.entropy = _("their entropy");
+  if (soft) names.entropy = _("softmax entropy");
   names.loss = _("loss");
   const lines = Object.entries(names).map(([field, name]) => {
     const top = steadyTop(lab, field, Math.max(1e-12, ...points.map((q) => q[field]))),
@@ -143,16 +143,15 @@ function curveWords(lab, points, soft) {
     anchor: lab.meta.names[lab.anchor],
     symbol,
   });
-  if (!soft) return `${told} ${marginEnds(lab, points, symbol)}`;
+  if (!soft) return told + marginEnds(lab, points, symbol);
   const alone = points.filter((q) => q.effective > 0 && q.effective < ALONE).pop();
-  if (!alone) return _("{told} No τ singles out one negative: several are equally near.", { told });
-  return (
-    _(
-      "{told} Below τ = {value} the hardest negative takes the whole softmax over negatives (negatives that matter " +
-        "under {alone}). Lowering τ further does not change which negatives matter: ",
-      { told, value: number(alone.v), alone: ALONE },
-    ) + limit(lab)
+  if (!alone) return told + _(" No τ singles out one negative: several are equally near.");
+  const end = _(
+    " Below τ = {value} the hardest negative takes the whole softmax over negatives (negatives that matter under " +
+      "{alone}). Lowering τ further does not change which negatives matter.",
+    { value: number(alone.v), alone: ALONE },
   );
+  return told + end + limit(lab);
 }
 
 /** What is left of the loss as τ → 0: τ·L → max(0, hardest negative − positive). */
@@ -161,13 +160,13 @@ function limit(lab) {
     at = lab.anchor * lab.w,
     sign = isFar(lab) ? -1 : 1;
   const hardest = ranked(lab).find((j) => lab.M[at + j] === 2);
-  if (positives.length !== 1 || hardest === undefined) return _("all that is left is a scale of 1/τ.");
+  if (positives.length !== 1 || hardest === undefined) return _(" Only the scale 1/τ of the loss still changes.");
   const gap = sign * (lab.S[at + hardest] - lab.S[at + positives[0]]);
   return gap > 0
-    ? _("its hardest negative is nearer than its positive by {gap}, so the loss only grows, as {gap}/τ.", {
+    ? _(" The hardest negative is nearer than the positive by {gap}, so the loss only grows, as {gap}/τ.", {
         gap: number(gap),
       })
-    : _("its positive is nearer than the hardest negative by {gap}, so loss and gradient go to 0.", {
+    : _(" The positive is nearer than the hardest negative by {gap}, so loss and gradient go to 0.", {
         gap: number(-gap),
       });
 }
@@ -176,11 +175,12 @@ function marginEnds(lab, points, symbol) {
   const none = points.filter((q) => q.effective === 0).pop(),
     most = points[points.length - 1].effective,
     from = points.find((q) => q.effective === most);
-  const start = none ? _("Up to {symbol} = {v} no negative is pushed. ", { symbol, v: number(none.v) }) : "";
+  const start = none ? _(" Up to {symbol} = {v} no negative is pushed.", { symbol, v: number(none.v) }) : "";
   if (!most) return start;
-  const of =
-    most === lab.out.negatives[lab.anchor]
-      ? _("all {most} negatives are pushed", { most })
-      : _("at most {most} of {total} negatives are pushed", { most, total: lab.out.negatives[lab.anchor] });
-  return _("{start}From {symbol} = {v} on {of}.", { start, symbol, v: number(from.v), of });
+  const values = { symbol, v: number(from.v), most, total: lab.out.negatives[lab.anchor] };
+  const end =
+    most === values.total
+      ? _(" From {symbol} = {v} all {most} negatives are pushed.", values)
+      : _(" From {symbol} = {v} at most {most} of {total} negatives are pushed.", values);
+  return start + end;
 }

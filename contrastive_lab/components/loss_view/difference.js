@@ -66,15 +66,13 @@ export function fillTable(lab, two, a, b) {
 /** @param {any} parts */
 export function differenceWords({ top, of }) {
   if (!(top > SAME)) return _("Both settings put the same weight and the same gradient on every pair.");
-  const largestOne = _("the largest difference is {top}", { top: number(top) });
+  const values = { top: number(top) };
   if (of === "pair")
-    return _("Green: pairs that weigh more now, pink: more in A; {largestOne}.", {
-      largestOne,
-    });
+    return _("Green pairs weigh more now, pink pairs more in A. The largest difference is {top}.", values);
   return _(
-    "Both settings put the same weight on every pair, but not the same gradient. Green: pairs that are " +
-      "pulled harder now, pink: harder in A; {largestOne}.",
-    { largestOne },
+    "Both settings put the same weight on every pair, but not the same gradient. Green pairs are pulled harder " +
+      "now, pink pairs harder in A. The largest difference is {top}.",
+    values,
   );
 }
 

@@ -57,7 +57,7 @@ export function drawFigures(lab) {
   const texts = {
     effectiveTitle: _("{told}, mean", { told }),
     ownTitle: _("Anchor {anchor}: loss", { anchor: meta.names[i] ?? i }),
-    ownEffectiveTitle: _("Its {figure}", { figure: told.toLowerCase() }),
+    ownEffectiveTitle: _("{name}: {text}", { name: _("This anchor"), text: told }),
     pullTitle: many === 1 ? _("Gradient on its positive") : _("Gradient on its positives, sum"),
     both: both === null ? "" : _(" both ways {value}", { value: number(both) }),
     bound: isDefined && boundedBy(lab.kernel, many) ? _(" at most {most}{knob}", bounds) : "",

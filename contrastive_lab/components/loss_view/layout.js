@@ -127,7 +127,7 @@ function buildLegend(lab) {
   lab.orderBar = el("span", { class: "group of-matrix" }, ...choices(ORDERS, lab.order, pick("order")));
   lab.viewBar = el("span", { class: "group", role: "group" }, ...choices(VIEWS, lab.view, pick("view")));
   lab.viewBar.setAttribute("aria-label", _("What the matrix shows"));
-  lab.over = turnable(lab, "overlay", _("mark positives and negatives"), _("their tints under every cell"));
+  lab.over = turnable(lab, "overlay", _("mark positives and negatives"), _("tint every cell as positive or negative"));
   lab.over.classList.add("of-matrix");
   lab.legend = el("div", { class: "legend of-matrix" });
   return el(

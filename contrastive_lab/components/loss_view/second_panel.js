@@ -91,7 +91,7 @@ function openTwo(lab) {
   }
   const optionsOf = (all) => all.map(([key, text]) => el("option", { value: key }, text)),
     offered = groups.filter(([, all]) => all.length),
-    select = el("select", { "aria-label": _("what is pinned as A") });
+    select = el("select", { "aria-label": _("setting or loss pinned as A") });
   select.append(...offered.map(([title, all]) => el("optgroup", { label: title }, ...optionsOf(all))));
   select.value = lab.second.choice;
   select.onchange = () => {

@@ -16,21 +16,21 @@ export function sentence(lab) {
   const o = lab.out,
     i = lab.anchor;
   if (!o || !lab.n) return "";
-  const knob = lab.meta.knob,
-    at = knob ? _("At {symbol} = {value}, ", { symbol: symbolOf(knob), value: knobText(lab.value) }) : _("Here, ");
+  const knob = lab.meta.knob;
   const name = lab.meta.names[i] ?? _("row {number}", { number: i + 1 });
   if (!o.weight[i] && !lab.M.subarray(i * lab.w, (i + 1) * lab.w).includes(1))
     return _("{name} has no positive in this batch: the loss leaves it out.", { name });
   if (!o.negatives[i] && !o.leftOut[i])
     return _("{name} has no negative in this batch: nothing is pushed away.", { name });
-  return at + ofLoss(lab, o, i) + leftOut(lab, o, i) + ofTexts(lab, o, i);
+  const text = ofLoss(lab, o, i) + leftOut(lab, o, i) + ofTexts(lab, o, i);
+  return knob ? _("{name}: {text}", { name: `${symbolOf(knob)} = ${knobText(lab.value)}`, text }) : text;
 }
 
 function ofLoss(lab, o, i) {
   if (!o.negatives[i])
     return o.leftOut[i] === 1
-      ? _("the margin leaves out the only negative: nothing is pushed away.")
-      : _("all {n} negatives are left out by the margin: nothing is pushed away.", { n: o.leftOut[i] });
+      ? _("The margin leaves out the only negative: nothing is pushed away.")
+      : _("All {n} negatives are left out by the margin: nothing is pushed away.", { n: o.leftOut[i] });
   if (isHinge(lab)) return ofHinge(lab, o, i);
   return lab.kernel?.family === "sigmoid" ? ofSigmoid(lab, o, i) : ofSoftmax(lab, o, i);
 }
@@ -39,7 +39,8 @@ function ofLoss(lab, o, i) {
 function ofTexts(lab, o, i) {
   const count = sameText(lab).length;
   if (!count) return "";
-  return _(" Same text as the positive: {count} of {n} negatives.", { count, n: o.negatives[i] + o.leftOut[i] });
+  const n = o.negatives[i] + o.leftOut[i];
+  return _(" {count} of {n} negatives have the same text as the positive.", { count, n });
 }
 
 /** How many negatives the margin leaves out, of the anchor and of the batch. */
@@ -50,11 +51,11 @@ function leftOut({ kernel }, o, i) {
     all = sum(o.leftOut),
     total = all + sum(o.negatives);
   if (!all)
-    return _(" 0 of {total} negatives are left out: none is more similar than the positive by {margin}.", {
+    return _(" No negative of the batch ({total}) is left out: none is more similar than the positive by {margin}.", {
       total,
       margin,
     });
-  return _(" Left out because they may be false: {count} of its {n} negatives, {all} of {total} in the batch.", {
+  return _(" Left out, as they may be false: {count} of {n} negatives of this anchor, {all} of {total} in the batch.", {
     count: o.leftOut[i],
     n: o.negatives[i] + o.leftOut[i],
     all,
@@ -69,19 +70,19 @@ function ofSoftmax(lab, o, i) {
     const pulls = moves(lab, 1),
       pushes = moves(lab, 2);
     if (!lab.kernel && pulls && !pushes)
-      return _("the loss pushes no negative of this batch: it only pulls positives together.");
+      return _("The loss pushes no negative of this batch: it only pulls positives together.");
     if (!lab.kernel && !pulls && !pushes && o.loss[i] > 0)
-      return _("this loss does not pull or push single pairs of rows: it compares the dimensions of the whole batch.");
+      return _("This loss does not pull or push single pairs of rows: it compares the dimensions of the whole batch.");
     return lab.kernel // a softmax pushes every negative, though by less than a float can hold
       ? _(
-          "the gradient is close to zero because the positive is already very similar; it falls on {counted} of " +
+          "The gradient is close to zero because the positive is already very similar. It acts on {counted} of " +
             "{n} negatives.",
           {
             counted: few(counted),
             n,
           },
         )
-      : _("no negative is pushed: the positive is close enough.");
+      : _("No negative is pushed: the positive is close enough.");
   }
   return ofShares(lab, n);
 }
@@ -92,7 +93,7 @@ function ofSigmoid(lab, o, i) {
     sizes = { push: number(total), pull: number(pullOf(o, lab.M, i, lab.w)) };
   if (total * lab.kernel.temperature >= HARDLY)
     return ofShares(lab, o.negatives[i]) + _(" Total push on negatives: {push}; total pull: {pull}.", sizes);
-  const told = _("negatives are hardly pushed: the total push is {push}, the total pull {pull}.", sizes);
+  const told = _("Negatives are hardly pushed: the total push is {push}, the total pull {pull}.", sizes);
   if (hardest === undefined) return told;
   const hardestOne = { name: nameOf(lab, hardest), part: percent(curve[0]) };
   return told + _(" The hardest negative, {name}, gets {part} of that push.", hardestOne);
@@ -109,17 +110,17 @@ function ofShares(lab, n) {
   const name = nameOf(lab, hardest),
     part = percent(curve[0]),
     times = curve[0] * n;
-  if (n === 1) return _("the only negative, {name}, gets the whole push.", { name });
+  if (n === 1) return _("The only negative, {name}, gets the whole push.", { name });
   if (counted > NEARLY_ALL * n)
     return times < ALIKE
-      ? _("all {n} negatives are pushed about alike; the hardest, {name}, gets {part}.", { n, name, part })
-      : _("all {n} negatives are pushed; the hardest, {name}, gets {part}, {times} times an equal share.", {
+      ? _("All {n} negatives are pushed about equally; the hardest, {name}, gets {part}.", { n, name, part })
+      : _("All {n} negatives are pushed; the hardest, {name}, gets {part}, {times} times an equal share.", {
           n,
           name,
           part,
           times: times.toFixed(1),
         });
-  return _("the hardest negative, {name}, gets {part} of the push on negatives; {counted} of {n} matter.", {
+  return _("The hardest negative, {name}, gets {part} of the push on negatives; {counted} of {n} matter.", {
     name,
     part,
     counted: few(counted),
@@ -129,16 +130,10 @@ function ofShares(lab, n) {
 
 function ofHinge(lab, o, i) {
   const n = o.negatives[i],
-    pushed = o.effective[i],
-    rest = n - pushed;
-  if (!pushed) return _("none of the {n} negatives is close enough to be pushed: this anchor meets the margin.", { n });
-  const left = rest
-      ? rest === 1
-        ? _("the other 1 is not pushed")
-        : _("the other {rest} are not pushed", { rest })
-      : _("none is left alone"),
-    name = nameOf(lab, shares(lab).hardest);
-  return _("the loss pushes {pushed} of {n} negatives, {name} the hardest; {left}.", { pushed, n, name, left });
+    pushed = o.effective[i];
+  if (!pushed) return _("None of the {n} negatives is close enough to be pushed: this anchor meets the margin.", { n });
+  const name = nameOf(lab, shares(lab).hardest);
+  return _("The loss pushes {pushed} of {n} negatives. The hardest is {name}.", { pushed, n, name });
 }
 
 /**

@@ -5,7 +5,7 @@ import { schedule } from "./view.js";
 import { el } from "../shared/dom.js";
 import { _, N_ } from "../shared/locale.js";
 
-const ABOUT = N_("Click: this one alone. Shift and click: show or hide it.");
+const ABOUT = N_("Click to show only this one. Shift-click to show or hide it.");
 
 /** @param {ScatterState} map */
 export function drawLegend(map) {

@@ -86,8 +86,8 @@ export function loadMorph(map, target) {
     shapes = names.map((name) => [...name][0]);
   before.textContent = shapes.join(" ");
   after.textContent = shapes.map(() => shapes[0]).join(" ");
-  slider.title = _("all placed as in {map}", { map: names[0] });
-  slider.setAttribute("aria-label", _("from the maps as they are to all as {map}", { map: names[0] }));
+  slider.title = _("every point at its place on {map}", { map: names[0] });
+  slider.setAttribute("aria-label", _("move every point towards its place on {map}", { map: names[0] }));
   play.title = _("move every point to its place on {map}, and back", { map: names[0] });
   play.setAttribute("aria-label", play.title);
 }

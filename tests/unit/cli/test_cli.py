@@ -331,7 +331,7 @@ def test_a_plain_array_has_its_labels_in_a_file_of_their_own(
     assert main([command, vectors, "--labels", str(names), *more]) == 2
     assert "2 labels, but there are 90 rows" in capsys.readouterr().err
     sentence = fails(capsys, command, "simclr-digits", "--labels", str(names), *more)
-    assert "--labels, --leave-out, --pictures and --other go with a file of vectors" in sentence
+    assert "--labels, --leave-out, --pictures and --other are for files of vectors" in sentence
 
 
 def test_commands_that_read_run_in_one_process(capsys: pytest.CaptureFixture[str], monkeypatch) -> None:

@@ -2,7 +2,7 @@
 
 import { TERMS, held, n, note, sum } from "./mathml.js";
 import { ranked } from "../pairs.js";
-import { _ } from "../../shared/locale.js";
+import { _, N_ } from "../../shared/locale.js";
 
 /**
  * @param {LossViewState} lab
@@ -75,12 +75,9 @@ export function tripletLines(lab) {
       ];
     });
   const counted = out.weight[anchor],
-    what = {
-      all: kernel.average === "active" ? _("active triplets") : _("triplets"),
-      semi_hard: _("semi-hard triplets"),
-      hard: _("triplet, the hardest"),
-    }[kernel.mining],
+    all = kernel.average === "active" ? N_("mean of {counted} active triplets") : N_("mean of {counted} triplets"),
+    how = { all, semi_hard: N_("mean of {counted} semi-hard triplets"), hard: N_("loss of the hardest triplet") },
     loss = out.loss[anchor],
-    told = note(_("mean of {counted} {what}", { counted, what }));
+    told = note(_(how[kernel.mining], { counted }));
   return /** @type {any} */ ([...lines, [_("Its loss"), `L_i = ${n(loss * counted)}/${counted} = ${n(loss)} ${told}`]]);
 }
