@@ -79,7 +79,7 @@ def test_a_command_takes_rows_or_says_why_not(
 def test_opening_takes_what_the_page_asks_for(kind: str, source: Callable[[str], str]) -> None:
     place = things.prepare(things.recognize(source(kind)), labels="label.npy", leave_out=[], pictures=None)
     assert place.startswith("/explore?vectors=")
-    with pytest.raises(ValueError, match="go with a file of vectors"):
+    with pytest.raises(ValueError, match="are for files of vectors"):
         things.prepare(things.recognize("simclr-digits"), labels="label.npy")
     assert runs.load("simclr-digits")
 
@@ -121,7 +121,7 @@ NO = {
     "narrow": "rows of a have 8 numbers and rows of narrow 7",
     "short": "a has 60 rows and short 50",
     "not a file": "none.npy",
-    "a run": "go with a file of vectors",
+    "a run": "are for files of vectors",
     "two files": "--other goes with one file",
     "metrics": "go with one tower",
     "names": "--towers needs two names",
