@@ -250,6 +250,13 @@ def difference(a: np.ndarray, b: np.ndarray, seed: int = 0) -> tuple[float, tupl
     return float(d.mean()), (float(low), float(high))
 
 
+def mean_intervals(d: np.ndarray, seed: int = 0) -> np.ndarray:
+    """Return the 95 % bootstrap interval (c, 2) of the mean of each column of d (n, c), with the same draws for all."""
+    n, rng = len(d), np.random.default_rng(seed)
+    means = np.concatenate([rng.multinomial(n, np.full(n, 1 / n), AT_ONCE) @ d / n for _ in range(DRAWS // AT_ONCE)])
+    return np.quantile(means, [0.025, 0.975], axis=0).T
+
+
 def t_test(d: np.ndarray, value: float) -> float:
     """Return the two-sided p of the mean `value`, with the spread of d (n); 1 if nothing differs."""
     from scipy.special import stdtr

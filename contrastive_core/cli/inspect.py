@@ -27,6 +27,7 @@ from contrastive_core.cli.output import (
     score_text,
 )
 from contrastive_core.cli.query_figures import query_figures
+from contrastive_core.cli.retrieval import print_cost
 from contrastive_core.compare.comparison import Comparison, comparison_request
 from contrastive_core.compare.embed import embed_run
 from contrastive_core.compare.entries import check_accuracies
@@ -68,6 +69,9 @@ def embed(args: Namespace) -> None:
 
 def evaluate(args: Namespace) -> None:
     """Score a run with its baselines (raw pixels, a random encoder), or a file of vectors alone."""
+    if args.cost:
+        print_cost(args)
+        return
     chosen = _names(args.metrics)
     with progress_of(args) as on_progress:
         if sources.is_file(args.run):

@@ -117,6 +117,9 @@ COMMANDS = {
         ),
         option("--metrics", help="scores to compute, separated by commas (default: all that apply)"),
         *(*OF_VECTORS, REFERENCE),
+        switch("--cost", "of queries and documents: what fewer dimensions and lower precision cost"),
+        option("--qrels", metavar="FILE", default="", help="of --cost: relevance judgments; default: partners"),
+        option("--margin", type=float, default=0.5, help="of --cost: points that may be lost (0.5)"),
     ),
     "project": Command(
         "inspect.project",

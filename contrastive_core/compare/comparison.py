@@ -48,8 +48,13 @@ def comparison_request(spaces: Sequence[Space], every_score: bool = True, qrels:
         "groups": groups,
         "form": FORM,
         "every_score": every_score,
-        **({"qrels": {"file": str(Path(qrels).absolute()), "content": hash_of(qrels)}} if qrels else {}),
+        **judgments_request(qrels),
     }
+
+
+def judgments_request(qrels: str | Path) -> JsonObject:
+    """Return the part of a request that names a file of relevance judgments; {} for "". Raises: NotRegular; OSError."""
+    return {"qrels": {"file": str(Path(qrels).absolute()), "content": hash_of(qrels)}} if qrels else {}
 
 
 def without_seed(config: JsonObject) -> JsonObject:

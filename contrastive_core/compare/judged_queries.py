@@ -4,7 +4,7 @@ The values equal those of `ir-measures`, including its order of equally similar 
 precision (from trec_eval) put the alphabetically last id first; MRR@10 (from MS MARCO's script) puts the first id
 first. The gain of a document is its grade. Documents with bit-identical vectors are equally similar to each query."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,6 +20,7 @@ from contrastive_core.spaces.towers import Towers, towers_of
 
 K = 10
 FIGURES = {"ndcg_10": N_("nDCG@10"), "mrr_10": N_("MRR@10"), "recall_10": N_("Recall@10"), "map": N_("MAP")}
+NO_PARTNER = N_("no row of {name} has a partner that could be its answer")
 NOT_TOWERS = N_("judgments need vectors of queries and of documents; {name} has one set of vectors")
 OTHER_DOCUMENTS = N_(
     "{a} and {b} hold different documents: {count} are in only one of them, for example {example}. Ranks among "
@@ -52,6 +53,33 @@ class Relevant:
         query, at, grade = np.array(flat, np.int64).T
         rows = np.array([queries[q] for q in graded])
         return cls(rows, np.array([documents[name] for name in names]), query, at, grade.astype(np.float64))
+
+    @classmethod
+    def of_partners(cls, towers: Towers) -> "Relevant":
+        """Take the rows of tower a with a partner as queries, and their partners as relevant, with grade 1."""
+        (a, group), (b, other) = towers.usable_sides()
+        order = np.array(sorted(range(len(b)), key=lambda row: towers.rows.ids[b[row]], reverse=True))
+        b, other = b[order], other[order]
+        of_group: dict[int, list[int]] = {}
+        for place, number in enumerate(other.tolist()):
+            of_group.setdefault(number, []).append(place)
+        kept = np.flatnonzero((group >= 0) & np.isin(group, other))
+        if not len(kept):
+            raise UnusableEmbedding(NO_PARTNER, name=towers.names[0])
+        flat = [(number, place) for number, g in enumerate(group[kept].tolist()) for place in of_group[g]]
+        query, place = np.array(flat, np.int64).T
+        return cls(a[kept], b, query, place, np.ones(len(query)))
+
+    def take(self, queries: Int64[np.ndarray, " k"]) -> "Relevant":
+        """Return the judgments of some queries, by ascending index."""
+        kept = np.isin(self.query, queries)
+        query = np.searchsorted(queries, self.query[kept])
+        return Relevant(self.rows[queries], self.documents, query, self.place[kept], self.grade[kept])
+
+    def at_most(self, count: int) -> "Relevant":
+        """Return the judgments of at most `count` evenly spaced queries."""
+        n = len(self.rows)
+        return self if n <= count else self.take(np.linspace(0, n - 1, count).round().astype(np.int64))
 
 
 def rows_by_id(towers: Towers, qrels: Qrels) -> list[dict[str, int]]:
@@ -90,12 +118,16 @@ def figures_of_rows(spaces: Sequence[Towers], qrels: Qrels, name: str) -> dict[s
 
 
 def figures(
-    relevant: Relevant, queries: Float[np.ndarray, "q d"], documents: Float[np.ndarray, "m d"]
+    relevant: Relevant,
+    queries: Float[np.ndarray, "q d"],
+    documents: Float[np.ndarray, "m d"],
+    score: Callable[[np.ndarray], np.ndarray] | None = None,
 ) -> dict[str, Float64[np.ndarray, " q"]]:
-    """Return each metric (0 to 1) of each query, ranked by inner products. Args: queries, documents: in the order of
-    `relevant`, with unit rows for cosines."""
+    """Return each metric (0 to 1) of each query. Args: queries, documents: in the order of `relevant`, with unit rows
+    for cosines; score: of some queries (b, d), their similarities (b, m) to the documents; default: inner products."""
     query, grade = relevant.query, relevant.grade
-    rank, rank_by_first_id = np.concatenate([*_ranks(relevant, queries, documents)], 1)
+    ranks = _ranks(relevant, queries, documents, score or (lambda some: some @ documents.T))
+    rank, rank_by_first_id = np.concatenate([*ranks], 1)
     found, best, n = rank <= K, _places(query, -grade), np.bincount(query)
     gain = np.bincount(query, np.where(found, grade / np.log2(rank + 1), 0))
     most = np.bincount(query, np.where(best <= K, grade / np.log2(best + 1), 0))
@@ -113,14 +145,16 @@ def _places(query: np.ndarray, value: np.ndarray) -> np.ndarray:
     return places
 
 
-def _ranks(relevant: Relevant, queries: np.ndarray, documents: np.ndarray) -> Iterator[Int64[np.ndarray, "2 k"]]:
+def _ranks(
+    relevant: Relevant, queries: np.ndarray, documents: np.ndarray, score: Callable[[np.ndarray], np.ndarray]
+) -> Iterator[Int64[np.ndarray, "2 k"]]:
     """Yield the ranks, from 1, of each query's relevant documents, with ties by descending and by ascending id."""
     factors = np.random.default_rng(0).integers(1 << 63, size=documents.shape[1], dtype=np.uint64)
     keys = np.einsum("md,d->m", documents.view(np.uint32), factors)  # equal for bit-identical rows
     _, first, own = np.unique(keys, return_index=True, return_inverse=True)
     bounds, step = np.searchsorted(relevant.query, np.arange(len(queries) + 1)), max(1, BLOCK // len(documents))
     for start in range(0, len(queries), step):
-        block = queries[start : start + step] @ documents.T  # (b, m)
+        block = score(queries[start : start + step])  # (b, m)
         if len(first) < len(own):  # products of equal rows may differ in their last bit
             block = block[:, first[own]]
         for s, low, high in zip(block, bounds[start:], bounds[start + 1 :], strict=False):

@@ -40,7 +40,7 @@ def draw(subject: Subject, rows: EmbeddingSet, drawn_map: DrawnMap, picked: list
         selection.many(subject.space, rows, picked)
     else:
         _space(subject, rows, drawn_map)
-    scores.chips()
+    scores.chips(rows)
     if not picked:
         subject.about()
     _next_step(subject.space, rows, picked)

@@ -13,7 +13,7 @@ from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.results import Result
 from contrastive_core.spaces.space import Space
 from contrastive_lab import cache, figures, format, locale, plots, query_params, references, scrolling, state
-from contrastive_lab.explore import tower_panels
+from contrastive_lab.explore import compression, tower_panels
 from contrastive_lab.figures import draw_definitions, draw_table
 from contrastive_lab.locale import N_, _, message
 from contrastive_lab.progress import answer_or_wait
@@ -23,16 +23,20 @@ CHANCE = {"chance": N_("chance")}  # of recall between two towers
 VIEWS = (N_("All scores"), N_("kNN over k"), N_("Classes"), N_("Spectrum"), N_("Hubs"), N_("Factors"))
 
 
-def chips() -> None:
+def chips(rows: EmbeddingSet) -> None:
     """Draw the names of the panels below the stage; choosing one scrolls to it."""
+    views = [*VIEWS, *([compression.VIEW] if cache.towers(rows) else [])]
     look = {"label_visibility": "collapsed", "on_change": scrolling.scroll_next}
-    query_params.one_or_none(st.pills, _("More"), VIEWS, name="more", **look)
+    query_params.one_or_none(st.pills, _("More"), views, name="more", **look)
 
 
 def more(space: Space, rows: EmbeddingSet) -> None:
     """Draw the chosen panel below the stage: all scores, or the view of one."""
-    if view := query_params.current("more", VIEWS, ""):
+    if view := query_params.current("more", [*VIEWS, compression.VIEW], ""):
         with scrolling.in_view():
+            if view == compression.VIEW:
+                compression.panel(space)
+                return
             _panel(view, space, rows)
 
 

@@ -28,6 +28,7 @@ KINDS |= {kind: f"scores.{kind}" for kind in ("agreement", "placed", "towers", "
 KINDS |= {"comparison": "comparisons.comparison", "snapshots": "comparisons.snapshots"}
 KINDS |= {kind: f"comparisons.{kind}" for kind in ("calibration", "centered", "checkpoints", "differences")}
 KINDS |= {kind: f"previews.{kind}" for kind in ("views", "folder", "look")}
+KINDS |= {"compression": "retrieval.compression"}
 KINDS |= {"tower_pairs": "scores.tower_pairs", "likeness": "scores.likeness"}
 KINDS |= {"advice_plan": "previews.plan", "catalog": "previews.described"}
 FILES = ("evaluation", "embedding", "samples", "decoding")  # kinds with result files of their own

@@ -132,6 +132,7 @@ def test_so_does_every_analysis(kind: str, names: list[str], chosen: list[str], 
         "catalog": {"sources": "of the present files"},
         "towers": {"space": one},
         "tower_pairs": {"space": one},
+        "compression": {"space": one},
         "zero_shot": {"space": one, "templates": ["a {}"]},
         "text_query": {"space": one, "text": "a", "most": 3},
         "likeness": {"space": one, "ids": data_of(runs.load("one"), "test").ids[:2]},
@@ -141,7 +142,15 @@ def test_so_does_every_analysis(kind: str, names: list[str], chosen: list[str], 
         "differences": {"spaces": [one, two], "names": names, "seeds": []},
     }[kind]
     status, said = main(["analyze", kind, json.dumps(values), "--device", ASKED]), capsys.readouterr().err
-    if kind in ("towers", "tower_pairs", "zero_shot", "text_query", "checkpoints", "centered"):  # a run of one tower
+    if kind in (
+        "towers",
+        "tower_pairs",
+        "compression",
+        "zero_shot",
+        "text_query",
+        "checkpoints",
+        "centered",
+    ):  # a run of one tower
         assert status != 0
         assert ("no embeddings of captions" if kind == "checkpoints" else "not belong to two towers") in said
     elif kind == "differences":

@@ -1,0 +1,44 @@
+"""Text of `evaluate --cost`: what compressed vectors of queries and documents lose."""
+
+from argparse import Namespace
+from dataclasses import replace
+
+from contrastive_core.cli import sources
+from contrastive_core.cli.output import print_result, progress_of
+from contrastive_core.compare.comparison import judgments_request
+from contrastive_core.compare.compression import METRICS, best_by_size, scores_of, smallest
+from contrastive_core.compare.judged_queries import FIGURES
+from contrastive_core.engine import answers
+from contrastive_core.spaces.space import TOWERS, Space
+
+
+def towers_space(args: Namespace, name: str) -> Space:
+    """Return the space of a file, or both towers of a run. Raises ValueError; OSError."""
+    space = sources.space_of(name, args)
+    return replace(space, layer=TOWERS) if space.run and space.run.has_towers else space
+
+
+def print_cost(args: Namespace) -> None:
+    """Print recall@10 and nDCG@10 by the bytes of a vector, and the smallest vectors that lose at most --margin."""
+    values = {"space": towers_space(args, args.run).values, **judgments_request(args.qrels)}
+    with progress_of(args) as on_progress:
+        made = answers.make("compression", values, on_progress, args.device).meta
+    scores, margin = scores_of(made["scores"]), f"{args.margin:g}"
+    titles = [f"{FIGURES[m]}{part}" for m in METRICS for part in ("", ", lost (95 %)")]
+    cells = [("vector", "bytes", *titles)]
+    for of_vector in best_by_size(scores):
+        row = [str(of_vector[0].contrast.first), f"{of_vector[0].size:,g}"]
+        for one in of_vector:
+            low, high = (f"{100 * end:+.1f}" for end in one.interval)
+            row += [f"{100 * one.value:.1f}", f"{100 * one.loss:+.1f} ({low} to {high})"]
+        cells.append(tuple(row))
+    wide = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    lines = ["  ".join([row[0].ljust(wide[0]), *map(str.rjust, row[1:], wide[1:])]) for row in cells]
+    counts = {k: f"{made[k]:,}" for k in ("queries", "of", "documents", "width")}
+    head = "{queries} of {of} queries, {documents} documents, {width} dimensions; the best vectors of each size:"
+    kept = smallest(scores, args.margin / 100)
+    said = [str(one.contrast.against(args.margin / 100)) for one in kept]
+    text = f"The smallest vectors that lose at most {margin} points have {{size:,g}} of {4 * made['width']:,} bytes."
+    best = text.format(size=kept[0].size) if kept else f"No vectors are shown to lose at most {margin} points."
+    record = {**made, "margin": args.margin, "smallest": [vars(one) for one in kept], "against": said}
+    print_result(args, record, "\n".join([head.format(**counts), "", *lines, "", best, *said]))

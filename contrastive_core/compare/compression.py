@@ -1,0 +1,158 @@
+"""Quality of shorter and coarser vectors: recall@10 and nDCG@10 against the bytes of a vector. Torch-free.
+
+Dimensions: `first` keeps the first k, as for Matryoshka embeddings (Kusupati et al. 2022, arXiv 2205.13147); `random`
+keeps k random ones; `pca` projects on the k leading principal axes. The axes come from the documents alone, so queries
+stay held out. They are not centered, because k = d must keep every inner product. Rows are then scaled to length 1.
+
+Precision: `int8` rounds each dimension of the documents to 256 steps between its least and largest value; queries stay
+float32. `binary` keeps signs and ranks by Hamming distance. `rescored` takes the 40 nearest of these documents and
+orders them by the inner product of the float32 query with the document's signs, which needs no further bytes (BPR:
+Yamada et al. 2021, arXiv 2106.00882)."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+from jaxtyping import Float32
+
+from contrastive_core.base.json_files import JsonObject
+from contrastive_core.base.messages import N_, message
+from contrastive_core.base.progress import OnFraction, ignore_fraction
+from contrastive_core.base.score import mean_intervals
+from contrastive_core.compare.judged_queries import FIGURES, Relevant, figures
+from contrastive_core.compare.verdicts import Contrast
+from contrastive_core.ops.partner_ranks import unit_rows
+
+REDUCTIONS = {"first": N_("first dimensions"), "pca": N_("principal axes"), "random": N_("random dimensions")}
+PRECISIONS = {"float32": 32, "int8": 8, "binary": 1, "rescored": 1}  # bits of a number
+PRECISION_TITLES = {"float32": "float32", "int8": "int8", "binary": N_("binary"), "rescored": N_("binary, rescored")}
+METRICS = ("recall_10", "ndcg_10")
+LEAST, STEPS = 8, 7  # dimensions, and how many widths: d, d/2, d/4, …
+CANDIDATES = 40  # documents that are rescored: four for each of the 10 answers
+MOST = 1000  # queries
+FULL = N_("the full vectors")
+Score = Callable[[np.ndarray], np.ndarray]  # of queries (b, k): similarities (b, m)
+
+
+@dataclass(frozen=True)
+class CompressedScore:
+    """A metric of compressed vectors, its difference from the full vectors, and the 95 % interval of the difference.
+    `reduction` and `precision` are keys of REDUCTIONS and PRECISIONS; `size`: bytes of a vector."""
+
+    reduction: str
+    width: int
+    precision: str
+    size: float
+    metric: str
+    value: float
+    loss: float
+    interval: tuple[float, float]
+
+    @property
+    def contrast(self) -> Contrast:
+        """The difference from the full vectors, for sentences."""
+        parts = {"of": REDUCTIONS[self.reduction], "precision": PRECISION_TITLES[self.precision]}
+        name = message("{width} {of} in {precision}", width=self.width, **parts)
+        unit = message("points of {accuracy}", accuracy=FIGURES[self.metric])
+        return Contrast(
+            first=name,
+            second=FULL,
+            difference=self.loss,
+            interval=tuple(self.interval),
+            basis=N_("the queries"),
+            unit=unit,
+        )
+
+
+def compress(
+    queries: Float32[np.ndarray, "q d"],
+    documents: Float32[np.ndarray, "m d"],
+    relevant: Relevant,
+    on_fraction: OnFraction = ignore_fraction,
+) -> list[CompressedScore]:
+    """Return the metrics of every combination of dimensions and precision, the full vectors first. The interval is a
+    paired bootstrap over queries. Args: queries, documents: in the order of `relevant`."""
+    queries, documents = unit_rows(queries), unit_rows(documents)
+    full, d = figures(relevant, queries, documents), documents.shape[1]
+    widths = [w for w in (d >> step for step in range(STEPS)) if w >= min(LEAST, d)]
+    plan = [(reduction, w) for reduction, w in product(REDUCTIONS, widths) if w < d or reduction != "random"]
+    axes = {name: np.eye(d, dtype=np.float32) for name in REDUCTIONS}
+    axes["pca"] = np.linalg.eigh((documents.T @ documents).astype(np.float64))[1][:, ::-1].astype(np.float32)
+    axes["random"] = axes["random"][:, np.random.default_rng(0).permutation(d)]
+    found, losses = list[tuple[str, int, str, str, float]](), list[np.ndarray]()
+    for number, (reduction, width) in enumerate(plan):
+        short = [unit_rows(x @ axes[reduction][:, :width]) for x in (queries, documents)]
+        for precision in PRECISIONS:
+            kept, score = _coarse(short[1], precision)
+            values = figures(relevant, np.sign(short[0]) if precision == "binary" else short[0], kept, score)
+            for metric in METRICS:
+                found.append((reduction, width, precision, metric, float(values[metric].mean())))
+                losses.append(values[metric] - full[metric])
+        on_fraction((number + 1) / len(plan))
+    intervals = mean_intervals(np.stack(losses, 1)).tolist()
+    return [
+        CompressedScore(
+            reduction=reduction,
+            width=width,
+            precision=precision,
+            size=width * PRECISIONS[precision] / 8,
+            metric=metric,
+            value=value,
+            loss=float(loss.mean()),
+            interval=(low, high),
+        )
+        for (reduction, width, precision, metric, value), loss, (low, high) in zip(
+            found, losses, intervals, strict=True
+        )
+    ]
+
+
+def _coarse(documents: np.ndarray, precision: str) -> tuple[np.ndarray, Score | None]:
+    """Return documents (m, k) as they are read back from this precision, and their similarity if it is not the inner
+    product."""
+    if precision == "float32":
+        return documents, None
+    if precision == "int8":
+        low = documents.min(0)
+        step = np.maximum((documents.max(0) - low) / 255, 1e-12)
+        return (np.round((documents - low) / step) * step + low).astype(np.float32), None
+    signs = np.where(documents > 0, np.float32(1), np.float32(-1))
+    if precision == "binary":
+        return signs, None
+
+    def rescored(queries: np.ndarray) -> np.ndarray:
+        near, count = np.sign(queries) @ signs.T, min(CANDIDATES, len(signs))
+        last = np.partition(near, -count, 1)[:, -count, None]
+        return np.where(near >= last, queries @ signs.T, near - 4 * signs.shape[1])
+
+    return signs, rescored
+
+
+def scores_of(records: Sequence[JsonObject]) -> list[CompressedScore]:
+    """Return the scores of a stored result."""
+    return [CompressedScore(**{**one, "interval": tuple(one["interval"])}) for one in records]
+
+
+def by_vector(found: Sequence[CompressedScore]) -> list[list[CompressedScore]]:
+    """Return the scores of each kind of vector, in the order of METRICS, the smallest vectors first."""
+    kinds: dict[tuple[str, int, str], list[CompressedScore]] = {}
+    for one in found:
+        kinds.setdefault((one.reduction, one.width, one.precision), []).append(one)
+    return sorted(kinds.values(), key=lambda scores: scores[0].size)
+
+
+def best_by_size(found: Sequence[CompressedScore]) -> list[list[CompressedScore]]:
+    """Return the scores of the vectors whose nDCG@10 no vector of at most their size reaches, the smallest first."""
+    best: list[list[CompressedScore]] = []
+    for scores in sorted(by_vector(found), key=lambda scores: (scores[0].size, -scores[1].value)):
+        if not best or scores[1].value > best[-1][1].value:
+            best.append(scores)
+    return best
+
+
+def smallest(found: Sequence[CompressedScore], margin: float) -> list[CompressedScore]:
+    """Return the scores of the smallest vectors that lose at most `margin` (a share) in every metric, by the lower ends
+    of the intervals; [] if there are none."""
+    kept = (scores for scores in by_vector(found) if all(one.interval[0] > -margin for one in scores))
+    return next(kept, [])
