@@ -9,8 +9,10 @@ from contrastive_lab import guard, query_params, stage, state
 from contrastive_lab.compare import (
     checkpoints,
     disagreements,
+    duels,
     example,
     maps,
+    match_threshold,
     overview,
     score_tables,
     setting_curves,
@@ -23,9 +25,9 @@ from contrastive_lab.components.figure_file import draw_map_buttons
 from contrastive_lab.locale import N_, _
 from contrastive_lab.report import button
 
-VIEWS = (N_("Overview"), N_("Disagreements"), N_("Similarity"), N_("Tables"))
+VIEWS = (N_("Overview"), N_("Disagreements"), N_("Similarity"), N_("Tables"), duels.VIEW)
 CURVES = N_("Plot by setting")
-RARE = (CURVES, checkpoints.VIEW)  # reached from the last control of the toolbar
+RARE = (CURVES, checkpoints.VIEW, match_threshold.VIEW)  # reached from the last control of the toolbar
 # Views of older links.
 FORMER = dict.fromkeys(("Maps", "By class"), "Overview") | dict.fromkeys(("Scores", "Every test"), "Tables")
 FORMER |= {"Where they disagree": "Disagreements", "How alike": "Similarity"}
@@ -58,6 +60,11 @@ def page() -> None:
     elif view == checkpoints.VIEW:
         with stage.below():
             checkpoints.panel(names)
+    elif view == match_threshold.VIEW:
+        with stage.below():
+            match_threshold.show(spaces)
+    elif view == duels.VIEW:
+        duels.show(spaces)
     elif view == "Overview" or samples is None:
         overview.show(spaces, samples)
     else:
@@ -101,6 +108,9 @@ def _tools(names: list[str], spaces: list[Space], layer: str, samples: ComparedS
             query_params.one_of(box, _("By"), accuracies, name="by", format_func=samples.comparison.titles.get)
         st.button(_("Swap A and B"), on_click=space_picker.put_at, args=(0, names[1], names), type="tertiary")
         st.button(_("Plot by setting"), on_click=overview.open_view, args=(CURVES,), type="tertiary")
+        if verdict.are_towers(spaces):
+            key = match_threshold.VIEW
+            st.button(_("Match threshold"), on_click=overview.open_view, args=(key,), type="tertiary")
         if checkpoints.with_towers(names):
             st.button(_("Checkpoints"), on_click=overview.open_view, args=(checkpoints.VIEW,), type="tertiary")
     return view

@@ -1,7 +1,6 @@
 """The command `threshold`: the similarity from which a pair of two towers is a match."""
 
 from argparse import Namespace
-from dataclasses import asdict
 from pathlib import Path
 
 from contrastive_core.base.errors import UnusableEmbedding
@@ -25,7 +24,7 @@ def threshold(args: Namespace) -> None:
         raise UnusableEmbedding(NOT_TOWERS, name=name)
     qrels = read_qrels(args.qrels) if args.qrels else None
     found = find_threshold(JudgedPairs.of(towers, qrels, Path(args.qrels).name), args.rate / 100)
-    record = {"file": args.file, "qrels": args.qrels, **asdict(found), "text": f"{found.sentence(name)} {found.basis}"}
+    record = found.record(name, args.qrels)
     if out:
         write_bytes(out, json_bytes(record))
     lines = [found.sentence(name), found.basis, "", "similarity  matches  95 % CI"]

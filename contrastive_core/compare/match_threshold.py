@@ -16,7 +16,7 @@ Calibration: the share of matches among pairs of about the same similarity, in t
 interval. The pairs are all judged ones or, without judged pairs that are no match, the first answers to the queries."""
 
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import numpy as np
 from jaxtyping import Bool, Float64, Int64
@@ -24,6 +24,7 @@ from scipy.special import bdtr
 
 from contrastive_core.base.betting import log_capital
 from contrastive_core.base.errors import CannotScore
+from contrastive_core.base.json_files import JsonObject
 from contrastive_core.base.messages import N_, Message, message
 from contrastive_core.base.score import wilson
 from contrastive_core.compare.judged_queries import rows_by_id
@@ -145,14 +146,19 @@ class MatchThreshold:
         return message(FOUND, threshold=f"{self.threshold:.4f}", **values)
 
     @property
-    def basis(self) -> Message:
+    def basis(self) -> str:
         """Describe the judged pairs; "" without a threshold."""
         if self.kept is None or self.false_rate is None or self.interval is None:
-            return message("")
+            return ""
         shares = {"kept": self.kept, "false": self.false_rate, "low": self.interval[0], "high": self.interval[1]}
         counts = {"matches": self.matches, "queries": self.queries, "others": self.others}
         said = {key: f"{100 * value:.1f}" for key, value in shares.items()}
         return message(BASIS, kind=self.kind, **said, **{key: f"{value:,}" for key, value in counts.items()})
+
+    def record(self, name: str, judgments: str = "") -> JsonObject:
+        """Return the threshold with its basis as plain values. Args: name: of the space; judgments: of their file."""
+        text = f"{self.sentence(name)} {self.basis}".strip()
+        return {"name": name, "judgments": judgments, **asdict(self), "text": text}
 
 
 def find_threshold(pairs: JudgedPairs, rate: float = RATE, confidence: float = CONFIDENCE) -> MatchThreshold:

@@ -34,11 +34,16 @@ def comparable(spaces: list[Space]) -> str:
     return text.format(data_names=format.plain(", ".join(sorted(d.strip() for d in data))))
 
 
+def are_towers(spaces: list[Space]) -> bool:
+    """Return whether all spaces are files with two towers."""
+    sets = [cache.embedding(space) if space.is_file else None for space in spaces]
+    return all(rows is not None and cache.towers(rows) is not None for rows in sets)
+
+
 def choose_judgments(spaces: list[Space]) -> None:
     """Draw a field for the file of relevance judgments if all spaces hold queries and documents."""
-    sets = [cache.embedding(space) if space.is_file else None for space in spaces]
     st.session_state[QRELS] = ""
-    if all(rows is not None and cache.towers(rows) is not None for rows in sets):
+    if are_towers(spaces):
         with st.popover(_("Judgments")):
             about = _(
                 "Relevance of documents to queries: a .tsv of BEIR, a file of TREC, or .json. Without a file, partners "
@@ -49,9 +54,13 @@ def choose_judgments(spaces: list[Space]) -> None:
 
 def request(spaces: list[Space], every_score: bool = True) -> JsonObject:
     """Return the request for a comparison, with the relevance judgments that the page names."""
+    return comparison_request(spaces, every_score, judgments() or "")
+
+
+def judgments() -> Path | None:
+    """Return the file of relevance judgments that the page names; None if there is no such file."""
     path = Path(st.session_state.get(QRELS, "")).expanduser()
-    is_judged = path.is_absolute() and path.is_file()
-    return comparison_request(spaces, every_score, path if is_judged else "")
+    return path if path.is_absolute() and path.is_file() else None
 
 
 def known(spaces: list[Space], waits: bool = False) -> Comparison | None:
