@@ -95,8 +95,8 @@ def medoids(content: str, _xy: np.ndarray) -> list[int]:
 
 
 @st.cache_data(max_entries=24, show_spinner=False)
-def crowds(content: str, _xy: np.ndarray, _labels: np.ndarray) -> list[tuple[int, int, float]]:
-    """Return the crowds of a map: the row above which each is named, its class, and its share of the crowd."""
+def crowds(content: str, _xy: np.ndarray, _labels: np.ndarray) -> list[tuple[int, int, float, int]]:
+    """Return the crowds of a map: the row above which each is named, its class and its share, and the next class."""
     return crowds_of(_xy, _labels)
 
 

@@ -1,8 +1,7 @@
-"""Small pictures for the entry points of the front page, drawn from the shipped runs; the sphere is a screenshot."""
+"""Small pictures for the entry points of the front page, drawn from the shipped runs."""
 
 import base64
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import streamlit as st
@@ -18,7 +17,6 @@ from contrastive_lab.components.shared.thumbnails import thumbnail_sheet
 from contrastive_lab.loss_lab.lessons import RUN
 
 WIDTH, HEIGHT, EDGE = 104, 80, 6
-SPHERE = Path(__file__).with_name("sphere.webp")
 ANCHOR, AROUND = 36, 6  # of the star: an image of the batch, and how many negatives
 MOST_POINTS = 400
 DIGITS, DIGIT, LABELS = "simclr-digits", 41, ("9", "4")  # an image of that run's batch; a wrong and its right label
@@ -28,7 +26,7 @@ ORANGE, GREEN, BLUE, GRAY = "#E07A2F", "#1A8A63", "#2F6FD0", "#7A8590"
 @st.cache_resource(show_spinner=False)
 def all_pictures() -> tuple[str, ...]:
     """Return an HTML element for each of home.DOORS; empty if a run is missing."""
-    return tuple(_picture(draw) for draw in (_star, _sphere, _map, _label, _curve))
+    return tuple(_picture(draw) for draw in (_star, _map, _label, _curve))
 
 
 def _picture(draw: Callable[[], str]) -> str:
@@ -57,11 +55,6 @@ def _star() -> str:
         lines.append(_line(x, y, *at, BLUE if k == 0 else ORANGE, 4 if k < 2 else 1))
         tiles.append(_image(thumbs[view.row_thumbs[row]], *at, 16))
     return "".join([*lines, *tiles, _image(thumbs[view.row_thumbs[ANCHOR]], x, y, 28)])
-
-
-def _sphere() -> str:
-    """Return the picture of the playground's digits after training, a screenshot by docs/screenshots.py."""
-    return _embedded(SPHERE.read_bytes(), "webp", WIDTH / 2, HEIGHT / 2, HEIGHT)
 
 
 @st.cache_resource(show_spinner=False)
@@ -121,12 +114,8 @@ def _line(x: float, y: float, to_x: float, to_y: float, color: str, width: float
 
 def _image(pixels: np.ndarray, x: float, y: float, side: float) -> str:
     """Return an image (c, h, w) centered at a position."""
-    return _embedded(thumbnail_sheet(pixels[None]).picture, "png", x, y, side)
-
-
-def _embedded(picture: bytes, kind: str, x: float, y: float, side: float) -> str:
-    data = base64.b64encode(picture).decode()
+    data = base64.b64encode(thumbnail_sheet(pixels[None]).picture).decode()
     return (
-        f'<image href="data:image/{kind};base64,{data}" x="{x - side / 2:.1f}" y="{y - side / 2:.1f}" '
+        f'<image href="data:image/png;base64,{data}" x="{x - side / 2:.1f}" y="{y - side / 2:.1f}" '
         f'width="{side}" height="{side}"/>'
     )

@@ -194,12 +194,12 @@ def _scatter_data(
 
 
 def _crowds(rows: EmbeddingSet, drawn_map: DrawnMap) -> list[dict[str, Any]]:
-    """Return the names of crowds by their class, with the class's share if other classes are among them."""
+    """Return the names of crowds by their class, with the next class if others are among them, as in "star + cross"."""
     if rows.labels is None:
         return []
     found = cache.crowds(cache.digest(rows.content_hash, str(drawn_map.settings)), drawn_map.xy, rows.labels)
-    names = [(row, rows.class_name(label), share) for row, label, share in found]
-    return [{"row": row, "name": n if share > PURE else f"{n} {100 * share:.0f} %"} for row, n, share in names]
+    named = ((row, [label] if share > PURE or other < 0 else [label, other]) for row, label, share, other in found)
+    return [{"row": row, "name": " + ".join(map(rows.class_name, labels))} for row, labels in named]
 
 
 def _rows(chosen: np.ndarray, drawn_rows: np.ndarray | None, n: int) -> np.ndarray:

@@ -27,7 +27,7 @@ TITLE = N_("Save figure")
 def draw(figure: Any, name: str, key: str, saved: Any = None) -> None:
     """Draw a figure with a button that opens the dialog. Args: name: of the file; key: of the chart, unique;
     saved: what the dialog saves, if not this figure."""
-    st.plotly_chart(figure, key=key, config=plots.SVG)
+    st.plotly_chart(figure, key=key, config=plots.NO_BAR)
     if st.button(_(TITLE), key=f"save-{key}", icon=":material/download:", type="tertiary"):
         st.dialog(_(TITLE), width="large")(_choose)(figure if saved is None else saved, name)
 
@@ -63,9 +63,12 @@ def for_paper(figure: Any, size_mm: tuple[int, int], font: str, size: int, corne
     return copy
 
 
-def draw_table(rows: Any, column_config: dict[str, Any] | None = None, **options: Any) -> Any:
+def draw_table(
+    rows: Any, column_config: dict[str, Any] | None = None, *, highlighted: int | None = None, **options: Any
+) -> Any:
     """Draw rows, a frame or a styled frame with `st.dataframe`. Column names stay English for selections and sorting;
-    messages in cells are translated. Args: column_config, options: as for `st.dataframe`."""
+    messages in cells are translated. Args: column_config, options: as for `st.dataframe`; highlighted: a row with
+    another background."""
     if isinstance(rows, list):
         rows = [{k: text(v) if isinstance(v, Message) else v for k, v in row.items()} for row in rows]
         names = list(dict.fromkeys(k for row in rows for k in row))
@@ -78,6 +81,12 @@ def draw_table(rows: Any, column_config: dict[str, Any] | None = None, **options
             settings[name] = {**given, "label": text(name), **more}
         elif name not in settings and text(str(name)) != name:
             settings[name] = text(str(name))
+    if highlighted is not None:
+        import pandas as pd
+
+        look = f"background-color: {'#28323D' if st.context.theme.type == 'dark' else '#E8ECEF'}"
+        style = pd.DataFrame(rows).style.format(lambda v: f"{v:.10g}" if isinstance(v, float) else v)  # not 0.200000
+        rows = style.apply(lambda row: [look * (row.name == highlighted)] * len(row), axis=1)
     return st.dataframe(rows, column_config=settings or None, **options)
 
 

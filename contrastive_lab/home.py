@@ -38,12 +38,6 @@ class Door:
 
 
 LEARN = Door(N_("Learn it"), N_("Lessons of two minutes: {done} of {total} done."), "loss_lab", {})
-PLAYGROUND = Door(
-    title=N_("Watch it learn"),
-    text=N_("Drag τ while a small encoder learns in the browser."),
-    page="loss_lab",
-    address={"on": "playground"},
-)
 LABELS = Door(
     title=N_("Find wrong labels"),
     text=N_("Try it on digits with thirteen wrong labels."),
@@ -59,7 +53,7 @@ TRAIN = Door(
     page="train",
     address={"data": "folder"},
 )
-DOORS = (LEARN, PLAYGROUND, VECTORS, LABELS, TRAIN)
+DOORS = (LEARN, VECTORS, LABELS, TRAIN)
 
 
 def star() -> None:
@@ -115,9 +109,9 @@ def doors() -> None:
     st.session_state[OFFERED] = True
     pictures = door_pictures.all_pictures()
     with st.container(key="doors", horizontal=True, gap="small"):
-        doors = (_lessons_door(), PLAYGROUND, VECTORS, _labels_door(), TRAIN)
+        doors = (_lessons_door(), VECTORS, _labels_door(), TRAIN)
         for door, picture in zip(doors, pictures, strict=True):
-            with st.container(border=True, key=f"door-{door.address.get('on', door.page)}"):
+            with st.container(border=True, key=f"door-{door.page}"):
                 st.html(picture)
                 if door is VECTORS:
                     load_vectors.opener(_look_at)
@@ -128,6 +122,8 @@ def doors() -> None:
                 if door is VECTORS:
                     label, on = _("Example: questions and answers"), {"example": questions.NAME}
                     st.page_link("pages/compare.py", label=label, icon=":material/forum:", query_params=on)
+                if door.page == LEARN.page:
+                    st.page_link("pages/loss_lab.py", label=_("Watch it learn"), query_params={"on": "playground"})
 
 
 def drop_target() -> None:

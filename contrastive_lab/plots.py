@@ -6,6 +6,7 @@ from typing import Any
 from contrastive_lab import locale
 
 MARGIN = {"l": 10, "r": 10, "t": 10, "b": 10}  # pixels
+NO_BAR = {"displayModeBar": False}  # of a chart with its own button for files
 SVG = {"displaylogo": False, "toImageButtonOptions": {"format": "svg"}}  # of a chart's own button
 
 

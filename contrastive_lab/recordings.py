@@ -15,7 +15,7 @@ from contrastive_core.spaces.towers import are_tower_names
 from contrastive_lab import cache, format, locale, plots, query_params
 from contrastive_lab.locale import N_, _
 
-NEWEST = "newest"
+NEWEST = N_("newest")
 LAYER_TITLES = {"h": N_("encoder output (h)"), "z": N_("after the head (z)"), TOWERS: OF_TOWERS}
 KINDS = {PROBE: N_("Probe set"), STEP: N_("Rows of a step")}
 

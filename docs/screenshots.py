@@ -8,7 +8,6 @@ moving picture, `drag`, has a frame for each temperature: the star, the matrix a
 
 from __future__ import annotations
 
-import base64
 import io
 import json
 import re
@@ -22,7 +21,6 @@ from typing import Any
 from PIL import Image, ImageOps
 
 from benchmarks.browser import ROOT, chromium, serving
-from contrastive_lab.door_pictures import HEIGHT, SPHERE
 
 __all__ = ["COMMAND", "LABELS", "MOVING", "PAGES", "PICTURES", "labels", "open_picture"]
 
@@ -140,14 +138,11 @@ def take(page: Any, app: str, picture: Picture) -> tuple[bytes, list[str]]:
 
 
 def learn(page: Any, seconds: int) -> None:
-    """Let the playground learn, and take its sphere for the front page."""
+    """Let the playground learn."""
     page.get_by_role("button", name="Learn", exact=True).click()
     page.wait_for_timeout(1000 * seconds)
     page.get_by_role("button", name="Pause", exact=True).click()
     page.wait_for_timeout(1000 * PAUSE)
-    data = page.locator(".spheres canvas").evaluate("(canvas) => canvas.toDataURL().split(',')[1]")
-    sphere = Image.open(io.BytesIO(base64.b64decode(data)))
-    ImageOps.fit(sphere, (SCALE * HEIGHT, SCALE * HEIGHT)).save(SPHERE, "WEBP", quality=QUALITY, method=6)
 
 
 def drag(page: Any, app: str) -> bytes:

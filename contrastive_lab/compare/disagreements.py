@@ -183,8 +183,8 @@ def _in_strip(samples: ComparedSamples) -> tuple[np.ndarray, list[str]]:
     first, second, both = samples.ways.values()
     counts = [f"{len(rows):,} {samples.way_title(way)}" for way, rows in samples.ways.items()]
     larger, smaller = (first, second) if len(first) >= len(second) else (second, first)
-    rows = np.concatenate([larger, smaller, both])[:IN_STRIP]
-    return rows, [f"**{counts[0]}**", *counts[1:]]
+    rows = np.concatenate([larger, smaller]) if samples.one_right else both
+    return rows[:IN_STRIP], [f"**{counts[0]}**", *counts[1:]]
 
 
 def disagree(samples: ComparedSamples) -> None:

@@ -37,7 +37,8 @@ def draw(scores: Sequence[Dumbbell], classes: Sequence[Dumbbell], names: Sequenc
 def markup(scores: Sequence[Dumbbell], classes: Sequence[Dumbbell], names: Sequence[str]) -> str:
     """Return the rows as HTML with escaped texts."""
     steps = "".join(f'<span style="left:{at}%">{at}</span>' for at in range(0, 101, 20))
-    axis = f'<div class="axis"><span></span><span class="track">{steps}</span><span>%</span></div>'
+    minus = f"{SHAPES[0]} − {SHAPES[1]}"
+    axis = f'<div class="axis"><span class="unit">%</span><span class="track">{steps}</span><span>{minus}</span></div>'
     rows = [_row(row, names, "score", "first" if row.ticks and not q else "") for q, row in enumerate(scores)]
     rows += [_row(row, names, "", "" if q else "classes") for q, row in enumerate(classes)]
     key = _(" · ").join(f"{shape} {name}" for shape, name in zip(SHAPES, names, strict=False))

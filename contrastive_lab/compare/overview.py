@@ -30,10 +30,12 @@ def show(spaces: list[Space], samples: ComparedSamples | None) -> None:
                 if verdict.known(spaces, waits=True) is not None:
                     st.rerun()  # it was made while the toolbar was drawn
     with picture, guard.on_its_own(_("Candidates")):
-        with st.container(key="compare-maps", gap=None):
+        above, below = st.container(key="compare-maps", gap=None), st.container(key="compare-strip").empty()
+        below.caption(_("The samples on which A and B disagree appear here."))  # keeps their room: no map jumps
+        with above:
             content = maps.maps(spaces, samples)
         if content and samples is not None:
-            with st.container(key="compare-strip", gap="small"):
+            with below.container(gap="small"):
                 strip(samples, content)
 
 

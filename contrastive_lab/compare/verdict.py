@@ -95,23 +95,25 @@ def draw(spaces: list[Space], comparison: Comparison, metric: str) -> None:
 
 
 def headline(comparison: Comparison, metric: str) -> tuple[str, str]:
-    """Return the best space with its marker and its lead over the next, and the interval of the lead."""
+    """Return the best space with its marker and its lead over the next, and the interval of the lead. Without a
+    significant lead the difference keeps its sign: the first space minus the second, as in the rows below."""
     if not metric:
         share = f"{100 * comparison.overlap[0, 1]:.0f}"
         return _("They share {share} % of neighbors").format(share=share), locale.text(comparison.verdict)
     first, second = sorted(np.argsort(comparison.accuracy[metric])[::-1][:2].tolist())
     lead, shapes = contrast(comparison, metric, first, second), (SHAPES[first], SHAPES[second])
-    if lead.difference < 0:
+    if lead.sign < 0:
         lead, shapes = lead.of(lead.second), shapes[::-1]
     low, high = (f"{100 * end:.1f}".replace("-", "−") for end in lead.interval or (0.0, 0.0))
-    values = {"first": shapes[0], "second": shapes[1], "points": f"{100 * lead.difference:.1f}"}
+    points = f"{100 * lead.difference:.1f}".replace("-0.0", "0.0").replace("-", "−")
+    values = {"first": shapes[0], "second": shapes[1], "points": points}
     below = _("{low} to {high} (95 % interval over samples, not seeds)").format(low=low, high=high)
     if lead.sign:
         if len(comparison.names) > 2:
             below = _("{first} over {second}: {interval}").format(**values, interval=below)
         return _("{first} wins by {points} points").format(**values), below
-    below = _("{first} over {second}: {points} points, {interval}").format(**values, interval=below)
-    if lead.interval is not None and lead.interval[0] > 0:  # no contradiction: the test decides too
+    below = _("{first} − {second}: {points} points, {interval}").format(**values, interval=below)
+    if lead.interval is not None and lead.interval[0] * lead.interval[1] > 0:  # no contradiction: the test decides too
         below += _(". The corrected p value is {p}.").format(p=f"{lead.p:.2g}")
     return _("No significant difference"), below
 

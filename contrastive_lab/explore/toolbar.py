@@ -16,7 +16,7 @@ from contrastive_lab.locale import N_, _
 from contrastive_lab.recordings import LAYER_TITLES, Kinds, choose_place, follows_newest
 
 MANY = 50_000  # rows, of which UMAP takes minutes
-COLOR_WIDTH = 150  # pixels
+COLOR_WIDTH = 208  # pixels, with the label on the same line; 150 without it on a narrow screen (explore.css)
 NOTHING = N_("nothing else")
 SHORT = {"h": "h", "z": "z", TOWERS: LAYER_TITLES[TOWERS]}
 FEATURES = N_("h is the output of the encoder, z the output of the projection head.")

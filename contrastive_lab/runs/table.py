@@ -135,11 +135,12 @@ def table(some_runs: Sequence[Run], sought: str, columns: Sequence[str]) -> tupl
     order = dict.fromkeys((MAP, *FIRST_COLUMNS, *IF_USED, *columns))
     shown = [k for k in order if k not in (MAP, *IF_USED) or any(r[k] not in (None, "") for r in rows)]
     same_selection([r["name"] for r in rows])
+    picked = [i for i in _selected() if i < len(found)]
     axis = dict(COLUMNS[AXIS])
     if len(shares := {raw.get(_data(run)) for run in found}) == 1 and (share := shares.pop()) is not None:
         axis["label"] = _("kNN, 0 to 100 % │ raw pixels {share}").format(share=f"{100 * share:.1f}")
     best = "; ".join(f"{r['name']} {r['kNN %']:.1f} %" for r in rows[:5] if r["kNN %"] is not None)
-    drawn = draw_table(
+    draw_table(
         [{k: r[k] for k in shown} for r in rows],
         {**COLUMNS, AXIS: axis},
         hide_index=True,
@@ -149,12 +150,19 @@ def table(some_runs: Sequence[Run], sought: str, columns: Sequence[str]) -> tupl
         alt=_("Runs by kNN accuracy: {best}").format(best=best),
         on_select="rerun",
         selection_mode=["multi-row", "single-cell"],
+        highlighted=(picked or [0])[0] if len(picked) < 2 else None,  # its details are shown beside the table
         key=TABLE,
     )
     _below(rows, some_runs, sought)
-    looked_at = [place for place, _column in drawn.selection.get("cells", ())]
-    picked = drawn.selection.rows if len(drawn.selection.rows) > 1 else looked_at or drawn.selection.rows
-    return found, [found[i] for i in picked if i < len(found)]
+    return found, [found[i] for i in picked]
+
+
+def _selected() -> list[int]:
+    """Return the ticked rows; with fewer than two, the row of a clicked cell if there is one."""
+    selection = st.session_state.get(TABLE, {}).get("selection", {})
+    looked_at = [place for place, _column in selection.get("cells", ())]
+    rows: list[int] = list(selection.get("rows", ()))
+    return rows if len(rows) > 1 else looked_at or rows
 
 
 def as_csv(some_runs: Sequence[Run], sought: str) -> str:

@@ -117,6 +117,7 @@ def show(findings: Findings, rows: np.ndarray, row: int) -> None:
         pictures=pictures,
         near=pictures_beside,
         so_far=bool(findings.missing),
+        end="" if one.cut is None else _("End of the list. The cut-off at the top decides how many samples are on it."),
     )
     draw_bench(bench, KEY)
 

@@ -146,7 +146,7 @@ def show_curve(audit: LabelAudit) -> None:
         y=100 * label_audit.CLEAN, line_dash="dot", annotation_text=_("stop below 1 %"), annotation_position="top left"
     )
     figure.update_yaxes(rangemode="tozero")
-    st.plotly_chart(figure, key="audit-curve")
+    st.plotly_chart(figure, key="audit-curve", config=plots.NO_BAR)
     text = _(
         "The bound holds with 95 % confidence at any time. It falls as you check random rows and decide on the "
         "likely mislabeled ones. A plain audit checks the same number of random rows without a list of suspects."

@@ -279,7 +279,7 @@ def as_table(findings: Findings, rows: np.ndarray) -> None:
     columns: dict[str, Any] = {"why": st.column_config.TextColumn(width="large")}
     if findings.table.towers[0]:
         columns |= {name: st.column_config.NumberColumn(help=_(OWN_RANK)) for name in ("own rank", "own rank back")}
-    look = {"hide_index": True, "height": 460, "selection_mode": "single-row"}
+    look: dict[str, Any] = {"hide_index": True, "height": 460, "selection_mode": "single-row"}
     draw_table([*listed(findings, shown, before + 1)], columns, key=key, on_select=chosen, **look)
     if pages > 1:
         first, last, every = (f"{n:,}" for n in (before + 1, before + len(shown), len(rows)))
@@ -328,7 +328,7 @@ def _gone_through(
 @st.cache_resource(max_entries=8, show_spinner=False)
 def _said_of_cuts(key: str, language: str, _score: np.ndarray) -> tuple[list[int], list[str]]:
     """Return the histogram, and the text at each cut-off; cached, because there may be a million scores."""
-    text, over = _("{count} above {cut}"), [int((_score > cut).sum()) for cut in CUTS]
+    text, over = _("{count} with P(wrong) > {cut}"), [int((_score > cut).sum()) for cut in CUTS]
     return counts(_score), [text.format(count=f"{n:,}", cut=f"{cut:.2f}") for n, cut in zip(over, CUTS, strict=True)]
 
 

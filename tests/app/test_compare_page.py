@@ -150,7 +150,11 @@ def test_the_headline_names_the_winner_by_its_shape_or_says_why_there_is_none() 
     assert "95 % interval over samples, not seeds" in below
     head, below = verdict.headline(compared(0.0), "knn")
     assert head == "No significant difference"
-    assert "○ over ●: 0.0 points" in below or "● over ○: 0.0 points" in below
+    assert below.startswith("● − ○: 0.0 points, ")
+    found = compared(0.0)
+    differences = [replace(d, value=-0.003, interval=(-0.02, 0.014)) for d in found.differences]
+    _head, below = verdict.headline(replace(found, differences=differences), "knn")
+    assert below.startswith("● − ○: −0.3 points, −2.0 to 1.4 ")  # with the sign of the row below
     head, below = verdict.headline(replace(compared(0.0), accuracy={}), "")
     assert head == "They share 100 % of neighbors"
     assert "Without labels" in below

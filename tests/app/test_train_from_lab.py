@@ -67,7 +67,7 @@ def test_a_run_leads_to_the_lab_at_any_saved_epoch(monkeypatch: pytest.MonkeyPat
     epochs = list(range(1, 13))
     monkeypatch.setattr(Run, "snapshots", lambda run: epochs)
     app = page_on("runs", monkeypatch)
-    picker = next(s for s in app.selectbox if s.label == "See its loss")
+    picker = next(s for s in app.selectbox if s.label == "See its loss with")
     app = picker.set_value("snapshot:8").run()
     links = [e.proto for e in app.get("page_link") if e.proto.label == "Loss Lab"]
     assert [parse_qs(link.query_string) for link in links] == [{"run": [app.header[0].value], "rows": ["snapshot:8"]}]

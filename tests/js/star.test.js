@@ -8,6 +8,7 @@ import {
   distance,
   ease,
   effective,
+  freePlace,
   glide,
   places,
   pushShares,
@@ -54,6 +55,13 @@ test("images do not overlap, and their distance is the dissimilarity alone", () 
   for (let k = 1; k < byScore.length; k++) assert.ok(byScore[k][1] >= byScore[k - 1][1]);
   for (const s of [1, 0.5, scale.least]) assert.ok(Math.abs(similarityAt(radiusOf(s, scale), scale) - s) < 1e-9);
   assert.deepEqual([similarityAt(0, scale), similarityAt(1000, scale)], [1, scale.least]); // no farther than any image
+});
+
+test("a label stands at the first place that is free of images and arrows", () => {
+  const sides = [[0, 40], [0, -40], [50, 0]]; // prettier-ignore
+  assert.deepEqual(freePlace(sides, [30, 14], []), sides[0]);
+  assert.deepEqual(freePlace(sides, [30, 14], [[0, 60, 60, 60]]), sides[1]);
+  assert.equal(freePlace(sides, [30, 14], [[0, 0, 200, 200]]), undefined);
 });
 
 test("where the words take all of the width no image stands behind the anchor", () => {

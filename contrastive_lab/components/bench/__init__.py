@@ -85,6 +85,7 @@ class Bench:
     pictures: ThumbnailSheet = NO_THUMBNAILS
     near: ThumbnailSheet = NO_THUMBNAILS
     so_far: bool = False  # the list will grow: a part of it is still being made
+    end: str = ""  # what is not on the list, said after its last picture
 
 
 def sheets(suspects: np.ndarray | None, near: np.ndarray | None) -> tuple[ThumbnailSheet, ThumbnailSheet]:

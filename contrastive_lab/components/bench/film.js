@@ -17,7 +17,7 @@ export function drawFilm(view, isGrid, badgeOf, go) {
     const side = isGrid && sheet ? meta.pictures.tile : SIDE;
     const frames = meta.items.map((item, k) => frameOf(sheet, meta, k, side, (event) => go(meta.start + k, event)));
     Object.assign(film, { items: meta.items, sheet, isGrid, frames });
-    film.box.replaceChildren(...frames);
+    film.box.replaceChildren(...frames, el("p", { class: "end" }, meta.end));
   }
   const here = Math.max(0, view.at);
   film.frames.forEach((frame, k) => {

@@ -10,14 +10,15 @@ MAJORITY = 0.5  # of a crowd's points
 NEIGHBORS = [(a, b) for a in (-1, 0, 1) for b in (-1, 0, 1) if a or b]
 
 
-def crowds(xy: np.ndarray, labels: np.ndarray) -> list[tuple[int, int, float]]:
-    """Return the crowds of the map's points (n, 2), the largest first: a row at the crowd's upper edge, the class, and
-    its share of all points in the crowd's cells. Classes below 0 form no crowds."""
+def crowds(xy: np.ndarray, labels: np.ndarray) -> list[tuple[int, int, float, int]]:
+    """Return the crowds of the map's points (n, 2), the largest first: a row at the crowd's upper edge, the class,
+    its share of all points in the crowd's cells, and the next class there (−1: none). Classes below 0 form no
+    crowds."""
     span = float(np.ptp(xy, axis=0).max()) or 1.0
     cells = np.minimum(SIDE - 1, ((xy - xy.min(0)) / span * SIDE).astype(np.int64))
     number = cells[:, 0] * SIDE + cells[:, 1]
     total = np.bincount(number, minlength=SIDE * SIDE)
-    found: list[tuple[int, int, int, float]] = []
+    found: list[tuple[int, int, int, float, int]] = []
     for label in np.unique(labels[labels >= 0]).tolist():
         own = np.flatnonzero(labels == label)
         counts = np.bincount(number[own], minlength=SIDE * SIDE)
@@ -26,7 +27,9 @@ def crowds(xy: np.ndarray, labels: np.ndarray) -> list[tuple[int, int, float]]:
             inside = group == one
             count, share = int(counts[inside].sum()), float(counts[inside].sum() / total[inside].sum())
             if count >= max(FEWEST, LEAST * len(xy)) and share > MAJORITY:
-                found.append((count, _upper_edge(xy, own[inside[number[own]]]), label, share))
+                others = labels[inside[number] & (labels >= 0) & (labels != label)]
+                other = int(np.bincount(others).argmax()) if len(others) else -1
+                found.append((count, _upper_edge(xy, own[inside[number[own]]]), label, share, other))
     found.sort(key=lambda crowd: -crowd[0])
     return [crowd[1:] for crowd in found[:MOST]]
 

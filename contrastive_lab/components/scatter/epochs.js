@@ -1,7 +1,6 @@
 // A strip of maps of the same rows over time: a slider goes through them, and play lets the points move from each to
 // the next. Nothing of it waits for the server.
 
-import { grid } from "./find.js";
 import { glide, placeBetween } from "./side_by_side.js";
 import { schedule } from "./view.js";
 import { el } from "../shared/dom.js";
@@ -81,9 +80,5 @@ function goTo(map, at, then = () => {}) {
     placeBetween(map, from, strip.frames[at], share);
     schedule(map, true);
   };
-  glide(map, 0, show, () => {
-    grid(map);
-    schedule(map, true);
-    then();
-  });
+  glide(map, 0, show, then);
 }

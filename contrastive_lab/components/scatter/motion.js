@@ -1,6 +1,5 @@
 // Points move from where they were to where another map of the same rows has them.
 
-import { grid } from "./find.js";
 import { glide, placeBetween } from "./side_by_side.js";
 import { schedule } from "./view.js";
 
@@ -29,10 +28,6 @@ export function glideFromLast(map) {
     placeBetween(map, from, to, share);
     schedule(map, true);
   };
-  const rest = () => {
-    grid(map);
-    schedule(map, true);
-  };
   show(0);
-  glide(map, 0, show, rest);
+  glide(map, 0, show);
 }

@@ -7,6 +7,7 @@ import { placesIn } from "./grid.js";
 import { theme } from "../shared/canvas.js";
 import { el } from "../shared/dom.js";
 import { onPointedAt } from "../shared/pointed_at.js";
+import { isStill } from "../shared/stage.js";
 import { ease } from "../star/layout.js";
 import { _ } from "../shared/locale.js";
 
@@ -27,16 +28,12 @@ export function morphSlider(map, moved) {
     morph(map, share);
     moved();
   };
-  const rest = () => {
-    grid(map);
-    moved();
-  };
-  play.onclick = () => glide(map, Number(slider.value), show, rest);
+  play.onclick = () => glide(map, Number(slider.value), show);
   slider.oninput = () => {
     map.gliding = null;
     show(Number(slider.value));
   };
-  slider.onchange = rest;
+  slider.onchange = () => rest(map);
   const stop = onPointedAt((key, row) => {
     if (!map.root.isConnected) stop();
     if (key !== map.key) return;
@@ -48,26 +45,33 @@ export function morphSlider(map, moved) {
 }
 
 /**
- * From a share to the farther end, at once for those who want no motion.
+ * From a share to the farther end, at once for those who want no motion; `then` is called at rest.
  *
  * @param {ScatterState} map
  * @param {number} from
  * @param {(share: number) => void} show
- * @param {() => void} rest
+ * @param {() => void} [then]
  */
-export function glide(map, from, show, rest) {
+export function glide(map, from, show, then = () => {}) {
   const turn = (map.gliding = {}),
     to = from < 0.5 ? 1 : 0,
     begun = performance.now(),
-    length = matchMedia("(prefers-reduced-motion: reduce)").matches ? 1 : MOVE;
+    length = isStill() ? 1 : MOVE;
   const step = (now) => {
     if (map.gliding !== turn || !map.root.isConnected) return;
     const t = Math.min(1, Math.max(0, (now - begun) / length));
     show(from + (to - from) * ease(t));
-    if (t < 1) requestAnimationFrame(step);
-    else rest();
+    if (t < 1) return requestAnimationFrame(step);
+    rest(map);
+    then();
   };
   requestAnimationFrame(step);
+}
+
+/** Points that have moved are sorted into cells anew. */
+function rest(map) {
+  grid(map);
+  schedule(map, true);
 }
 
 /**

@@ -1,6 +1,6 @@
 // One frame of a star: rings of equal similarity, the images, and an arrow for what each gets.
 
-import { ease, radiusOf } from "./layout.js";
+import { ease, freePlace, pointOf, radiusOf } from "./layout.js";
 import { MOVE, lay, swell, watchStrongest } from "./scene.js";
 import { BLUE, ORANGE, rgb, sizeCanvas } from "../shared/canvas.js";
 import { percent } from "../shared/dom.js";
@@ -8,7 +8,7 @@ import { _ } from "../shared/locale.js";
 
 const NAMED = 0.03, // share of the push above which an image says it
   RINGS = [0.8, 0.5, 0.2], // similarities with a circle
-  RING_TEXT = 2.2, // radians: where a circle says its similarity
+  RING_TEXT = 2.2, // radians: where a circle says its similarity, or as near to it as nothing lies
   TOLD = 40, // pixels of an image, where a circle has room to say its similarity
   ARROW = { least: 0.3, most: 1.5, thin: 0.04, thick: 0.27 }; // lengths and widths in tiles, without push and with all
 
@@ -27,7 +27,7 @@ export function drawScene(scene, forces, sheet, colors) {
   g.translate(scene.center[0], scene.center[1]);
   drawRings(scene, g, colors);
   for (const image of scene.images) {
-    const to = [image.radius * Math.cos(image.angle), image.radius * Math.sin(image.angle)],
+    const to = pointOf(image),
       from = scene.before.get(image.column) ?? [0, 0];
     image.now = scene.held?.column === image.column ? scene.held.at : to.map((v, k) => from[k] + (v - from[k]) * t);
     image.force = forces[image.column];
@@ -37,7 +37,8 @@ export function drawScene(scene, forces, sheet, colors) {
   const pictures = { scene, g, sheet };
   for (const image of [...scene.images].sort((a, b) => a.force - b.force)) drawImage(pictures, image);
   drawPicture(pictures, scene.batch.picture, [0, 0], 2.1 * scene.tile, colors.ink, 3);
-  for (const image of scene.images) drawLabel(scene, g, image, colors);
+  const boxes = [[0, 0, 2.2 * scene.tile, 2.2 * scene.tile], ...scene.images.flatMap((one) => boxesOf(scene, one))];
+  for (const image of scene.images) drawLabel(scene, g, image, colors, boxes);
   drawMark(scene, g, colors.accent);
 }
 
@@ -50,7 +51,8 @@ function drawMark({ images, marked, tile }, g, color) {
   g.strokeRect(image.now[0] - tile / 2 - 4, image.now[1] - tile / 2 - 4, tile + 8, tile + 8);
 }
 
-function drawRings({ scale, ring, tile }, g, { ink, accent }) {
+function drawRings({ scale, ring, tile, images }, g, { ink, accent }) {
+  const taken = images.map((one) => [...pointOf(one), tile + 40, tile + 48]); // with what they get, and their arrows
   const circle = (radius) => {
     g.beginPath();
     g.arc(0, 0, radius, 0, 2 * Math.PI);
@@ -65,6 +67,7 @@ function drawRings({ scale, ring, tile }, g, { ink, accent }) {
   }
   g.strokeStyle = g.fillStyle = ink;
   g.lineWidth = 1;
+  g.textAlign = "center";
   RINGS.forEach((similarity, k) => {
     const radius = radiusOf(similarity, scale);
     g.globalAlpha = 0.25;
@@ -75,8 +78,12 @@ function drawRings({ scale, ring, tile }, g, { ink, accent }) {
     if (tile < TOLD) return;
     g.globalAlpha = 0.7;
     const text = k ? String(similarity) : _("similarity {s}", { s: similarity });
-    g.fillText(text, radius * Math.cos(RING_TEXT) - 4, radius * Math.sin(RING_TEXT) + 12);
+    const angles = Array.from({ length: 40 }, (_one, n) => RING_TEXT + (n % 2 ? -1 : 1) * Math.ceil(n / 2) * 0.15),
+      places = angles.map((angle) => pointOf({ radius: radius + 10, angle })),
+      at = freePlace(places, [g.measureText(text).width, 16], taken);
+    if (at) g.fillText(text, at[0], at[1] + 4);
   });
+  g.textAlign = "start";
   g.globalAlpha = 1;
 }
 
@@ -91,46 +98,44 @@ function drawLine(g, { now, force }) {
   g.stroke();
 }
 
-/** A filled arrow along the ray (a, b) from the middle, which begins so far `from` it. */
-function fatArrow(g, color, { from, a, b }, length, width) {
-  const x = from * a,
-    y = from * b;
+/** A filled arrow along a ray. */
+function fatArrow(g, color, { from, a, b, length }, width) {
   const head = Math.min(length, 2 * width),
-    neck = length - head,
-    sides = [
-      [0, width / 2],
-      [neck, width / 2],
-      [neck, width / 2 + 0.4 * head],
-      [length, 0],
-    ];
-  const outline = [
-    ...sides,
-    ...sides
-      .slice(0, 3)
-      .reverse()
-      .map(([along, across]) => [along, -across]),
-  ];
+    [side, barb, end] = [width / 2, width / 2 + 0.4 * head, from + length],
+    half = [[from, side], [end - head, side], [end - head, barb], [end, 0]]; // prettier-ignore
   g.fillStyle = color;
   g.beginPath();
-  for (const [along, across] of outline) g.lineTo(x + along * a - across * b, y + along * b + across * a);
+  for (const sign of [1, -1])
+    for (const [along, across] of sign > 0 ? half : half.slice(0, 3).reverse())
+      g.lineTo(along * a - sign * across * b, along * b + sign * across * a);
   g.fill();
 }
 
-function drawImage({ scene, g, sheet }, { column, now, force, isPositive, isNamed }) {
-  const { tile } = scene,
-    far = Math.hypot(now[0], now[1]) || 1,
-    [a, b] = [now[0] / far, now[1] / far],
+/** An image's arrow: along which ray, and from where how long; that of a pull reaches up to the anchor. */
+function arrowOf({ tile }, { now, force }) {
+  const far = Math.hypot(now[0], now[1]) || 1,
+    way = force < 0 ? -1 : 1,
     edge = tile * 0.62,
-    share = Math.abs(force);
+    pushed = tile * (ARROW.least + (ARROW.most - ARROW.least) * force),
+    length = force < 0 ? Math.max(12, far - edge - 1.15 * tile) : pushed;
+  return { from: way * far + edge, a: (way * now[0]) / far, b: (way * now[1]) / far, length };
+}
+
+/** What an image and its arrow take: boxes of middle, width and height. */
+function boxesOf(scene, image) {
+  const { from, a, b, length } = arrowOf(scene, image),
+    step = scene.tile / 3,
+    along = Array.from({ length: image.force ? 1 + Math.ceil(length / step) : 0 }, (_one, n) => from + n * step);
+  return [[...image.now, scene.tile, scene.tile], ...along.map((far) => [far * a, far * b, step, step])];
+}
+
+function drawImage({ scene, g, sheet }, image) {
+  const { column, now, force, isPositive, isNamed } = image,
+    { tile } = scene,
+    [color, thin, thick] = force < 0 ? [BLUE, 0.04, 0.16] : [ORANGE, ARROW.thin, ARROW.thick],
+    arrow = arrowOf(scene, image);
   g.globalAlpha = isNamed ? 1 : 0.45;
-  if (force < 0) {
-    const length = Math.max(12, far - edge - 1.15 * tile); // up to the anchor
-    fatArrow(g, rgb(BLUE), { from: edge - far, a: -a, b: -b }, length, tile * (0.04 + 0.12 * Math.sqrt(share)));
-  } else if (force > 0) {
-    const length = tile * (ARROW.least + (ARROW.most - ARROW.least) * share),
-      width = tile * (ARROW.thin + (ARROW.thick - ARROW.thin) * Math.sqrt(share));
-    fatArrow(g, rgb(ORANGE), { from: far + edge, a, b }, length, width);
-  }
+  if (force) fatArrow(g, rgb(color), arrow, tile * (thin + (thick - thin) * Math.sqrt(Math.abs(force))));
   g.globalAlpha = isNamed ? 1 : 0.6;
   const rim = rgb(isPositive ? BLUE : ORANGE, isNamed ? 1 : 0);
   const side = column === scene.strongest ? tile * swell(scene) : tile;
@@ -138,20 +143,25 @@ function drawImage({ scene, g, sheet }, { column, now, force, isPositive, isName
   g.globalAlpha = 1;
 }
 
-/** What an image gets, below it, on whatever lies there. */
-function drawLabel({ tile }, g, { now, force, isNamed }, { ink, paper }) {
+/** What an image gets, below it, or on another side where no image and no arrow lies. */
+function drawLabel({ tile }, g, { now, force, isNamed }, { ink, paper }, boxes) {
   if (!isNamed || !force) return;
-  const text = force === -1 ? _("pull") : percent(Math.abs(force)),
-    y = now[1] + tile / 2 + 16;
   g.save();
   g.font = "600 14px 'Source Sans', 'Source Sans Pro', sans-serif";
+  const text = force === -1 ? _("pull") : percent(Math.abs(force)),
+    wide = g.measureText(text).width + 4,
+    [down, across] = [tile / 2 + 12, (tile + wide) / 2 + 4],
+    around = [[0, down], [0, -down], [across, 0], [-across, 0]], // prettier-ignore
+    sides = around.map(([right, below]) => [now[0] + right, now[1] + below]),
+    [x, y] = freePlace(sides, [wide, 14], boxes) ?? sides[0];
+  boxes.push([x, y, wide, 14]);
   g.textAlign = "center";
   g.lineJoin = "round";
   g.lineWidth = 4;
   g.strokeStyle = paper;
-  g.strokeText(text, now[0], y);
+  g.strokeText(text, x, y + 5);
   g.fillStyle = ink;
-  g.fillText(text, now[0], y);
+  g.fillText(text, x, y + 5);
   g.restore();
 }
 

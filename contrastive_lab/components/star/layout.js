@@ -93,37 +93,33 @@ export function places(similarity, scale) {
   return found;
 }
 
-/**
- * @param {{ angle: number, radius: number }} a
- * @param {{ angle: number, radius: number }} b
- */
+/** A place from the middle: right and down. */
+export const pointOf = ({ radius, angle }) => [radius * Math.cos(angle), radius * Math.sin(angle)];
+
 export function distance(a, b) {
-  return Math.hypot(
-    a.radius * Math.cos(a.angle) - b.radius * Math.cos(b.angle),
-    a.radius * Math.sin(a.angle) - b.radius * Math.sin(b.angle),
-  );
+  const [x, y] = pointOf(a),
+    [u, v] = pointOf(b);
+  return Math.hypot(x - u, y - v);
+}
+
+/** The first of some places whose box [width, height] is free of other boxes [middle x, y, width, height]. */
+export function freePlace(candidates, [wide, high], boxes) {
+  const isApart = ([x, y], [u, v, w, h]) => Math.abs(x - u) >= (wide + w) / 2 || Math.abs(y - v) >= (high + h) / 2;
+  return candidates.find((place) => boxes.every((box) => isApart(place, box)));
 }
 
 const GLIDE = [0.5, 0.1], // temperatures between which the star glides by itself
   PERIOD = 8000, // milliseconds there and back
   LEAD = 1000; // before it begins
 
-/**
- * The temperature so many milliseconds after the star came.
- *
- * @param {number} time
- */
+/** The temperature so many milliseconds after the star came. */
 export function glide(time) {
   const phase = Math.max(0, time - LEAD) / PERIOD,
     t = (1 - Math.cos(2 * Math.PI * phase)) / 2;
   return GLIDE[0] * Math.pow(GLIDE[1] / GLIDE[0], t);
 }
 
-/**
- * From 0 to 1 with a slow start and a slow end.
- *
- * @param {number} t
- */
+/** From 0 to 1 with a slow start and a slow end. */
 export function ease(t) {
   const x = Math.min(1, Math.max(0, t));
   return x < 0.5 ? 4 * x * x * x : 1 - Math.pow(2 - 2 * x, 3) / 2;

@@ -60,21 +60,12 @@ function settle(scene, wait = 0) {
   scene.moved = scene.still ? -MOVE : performance.now() + wait;
 }
 
-/**
- * Whether images are still on their way, or one swells.
- *
- * @param {any} scene
- */
+/** Whether images are still on their way, or one swells. */
 export function isMoving(scene) {
   return performance.now() - scene.moved < MOVE || swell(scene) > 1;
 }
 
-/**
- * Find the negative that gets most of the push; it swells once where it is another one than before.
- *
- * @param {any} scene
- * @param {ArrayLike<number>} forces of each column
- */
+/** Find the negative that gets most of the push; it swells once where it is another one than before. */
 export function watchStrongest(scene, forces) {
   const before = scene.strongest,
     pushed = scene.images.map(({ column }) => column).filter((column) => forces[column] > 0);
@@ -82,28 +73,17 @@ export function watchStrongest(scene, forces) {
   if (before !== undefined && scene.strongest !== before) pulse(scene);
 }
 
-/** @param {any} scene */
 export function pulse(scene) {
   if (!scene.still) scene.pulsed = performance.now();
 }
 
-/**
- * How large the strongest negative is drawn now, 1 at rest.
- *
- * @param {any} scene
- */
+/** How large the strongest negative is drawn now, 1 at rest. */
 export function swell({ pulsed }) {
   const part = (performance.now() - pulsed) / PULSE.lasts;
   return part < 1 ? 1 + PULSE.grows * Math.sin(Math.PI * Math.max(0.01, part)) : 1;
 }
 
-/**
- * The images and their places, found anew for another anchor and another size.
- *
- * @param {any} scene
- * @param {number} width
- * @param {number} height
- */
+/** The images and their places, found anew for another anchor and another size in pixels. */
 export function lay(scene, width, height) {
   const { batch, left } = scene,
     high = height - scene.bottom,
