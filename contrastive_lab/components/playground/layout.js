@@ -1,14 +1,15 @@
 // The page of the playground: spheres, the knobs beside them, and what is told of the training.
 
-import { BATCHES, KNOBS, LOSSES, OF_VIEWS, WITH_LABELS, differing, isUsed } from "./setting.js";
+import { KNOBS, LOSSES, OF_VIEWS, differing, isUsed, lists } from "./setting.js";
 import { choices, el, press, say } from "../shared/dom.js";
 import { fromSlider, knobText, symbolOf, toSlider } from "../shared/knob.js";
-import { _ } from "../shared/locale.js";
+import { N_, _ } from "../shared/locale.js";
 
 /** @param {any} part */
 export function build(part) {
   const button = (text, onclick) => el("button", { type: "button", onclick }, text),
-    losses = Object.keys(LOSSES).filter((name) => part.data.labels || !WITH_LABELS.includes(name));
+    fields = (of, make) => Object.entries(of).map(([name, about]) => [name, make(part, name, ...about)]),
+    { loss, ...others } = lists(Boolean(part.data.labels));
   part.stage = el("div", { class: "spheres" });
   part.headline = el("h2", { role: "status", "aria-live": "off" });
   part.second = el("p", { class: "said" });
@@ -16,12 +17,7 @@ export function build(part) {
   part.run.classList.add("primary");
   part.twin = button("", () => part.turnTwin());
   part.which = el("div", { class: "segment" }, ...choices({ 0: "A", 1: "B" }, "0", (key) => part.edit(Number(key))));
-  part.fields = {
-    loss: select(part, "loss", _("Loss"), losses, (name) => _(LOSSES[name])),
-    ...Object.fromEntries(Object.entries(KNOBS).map(([name, knob]) => [name, slider(part, name, ...knob)])),
-    stopGradient: checkbox(part, "stopGradient", _("stop-gradient")),
-    batch: select(part, "batch", _("Batch size"), BATCHES, String),
-  };
+  part.fields = Object.fromEntries([...fields({ loss }, select), ...fields(KNOBS, slider), ...fields(others, select)]);
   part.views = el("canvas", { class: "views", role: "img", "aria-label": _("samples and their views") });
   part.curves = el("canvas", { class: "curves", role: "img", "aria-label": _("kNN over the steps") });
   part.curves.hidden = !part.data.labels;
@@ -49,18 +45,11 @@ export function build(part) {
 
 const rowOf = (text, ...fields) => el("label", { class: "row" }, el("span", {}, text), ...fields);
 
-function select(part, name, text, values, told) {
-  const field = el(
-    "select",
-    { "aria-label": text, onchange: () => part.change({ [name]: values[field.selectedIndex] }) },
-    ...values.map((value) => el("option", { value }, told(value))),
-  );
-  return { row: rowOf(text, field), put: (value) => (field.value = String(value)) };
-}
-
-function checkbox(part, name, text) {
-  const field = el("input", { type: "checkbox", onchange: () => part.change({ [name]: field.checked }) });
-  return { row: rowOf(text, field), put: (value) => (field.checked = value) };
+function select(part, name, label, values) {
+  const onchange = () => part.change({ [name]: values[field.selectedIndex] }),
+    options = values.map((value) => el("option", { value }, textOf(value))),
+    field = el("select", { "aria-label": _(label), onchange }, ...options);
+  return { row: rowOf(_(label), field), put: (value) => (field.value = String(value)) };
 }
 
 function slider(part, name, label, range) {
@@ -91,15 +80,19 @@ export function show(part) {
   part.balls.forEach((ball, k) => say(ball.caption, caption(part.settings, k)));
 }
 
+/** A value of a list or a slider. */
+const textOf = (value) =>
+  typeof value === "number" ? knobText(value) : _(LOSSES[value] ?? (value ? N_("on") : N_("off")));
+
 /** What a twin is told from the other by; alone, its loss. */
 function caption(settings, k) {
   const own = settings[k],
     isTwin = settings.length > 1,
+    about = { ...KNOBS, ...lists(true) },
     texts = (isTwin ? differing(own, settings[1 - k]) : ["loss"]).map((name) => {
-      if (name === "loss") return _(LOSSES[own.loss]);
-      if (name === "batch") return _("batch {size}", { size: own.batch });
-      if (name === "stopGradient") return own.stopGradient ? _("with stop-gradient") : _("without stop-gradient");
-      return `${symbolOf({ label: _(KNOBS[name][0]) })} = ${knobText(own[name])}`;
+      const label = symbolOf({ label: _(about[name][0]) });
+      return name === "loss" ? textOf(own.loss) : `${label} = ${textOf(own[name])}`;
     });
+  if (own.dimensions > 3) texts.push(_("projected from {d} dimensions to three", { d: own.dimensions }));
   return (isTwin ? `${"AB"[k]}: ` : "") + (texts.join(", ") || _("the same setting: change one knob"));
 }

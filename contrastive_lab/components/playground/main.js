@@ -16,10 +16,9 @@ const HISTORY = 600, // points of a curve; of a longer course every second, four
   STARTLED = 10000; // milliseconds in which a worker has to answer
 
 /**
- * @param {any} parent the element that it fills
- * @param {Uint8Array} blob what pack of shared/transport.py gives
- * @param {Host} host where it stands
- * @returns {() => void} takes it away
+ * Fills an element with what `pack` of shared/transport.py gives; returns what takes it away.
+ *
+ * @type {(parent: any, blob: Uint8Array, host: Host) => () => void}
  */
 export function mount(parent, blob, host) {
   if (!parent._playground) parent._playground = begin(parent, unpack(blob), host);
@@ -62,32 +61,27 @@ function begin(parent, given, host) {
 
 /** The training in a worker; where none answers, in slices on the page. */
 function start(part, source) {
-  const onPage = () => {
-    part.end();
-    part.end = () => part.post({ kind: "run", running: false });
-    part.post = session((message) => hear(part, message));
-    begun();
+  const begun = (post, end) => {
+    part.end?.();
+    Object.assign(part, { post, end });
+    post({ kind: "start", data: part.data, settings: part.settings, seed: part.seed });
+    post({ kind: "run", running: part.isRunning });
   };
-  const begun = () => {
-    part.post({ kind: "start", data: part.data, settings: part.settings, seed: part.seed });
-    part.post({ kind: "run", running: part.isRunning });
-  };
-  part.end = () => {};
+  const onPage = () => begun(session(hear.bind(null, part)), () => part.post({ kind: "run", running: false }));
   try {
     const address = URL.createObjectURL(new Blob([source], { type: "text/javascript" })),
       worker = new Worker(address),
-      late = setTimeout(onPage, STARTLED);
-    part.end = () => {
-      clearTimeout(late);
-      worker.terminate();
-    };
-    part.post = (message) => worker.postMessage(message);
+      late = setTimeout(onPage, STARTLED),
+      end = () => {
+        clearTimeout(late);
+        worker.terminate();
+      };
     worker.onmessage = ({ data }) => {
       clearTimeout(late);
       if (data) hear(part, data);
     };
     worker.onerror = onPage;
-    begun();
+    begun((message) => worker.postMessage(message), end);
   } catch {
     onPage(); // a page that may start none
   }
@@ -133,7 +127,6 @@ function actions(part) {
     restart(seed) {
       part.seed = seed;
       part.fault = "";
-      part.history.forEach((course) => (course.length = 0));
       part.post({ kind: "restart", seed });
       link(part);
     },
@@ -160,11 +153,7 @@ function actions(part) {
 
 /** As many spheres as there are settings, each with its caption. */
 function arrange(part) {
-  part.balls = part.settings.map(() => {
-    const ball = sphere(part.data, part.classes, () => schedule(part));
-    ball.caption = el("figcaption", {});
-    return ball;
-  });
+  part.balls = part.settings.map(() => sphere(part.data, part.classes, () => schedule(part)));
   part.history = part.settings.map(() => []);
   part.stage.replaceChildren(...part.balls.map((ball) => el("figure", {}, ball.canvas, ball.caption)));
 }

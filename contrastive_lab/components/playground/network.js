@@ -97,8 +97,7 @@ export function unitRows(Y, d) {
     Z = new Float32Array(Y.length),
     lengths = new Float32Array(n);
   for (let i = 0; i < n; i++) {
-    let sum = 0;
-    for (let k = 0; k < d; k++) sum += Y[i * d + k] ** 2;
+    const sum = Y.subarray(i * d, (i + 1) * d).reduce((all, y) => all + y * y, 0);
     lengths[i] = Math.max(1e-12, Math.sqrt(sum));
     for (let k = 0; k < d; k++) Z[i * d + k] = Y[i * d + k] / lengths[i];
   }

@@ -38,7 +38,8 @@ export function compare(kernel, Y, d, { labels, keys, into } = {}) {
     for (let j = 0; j < w; j++) {
       const at = i * w + j;
       if (!isDot) S[at] = 2 - 2 * S[at]; // of unit rows the squared distance
-      M[at] = keys ? (j >= n ? 2 : Number(i === j)) : relation(i, j, labels);
+      const isPositive = keys ? i === j : i >> 1 === j >> 1 || (labels && labels[i] === labels[j]);
+      M[at] = i === j && !keys ? 3 : isPositive ? 1 : keys && j < n ? 0 : 2;
     }
   if (into) into.sorted.fill(undefined); // of other rows
   const out = evaluate(S, M, n, w, kernel, into),
@@ -51,11 +52,6 @@ export function compare(kernel, Y, d, { labels, keys, into } = {}) {
   if (!keys) addProduct(turned(matrix(G, 0, w)), matrix(Z, 0, d), D, [w, n, d]);
   const matter = out.effective.reduce((sum, one) => sum + one, 0) / n;
   return { value: out.value, slope: throughUnit(Z, lengths, slope, d), matter, out };
-}
-
-function relation(i, j, labels) {
-  if (i === j) return 3;
-  return i >> 1 === j >> 1 || (labels && labels[i] === labels[j]) ? 1 : 2;
 }
 
 /** Where the same coordinate of an image's other view stands. */

@@ -2,7 +2,7 @@
 // or, where there is none, in slices on the page.
 
 import { unitRows } from "./network.js";
-import { accuracy, advance, begin, embed, look } from "./training.js";
+import { accuracy, advance, begin, embed, look, project } from "./training.js";
 
 /** @import { Data } from "./training.js" */
 /** @import { Setting } from "./setting.js" */
@@ -22,18 +22,14 @@ export function session(post, later = setTimeout) {
   let data = null;
   /** @type {Setting[]} */
   let settings = [];
-  let seed = 0,
-    isRunning = false,
-    isWaiting = false,
-    due = 0,
-    untrained = NaN,
-    raw = NaN;
+  let [seed, isRunning, isWaiting, due, raw] = [0, false, false, 0, NaN];
   /** @type {ReturnType<typeof begin>[]} */
-  let sides = [];
+  let sides = [],
+    untrained = [];
 
   function restart() {
-    sides = settings.map(() => begin(data, seed));
-    untrained = accuracy(embed(sides[0]), data);
+    sides = settings.map((setting) => begin(data, seed, setting));
+    untrained = sides.map((side) => accuracy(embed(side), data));
     raw = accuracy(unitRows(sides[0].inputs, data.mean.length).Z, data);
     tell();
   }
@@ -41,12 +37,12 @@ export function session(post, later = setTimeout) {
   function tell() {
     const begun = performance.now(),
       told = sides.map((side, k) => {
-        const points = embed(side),
-          { step: taken, loss, matter, same } = side,
-          knn = accuracy(points, data);
-        return { points, step: taken, loss, matter, same, knn, ...look(side, settings[k], SHOWN) };
+        const { step: taken, loss, matter, same, setting } = side,
+          Z = embed(side),
+          of = { points: project(side, Z), knn: accuracy(Z, data), untrained: untrained[k] };
+        return { step: taken, loss, matter, same, setting, ...of, ...look(side, settings[k], SHOWN) };
       });
-    post({ kind: "state", sides: told, raw, untrained });
+    post({ kind: "state", sides: told, raw });
     const ended = performance.now();
     due = ended + Math.max(EVERY, SHARE * (ended - begun));
   }
@@ -61,22 +57,25 @@ export function session(post, later = setTimeout) {
     if (!isRunning || performance.now() > due) tell();
   }
 
-  /** Steps while it runs; messages come in between. */
+  /** Steps while it runs, or tells what has changed; messages come in between. */
   function again() {
-    if (!isRunning || isWaiting) return;
+    if (isWaiting) return;
     isWaiting = true;
     later(() => {
       isWaiting = false;
-      if (isRunning) step();
+      if (!isRunning) return tell();
+      step();
       again();
     });
   }
 
   return (message) => {
     if (message.kind === "set") {
-      const hadTwin = settings.length > 1;
       ({ settings } = message);
-      if (hadTwin !== settings.length > 1) restart(); // both have seen the same batches
+      const isOther = settings.length !== sides.length || settings.some((one, k) => one.dimensions !== sides[k].d);
+      if (isOther)
+        restart(); // both see the same batches
+      else again();
     } else if (message.kind === "step") step();
     else if (message.kind === "run") {
       isRunning = message.running;

@@ -10,15 +10,10 @@ export const LOSSES = {
   vicreg: "VICReg",
   simsiam: "SimSiam",
 };
-export const WITH_LABELS = ["sup_con", "triplet"];
 
 const SHARE = { low: 0, high: 1, log: false };
 
-/**
- * Sliders: the label, the range.
- *
- * @type {Record<string, [string, any]>}
- */
+/** Sliders: the label, the range. @type {Record<string, [string, any]>} */
 export const KNOBS = {
   temperature: [N_("τ, temperature"), { low: 0.01, high: 2, log: true }],
   margin: [N_("m, margin"), { low: 0, high: 2, log: false }],
@@ -29,9 +24,16 @@ export const KNOBS = {
   erase: [N_("erase a square"), SHARE],
 };
 export const OF_VIEWS = ["move", "contrast", "noise", "erase"];
-export const BATCHES = [8, 16, 32, 64, 128, 256];
 
-/** Losses that use a setting; all use the others. */
+/** Lists: the label, the values. @type {(hasLabels: boolean) => Record<string, [string, any[]]>} */
+export const lists = (hasLabels) => ({
+  loss: [N_("Loss"), Object.keys(LOSSES).filter((name) => hasLabels || !["sup_con", "triplet"].includes(name))],
+  stopGradient: [N_("stop-gradient"), [true, false]],
+  batch: [N_("Batch size"), [8, 16, 32, 64, 128, 256]],
+  dimensions: [N_("Dimensions"), [3, 32]], // of the embedding
+});
+
+// losses that use a setting; all use the others
 const USED_BY = {
   temperature: ["nt_xent", "sup_con", "info_nce"],
   margin: ["triplet"],
@@ -45,6 +47,7 @@ export const FIRST = {
   stopGradient: true,
   rate: 0.003,
   batch: 128,
+  dimensions: 3,
   move: 0.5,
   contrast: 0.5,
   noise: 0.5,
@@ -53,10 +56,7 @@ export const FIRST = {
 
 /** @typedef {typeof FIRST} Setting */
 
-/**
- * @param {string} name
- * @param {Setting} setting
- */
+/** Whether a loss uses a setting. @type {(name: string, setting: Setting) => boolean} */
 export const isUsed = (name, { loss }) => USED_BY[name]?.includes(loss) ?? true;
 
 /**
@@ -77,18 +77,15 @@ export function readSettings(text, hasLabels) {
     settings = sides.filter((side) => side && typeof side === "object").slice(0, 2);
   return {
     seed: Number.isInteger(seed) && seed >= 0 && seed < 1e6 ? seed : 0,
-    settings: (settings.length ? settings : [{}]).map((side) => settingOf(side, hasLabels)),
+    settings: (settings.length ? settings : [{}]).map((side) => {
+      const setting = { ...FIRST };
+      for (const [name, [, values]] of Object.entries(lists(hasLabels)))
+        if (values.includes(side[name])) setting[name] = side[name];
+      for (const [name, [, { low, high }]] of Object.entries(KNOBS))
+        if (typeof side[name] === "number" && side[name] >= low && side[name] <= high) setting[name] = side[name];
+      return setting;
+    }),
   };
-}
-
-function settingOf(side, hasLabels) {
-  const setting = { ...FIRST };
-  if (Object.hasOwn(LOSSES, side.loss) && (hasLabels || !WITH_LABELS.includes(side.loss))) setting.loss = side.loss;
-  if (BATCHES.includes(side.batch)) setting.batch = side.batch;
-  if (side.stopGradient === false) setting.stopGradient = false;
-  for (const [name, [, { low, high }]] of Object.entries(KNOBS))
-    if (typeof side[name] === "number" && side[name] >= low && side[name] <= high) setting[name] = side[name];
-  return setting;
 }
 
 /** Names of what differs between two settings. */

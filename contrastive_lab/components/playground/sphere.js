@@ -1,5 +1,6 @@
 // A sphere that turns under the pointer, with small images where the network puts them.
 
+import { addProduct, matrix, turned } from "./product.js";
 import { fromHex, GRAY, PALETTE, rgb, sizeCanvas, theme } from "../shared/canvas.js";
 import { el } from "../shared/dom.js";
 import { isStill } from "../shared/stage.js";
@@ -15,11 +16,7 @@ const COLORS = [...PALETTE.map(fromHex), GRAY, [15, 163, 177]],
 
 /** @import { Data } from "./training.js" */
 
-/**
- * @param {Data} data
- * @param {string[]} classes
- * @param {() => void} changed asks for a frame
- */
+/** Canvas and caption; `changed` asks for a frame. @type {(data: Data, classes: any, changed: () => void) => any} */
 export function sphere(data, classes, changed) {
   const canvas = el("canvas", { tabindex: 0, role: "img" }),
     [height, width] = data.shape,
@@ -27,8 +24,8 @@ export function sphere(data, classes, changed) {
   /** @type {any} */
   const ball = {
     ...{ canvas, n, classes, labels: data.labels, height, width, across: Math.ceil(Math.sqrt(n)) },
-    ...{ from: null, to: null, since: 0, at: null },
-    turn: [1, 0, 0, 0, 1, 0, 0, 0, 1],
+    ...{ caption: el("figcaption", {}), from: null, to: null, since: 0, at: null },
+    turn: Float32Array.of(1, 0, 0, 0, 1, 0, 0, 0, 1),
     isTouched: isStill(),
     isHeld: false,
   };
@@ -70,12 +67,15 @@ const radiusOf = (canvas) => 0.46 * Math.min(canvas.clientWidth, canvas.clientHe
 /** Around the vertical, then around the horizontal of the screen. */
 function rotate(ball, across, down) {
   const [c, s, e, f] = [Math.cos(across), Math.sin(across), Math.cos(down), Math.sin(down)],
-    [a, b, g] = [0, 3, 6].map((k) => ball.turn.slice(k, k + 3)),
-    x = a.map((v, k) => c * v + s * g[k]),
-    z = a.map((v, k) => -s * v + c * g[k]),
-    y = b.map((v, k) => e * v + f * z[k]),
-    w = b.map((v, k) => -f * v + e * z[k]);
-  ball.turn = [...x, ...y, ...w];
+    about = Float32Array.of(c, 0, s, -f * s, e, f * c, -e * s, -f, e * c);
+  ball.turn = times(about, matrix(ball.turn, 0, 3));
+}
+
+/** Rows (n·3) times a matrix (3·3). */
+function times(rows, T) {
+  const found = new Float32Array(rows.length);
+  addProduct(matrix(rows, 0, 3), T, matrix(found, 0, 3), [rows.length / 3, 3, 3]);
+  return found;
 }
 
 /** The points move to new places (n·3). */
@@ -90,25 +90,14 @@ function placesNow({ from, to, since }, now) {
   return t >= 1 ? to : to.map((v, k) => from[k] + t * (v - from[k]));
 }
 
-/**
- * Draws it; returns whether it goes on moving.
- *
- * @param {any} ball
- * @param {number} now
- * @param {number} passed milliseconds since the last frame
- */
+/** Draws it, `passed` milliseconds after the last frame; returns whether it goes on moving. */
 export function drawSphere(ball, now, passed) {
   const [g, width, height] = sizeCanvas(ball.canvas),
     radius = radiusOf(ball.canvas);
   if (!ball.to || radius < 1) return false;
   if (!ball.isTouched) rotate(ball, IDLE * passed, 0);
   const P = placesNow(ball, now),
-    T = ball.turn,
-    seen = P.map((_v, q) => {
-      const k = 3 * (q % 3),
-        i = q - (q % 3);
-      return T[k] * P[i] + T[k + 1] * P[i + 1] + T[k + 2] * P[i + 2];
-    }),
+    seen = times(P, turned(matrix(ball.turn, 0, 3))),
     order = Int32Array.from({ length: ball.n }, (_none, i) => i).sort((i, j) => seen[3 * i + 2] - seen[3 * j + 2]);
   g.strokeStyle = rgb(GRAY, 0.35);
   g.beginPath();

@@ -5,22 +5,22 @@ import { el, number, percent, say } from "../shared/dom.js";
 import { knobText } from "../shared/knob.js";
 import { _ } from "../shared/locale.js";
 
-const COLLAPSED = -0.1, // uniformity of rows that lie in one place
-  EARLY = 50; // steps before which none has collapsed
-const GAP = 16,
+const COLLAPSED = -0.01, // uniformity of rows that lie in one place
+  EARLY = 50, // steps before which none has collapsed
+  GAP = 16,
   DASHES = [[], [5, 3]]; // of A and B
 
 /** @param {any} part */
 export function tell(part) {
   const side = part.state.sides[part.edited];
-  say(part.headline, part.fault || headline(side, part.state.untrained));
-  say(part.second, reason(side, part.settings[part.edited]));
+  say(part.headline, part.fault || headline(side));
+  say(part.second, reason(side));
   drawFigures(part);
   drawCurves(part);
   drawViews(part, side);
 }
 
-function headline({ step, knn, uniformity, alignment }, untrained) {
+function headline({ step, knn, uniformity, alignment, untrained }) {
   const distance = number(Math.sqrt(alignment)),
     values = { knn: percent(knn), untrained: percent(untrained), step: step.toLocaleString("en"), distance };
   if (step > EARLY && uniformity > COLLAPSED) return _("It has collapsed: all samples are in one place.");
@@ -31,7 +31,7 @@ function headline({ step, knn, uniformity, alignment }, untrained) {
 }
 
 /** Why the points move as they do, at this temperature or margin. */
-function reason({ matter, same: [same, chance] }, { loss, temperature, stopGradient }) {
+function reason({ matter, same: [same, chance], setting: { loss, temperature, stopGradient } }) {
   const values = { tau: knobText(temperature), matter: number(matter), same: percent(same), chance: percent(chance) };
   if (loss === "nt_xent" && Number.isFinite(same))
     return _(
@@ -43,13 +43,16 @@ function reason({ matter, same: [same, chance] }, { loss, temperature, stopGradi
   if (loss === "simsiam")
     return stopGradient
       ? _("It has no negatives: the predictor and the stop-gradient keep the points apart.")
-      : _("Without the stop-gradient nothing keeps the points apart.");
-  if (loss === "triplet") return _("Only negatives within the margin push; {matter} do, on average.", values);
-  return Number.isFinite(matter) ? _("{matter} negatives matter, on average.", values) : "";
+      : _("Without the stop-gradient the points end in two opposite places.");
+  if (!Number.isFinite(matter)) return "";
+  return loss === "triplet"
+    ? _("Only negatives within the margin push; {matter} do, on average.", values)
+    : _("{matter} negatives matter, on average.", values);
 }
 
 function drawFigures(part) {
-  const { sides, raw, untrained } = part.state,
+  const { sides, raw } = part.state,
+    { points, untrained } = sides[part.edited],
     told = (value) => (Number.isFinite(value) ? number(value) : "–"),
     /** @type {[string, (side: any) => string][]} */
     rows = [
@@ -60,12 +63,17 @@ function drawFigures(part) {
       [_("Negatives that matter"), (s) => told(s.matter)],
     ],
     head = sides.length > 1 ? [el("tr", {}, ...["", "A", "B"].map((text) => el("th", {}, text)))] : [],
-    values = { raw: percent(raw), untrained: percent(untrained), size: part.data.mean.length },
-    about = Number.isNaN(raw)
-      ? _("These samples have no labels, so there is no kNN accuracy.")
-      : _("Raw inputs: {raw}, untrained network: {untrained}. A point has three numbers, an input {size}.", values);
+    share = points.reduce((sum, v) => sum + v * v, 0) / (points.length / 3),
+    values = { raw: percent(raw), untrained: percent(untrained), size: part.data.mean.length, share: percent(share) },
+    about = [
+      Number.isNaN(raw)
+        ? _("These samples have no labels, so there is no kNN accuracy.")
+        : _("Raw inputs ({size} numbers): {raw}, untrained network: {untrained}.", values),
+      part.settings[part.edited].dimensions > 3 &&
+        _("The picture keeps {share} of the squared length of the points.", values),
+    ];
   part.figures.replaceChildren(
-    el("caption", {}, about),
+    el("caption", {}, about.filter(Boolean).join(" ")),
     ...head,
     ...rows.map(([name, value]) =>
       el("tr", {}, el("th", { scope: "row" }, name), ...sides.map((s) => el("td", {}, value(s)))),
@@ -74,7 +82,7 @@ function drawFigures(part) {
 }
 
 /** kNN over the steps, from 0 to 100 %, beside raw inputs and the untrained network. */
-function drawCurves({ curves, history, state: { raw, untrained } }) {
+function drawCurves({ curves, history, edited, state: { raw, sides } }) {
   const [g, width, height] = sizeCanvas(curves),
     { ink } = theme(curves),
     last = Math.max(EARLY, ...history.map((course) => course.at(-1)?.[0] ?? 0)),
@@ -90,7 +98,7 @@ function drawCurves({ curves, history, state: { raw, untrained } }) {
     tick(g, text, width, place([last, share])[1] + up, width, "right");
   };
   mark(raw, _("raw inputs"), -4);
-  mark(untrained, _("untrained"), 12);
+  mark(sides[edited].untrained, _("untrained"), 12);
   history.forEach((course, k) => draw(course, DASHES[k], ink, 2));
   g.setLineDash([]);
   tick(g, _("kNN, 0 to 100 %"), 0, 10, width, "left");

@@ -1,19 +1,22 @@
-// A training that runs in the browser: a network puts small images on a sphere, and learns from views of them.
+// A training that runs in the browser: a network puts small images on a sphere, of three or of many dimensions, and
+// learns from views of them.
 
 import { adam, backward, descend, forward, network, unitRows } from "./network.js";
 import { compare, crossCosine, vicReg } from "./objective.js";
 import { addProduct, matrix, turned } from "./product.js";
 import { drawView } from "./views.js";
+import { cosines } from "../shared/dimensions.js";
 import { generator } from "../shared/random.js";
 
 const HIDDEN = [256, 128],
-  DIMENSIONS = 3,
   PREDICTOR = 64,
   QUEUE = 512, // keys
   MOMENTUM = 0.99, // of the network that makes them
   VICREG = { invariance: 25, variance: 25, covariance: 1, deviation: 1 },
   NEIGHBORS = 15, // that vote
-  SAMPLE = 400; // rows of which alignment and uniformity are taken
+  SAMPLE = 400, // rows of which alignment and uniformity are taken
+  SHOWN = 3, // dimensions of a picture
+  ROUNDS = 5; // of the search for its directions, at each look
 
 /** @import { Answer } from "./objective.js" */
 /** @import { Setting } from "./setting.js" */
@@ -31,22 +34,26 @@ const HIDDEN = [256, 128],
 /**
  * @param {Data} data
  * @param {number} seed
+ * @param {Setting} setting
  */
-export function begin(data, seed) {
+export function begin(data, seed, setting) {
   const random = generator(seed),
     { images, mean } = data,
-    net = network([mean.length, ...HIDDEN, DIMENSIONS], random),
-    predictor = network([DIMENSIONS, PREDICTOR, DIMENSIONS], random);
+    d = setting.dimensions,
+    net = network([mean.length, ...HIDDEN, d], random),
+    predictor = network([d, PREDICTOR, d], random);
   return {
     data,
     inputs: images.map((value, k) => value - mean[k % mean.length]),
-    d: DIMENSIONS,
+    d,
+    axes: Float32Array.from({ length: SHOWN * d }, (_, k) => Number(k % (d + 1) === 0)),
     net,
     predictor,
     slow: { ...net, w: net.w.slice() },
     queue: new Float32Array(0),
     moments: [adam(net), adam(predictor)],
     random: generator(seed + 1), // of batches and views, apart from the weights
+    setting, // of the last step
     step: 0,
     loss: NaN,
     matter: NaN,
@@ -74,7 +81,7 @@ export function advance(t, setting) {
   if (t.step % 20 === 0) t.good.set(t.net.w);
   descend(t.net, t.moments[0], backward(t.net, rows, slope, batch.n).gradient, setting.rate);
   for (let k = 0; k < t.slow.w.length; k++) t.slow.w[k] = MOMENTUM * t.slow.w[k] + (1 - MOMENTUM) * t.net.w[k];
-  Object.assign(t, { loss: value, matter, same, out, step: t.step + 1 });
+  Object.assign(t, { loss: value, matter, same, out, setting: { ...setting }, step: t.step + 1 });
   return true;
 }
 
@@ -112,10 +119,7 @@ function objective(t, { loss, temperature, margin, stopGradient, rate }, Y, batc
 
 /** The share of the push that goes to samples of the anchor's class, over all anchors, and their share of all pairs. */
 function pushOnOwnClass({ pair, n, w }, labels) {
-  let own = 0,
-    all = 0,
-    peers = 0,
-    others = 0;
+  let [own, all, peers, others] = [0, 0, 0, 0];
   for (let i = 0; i < n; i++)
     for (let j = 0; j < w; j++) {
       if (i >> 1 === j >> 1) continue;
@@ -128,14 +132,15 @@ function pushOnOwnClass({ pair, n, w }, labels) {
   return [own / all, peers / others];
 }
 
-/** SimSiam: predictions of one view are compared with the rows of the other. */
-function predicted(t, stopGradient, rate, Y, n) {
-  const rows = forward(t.predictor, Y, n),
+/** SimSiam: predictions of a view are compared with the other's rows, less their mean, as its batch norm has them. */
+function predicted(t, stopGradient, rate, outputs, n) {
+  const Y = centered(outputs, t.d),
+    rows = forward(t.predictor, Y, n),
     { value, ofPredictions, ofRows } = crossCosine(rows.at(-1), Y, t.d),
     { gradient, slope } = backward(t.predictor, rows, ofPredictions, n, true);
   if (!stopGradient) for (let k = 0; k < slope.length; k++) slope[k] += ofRows[k];
   if (Number.isFinite(value)) descend(t.predictor, t.moments[1], gradient, rate);
-  return { value, slope, matter: NaN };
+  return { value, slope: centered(slope, t.d), matter: NaN };
 }
 
 /** First views against their second ones and earlier keys, all of which a slowly moving network has made. */
@@ -153,9 +158,44 @@ function queued(t, kernel, Y, { X, n }) {
   return { ...answer, slope };
 }
 
-/** Unit rows (n·d) of all images as they are. */
-export function embed({ net, inputs, d }) {
-  return unitRows(forward(net, inputs, inputs.length / net.sizes[0]).at(-1), d).Z;
+/** Unit rows (n·d) of inputs: of all images as they are. */
+export function embed({ net, inputs, d, setting }, X = inputs) {
+  const Y = forward(net, X, X.length / net.sizes[0]).at(-1);
+  return unitRows(setting.loss === "simsiam" ? centered(Y, d) : Y, d).Z;
+}
+
+/** Rows (n·d) less their mean. */
+function centered(Y, d) {
+  const mean = meanOf(Y, d, Y.length / d);
+  return Y.map((y, k) => y - mean[k % d]);
+}
+
+/** Rows Z (n·d) as a picture has them (n·3): on the directions that hold most of them, from those of the last look. */
+export function project(t, Z) {
+  const { d } = t,
+    n = Z.length / d,
+    [rows, C, P] = [matrix(Z, 0, d), matrix(new Float32Array(d * d), 0, d), new Float32Array(SHOWN * n)];
+  if (d === SHOWN) return Z;
+  addProduct(turned(rows), rows, C, [d, n, d]);
+  for (let round = 0; round < ROUNDS; round++) {
+    const next = new Float32Array(SHOWN * d);
+    addProduct(matrix(t.axes, 0, d), C, matrix(next, 0, d), [SHOWN, d, d]);
+    t.axes = orthonormal(next, d);
+  }
+  addProduct(rows, turned(matrix(t.axes, 0, d)), matrix(P, 0, SHOWN), [n, d, SHOWN]);
+  return P;
+}
+
+/** Each row less what is along those before it, of length 1. */
+function orthonormal(A, d) {
+  for (let i = 0; i < A.length; i += d) {
+    for (let j = 0; j < i; j += d) {
+      const along = A.subarray(i, i + d).reduce((sum, v, k) => sum + v * A[j + k], 0);
+      for (let k = 0; k < d; k++) A[i + k] -= along * A[j + k];
+    }
+    A.set(unitRows(A.subarray(i, i + d), d).Z, i);
+  }
+  return A;
 }
 
 /** The mean (size) of the images that are learned from. */
@@ -207,17 +247,12 @@ export function accuracy(Z, { labels, learned }) {
  * @param {Setting} setting
  * @param {number} shown images whose views are given
  */
-export function look({ net, data, d, step }, setting, shown) {
-  const { X, n } = drawBatch({ data, random: generator(step) }, { ...setting, batch: SAMPLE / 2 }),
-    { Z } = unitRows(forward(net, X, n).at(-1), d),
-    distance = (i, j) => {
-      let sum = 0;
-      for (let k = 0; k < d; k++) sum += (Z[i * d + k] - Z[j * d + k]) ** 2;
-      return sum;
-    };
-  let alignment = 0,
-    spread = 0,
-    pairs = 0;
+export function look(t, setting, shown) {
+  const { data, d } = t,
+    { X, n } = drawBatch({ data, random: generator(t.step) }, { ...setting, batch: SAMPLE / 2 }),
+    S = cosines(embed(t, X), n, d),
+    distance = (i, j) => 2 - 2 * S[i * n + j];
+  let [alignment, spread, pairs] = [0, 0, 0];
   for (let i = 0; i < n; i += 2) {
     alignment += distance(i, i + 1) / (n / 2);
     for (let j = 0; j < i; j += 2, pairs++) spread += Math.exp(-2 * distance(i, j));

@@ -10,14 +10,9 @@ const TURN = 0.5, // radians, shift in shares of the side, log of the zoom: each
   ERASED = 0.5; // largest side of the square
 
 /**
- * Writes one view of an image (height·width).
+ * Writes one view of an image (height·width) into an array. `strengths` of its changes: from 0 to 1.
  *
- * @param {ArrayLike<number>} image
- * @param {number[]} shape height and width
- * @param {{ move: number, contrast: number, noise: number, erase: number }} strengths from 0 to 1
  * @param {{ uniform: () => number, normal: () => number }} random
- * @param {Float32Array} into
- * @param {number} at
  */
 export function drawView(image, [height, width], strengths, random, into, at) {
   const between = () => 2 * random.uniform() - 1,

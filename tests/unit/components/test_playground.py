@@ -62,6 +62,26 @@ SESSION = """async ({settings, steps, images, labels, kernels, shape}) => {
   return {kinds: told.map(({kind}) => kind), sides: last.sides.map(({points, ...side}) =>
     ({...side, views: Array.from(side.views), points: Array.from(points)}))};
 }"""
+PROJECT = """async ({Z, d, looks}) => {
+  const {begin, project} = await load("/playground/training.js"), rows = Float32Array.from(Z);
+  const data = {images: new Float32Array(16), mean: new Float32Array(16), labels: null, shape: [4, 4], learned: 1};
+  const t = begin(data, 0, {dimensions: d});
+  for (let k = 1; k < looks; k++) project(t, rows);
+  return Array.from(project(t, rows));
+}"""
+CHANGED = """async ({images, kernels, changes}) => {
+  const {session} = await load("/playground/session.js"), {meanOf} = await load("/playground/training.js");
+  const {readSettings} = await load("/playground/setting.js"), X = Float32Array.from(images), told = [], due = [];
+  const take = session((message) => told.push(message), (then) => due.push(then));
+  const data = {images: X, labels: null, shape: [4, 4], learned: 40, mean: meanOf(X, 16, 40), kernels};
+  take({kind: "start", data, settings: readSettings("[0, {}]", false).settings, seed: 3});
+  take({kind: "step"});
+  for (const sides of changes) {
+    take({kind: "set", settings: readSettings(JSON.stringify([0, ...sides]), false).settings});
+    due.splice(0).forEach((then) => then());
+  }
+  return told.map(({sides}) => sides.map(({step, setting, views}) => ({step, setting, seen: views[0]})));
+}"""
 SETTINGS = """async (text) => {
   const {readSettings} = await load("/playground/setting.js"), read = readSettings(text, true);
   const again = readSettings(JSON.stringify([read.seed, ...read.settings]), true);
@@ -173,12 +193,47 @@ def course(
     return dict(modules.evaluate(SESSION, sent))
 
 
+@pytest.mark.parametrize("dimensions", [3, 32])
 @pytest.mark.parametrize("loss", [*LOSSES, "vicreg", "simsiam"])
-def test_every_loss_learns_from_the_same_seed(modules: Node, loss: str) -> None:
-    one, two = (course(modules, {"loss": loss})["sides"][0] for _ in range(2))
+def test_every_loss_learns_from_the_same_seed(modules: Node, loss: str, dimensions: int) -> None:
+    setting = {"loss": loss, "dimensions": dimensions}
+    one, two = (course(modules, setting)["sides"][0] for _ in range(2))
     assert one == two
     assert one["step"] == 3
-    assert one["points"] != course(modules, {"loss": loss}, steps=0)["sides"][0]["points"]
+    assert one["points"] != course(modules, setting, steps=0)["sides"][0]["points"]
+    lengths = np.square(np.reshape(one["points"], (50, 3))).sum(1)
+    np.testing.assert_allclose(lengths, 1, atol=1e-5) if dimensions == 3 else np.testing.assert_array_less(lengths, 1)
+
+
+def test_many_dimensions_are_shown_on_the_three_directions_that_hold_most(modules: Node) -> None:
+    d, spread = 32, np.array([3.0, 2.0, 1.5, *[0.3] * 29])
+    Z = np.random.default_rng(2).normal(size=(200, d)) * spread @ np.linalg.qr(rows(d, d).numpy())[0]
+    Z /= np.linalg.norm(Z, axis=1, keepdims=True)
+    points = np.reshape(modules.evaluate(PROJECT, {"Z": Z.ravel().tolist(), "d": d, "looks": 4}), (200, 3))
+    kept = np.linalg.svd(Z, compute_uv=False)[:3]
+    np.testing.assert_allclose(np.linalg.svd(points, compute_uv=False), kept, rtol=1e-4)
+    three = Z[:, :3].ravel().tolist()
+    np.testing.assert_allclose(modules.evaluate(PROJECT, {"Z": three, "d": 3, "looks": 1}), three, rtol=1e-6)
+
+
+def test_a_change_while_it_is_paused_is_told_at_once_and_other_dimensions_begin_again(modules: Node) -> None:
+    images = np.random.default_rng(8).random((50, 16)).round(3).ravel().tolist()
+    changes = [[{"noise": 1, "temperature": 0.05}], [{"dimensions": 32}], [{"dimensions": 32}, {}], [{}, {}], [{}]]
+    told = modules.evaluate(CHANGED, {"images": images, "kernels": KERNELS, "changes": changes})
+    assert [[side["step"] for side in sides] for sides in told] == [[0], [1], [1], [0], [0, 0], [0, 0], [0]]
+    assert told[2][0]["seen"] != told[1][0]["seen"]  # views at the new strength
+    assert told[2][0]["setting"]["temperature"] == 0.2  # of the step whose figures stand there
+    assert [[side["setting"]["dimensions"] for side in sides] for sides in told[3:5]] == [[32], [32, 3]]
+
+
+def test_simsiam_gathers_in_two_places_only_without_the_stop_gradient(modules: Node) -> None:
+    def uniformity(has_stop: bool) -> float:
+        setting = {"loss": "simsiam", "stopGradient": has_stop, "rate": 0.01}
+        return float(course(modules, setting, steps=150)["sides"][0]["uniformity"])
+
+    two_places = np.log((1 + np.exp(-8)) / 2)  # half of the pairs in one place, half of them opposite
+    assert uniformity(False) > two_places - 0.1
+    assert uniformity(True) < two_places - 0.5
 
 
 def test_without_labels_it_learns_and_tells_no_accuracy(modules: Node) -> None:
