@@ -70,7 +70,7 @@ class Standing:
             second=self.names[1],
             difference=(a - b) / max(1, self.reached),
             interval=mean_interval(np.array([-1.0, 0.0, 1.0]), counts, -1, 1),
-            basis=message("{count} decisions", count=self.decided),
+            basis=message("{count} decisions", count=self.decided) if self.decided > 1 else N_("1 decision"),
         )
 
     def is_over(self, margin: float = MARGIN) -> bool:

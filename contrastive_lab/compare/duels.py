@@ -13,7 +13,8 @@ from contrastive_lab.samples.findings import window
 VIEW = N_("Duels")
 LABELS = dict(zip(KEYS, (N_("Left is better"), N_("Right is better"), N_("Both are good"), N_("Neither")), strict=True))
 SHORTCUTS = dict(zip(KEYS, ("Left", "Right", BOTH[0].upper(), NEITHER[0].upper()), strict=True))
-HEIGHT = 240  # pixels of an answer; a longer text scrolls
+PICTURE = 160  # pixels
+HEIGHT, LONG = 320, 800  # pixels of an answer in which a text of more characters scrolls
 
 
 def show(spaces: list[Space]) -> None:
@@ -40,27 +41,12 @@ def _judge(duels: Duels, space: Space) -> None:
         if number is None:
             st.info(_("Every query with different answers is judged."))
         else:
-            with st.container(border=True):
-                st.caption(_("Query"))
-                _draw(duels, space, int(duels.queries[number]))
-            for column, row in zip(st.columns(2), duels.shown(number), strict=True):
-                with column.container(border=True, height=HEIGHT):
-                    _draw(duels, space, row)
-    with side:
-        st.subheader(_("Which first answer is better?"))
-        with st.container(horizontal=True):
-            for key, label in LABELS.items():
-                st.button(
-                    _(label),
-                    key=f"duel-{duels.file.stem}-{number}-{key}",  # a late press cannot decide on the next query
-                    shortcut=SHORTCUTS[key],
-                    disabled=number is None,
-                    on_click=_decide,
-                    args=(duels, number, key),
-                )
+            _draw_duel(duels, space, number)
         st.button(
             _("Undo"), key="duel-undo", shortcut="U", type="tertiary", disabled=not marks, on_click=_undo, args=(duels,)
         )
+    with side:
+        st.subheader(_("Which first answer is better?"))
         margin = st.number_input(
             _("Smallest difference that matters, points"),
             0.1,
@@ -76,11 +62,33 @@ def _judge(duels: Duels, space: Space) -> None:
         st.caption(f"{text}. {more.format(differing=f'{standing.differing:,}', queries=f'{standing.queries:,}')}")
 
 
+def _draw_duel(duels: Duels, space: Space, number: int) -> None:
+    """Draw a query, both answers and the keys."""
+    with st.container(border=True):
+        st.caption(_("Query"))
+        _draw(duels, space, int(duels.queries[number]))
+    shown = duels.shown(number)
+    is_long = any(len(duels.text(row)) > LONG for row in shown)
+    for column, title, row in zip(st.columns(2), (_("Left"), _("Right")), shown, strict=True):
+        with column.container(border=True, height=HEIGHT if is_long else "stretch"):
+            st.caption(title)
+            _draw(duels, space, row)
+    with st.container(horizontal=True):
+        for key, label in LABELS.items():
+            st.button(
+                _(label),
+                key=f"duel-{duels.file.stem}-{number}-{key}",  # a late press cannot decide on the next query
+                shortcut=SHORTCUTS[key],
+                on_click=_decide,
+                args=(duels, number, key),
+            )
+
+
 def _draw(duels: Duels, space: Space, row: int) -> None:
     """Draw a sample as its image, else as its text or id."""
     rows, name = cache.embedding(space), duels.rows.ids[row]
     if cache.images(space) is not None and rows is not None and pictures.are_decoded(space):
-        st.image(cache.picture(pictures.of(space), rows.ids.index(name)), width=HEIGHT // 2)
+        st.image(cache.picture(pictures.of(space), rows.ids.index(name)), width=PICTURE)
         return
     st.text(duels.text(row))
 
