@@ -100,7 +100,7 @@ def _tools(names: list[str], spaces: list[Space], layer: str, samples: ComparedS
     with st.popover(_("Export")):
         if view == VIEWS[0]:
             draw_map_buttons("compare-map-file")
-        button.offer(names, "test", layer, str(st.session_state.get(verdict.QRELS, "")))
+        button.offer(names, "test", layer, str(verdict.judgments() or ""))
     with stage.more():
         maps.choose(spaces, samples)
         if samples is not None and len(samples.comparison.correct) > 1:

@@ -58,7 +58,7 @@ QRELS = option(
     "--qrels",
     metavar="FILE",
     default="",
-    help="relevance judgments of documents for queries: .tsv of BEIR, a file of TREC, or .json (default: partners)",
+    help="relevance judgments: .tsv of BEIR or its folder, a file of TREC, or .json (default: partners)",
 )
 REFERENCE = option(
     "--reference",

@@ -10,7 +10,7 @@ from contrastive_core.cli.output import out_path, print_result
 from contrastive_core.cli.pairs import rows_of_towers
 from contrastive_core.compare.judged_queries import NOT_TOWERS
 from contrastive_core.compare.match_threshold import JudgedPairs, find_threshold
-from contrastive_core.spaces.qrels import read_qrels
+from contrastive_core.spaces.qrels import judgments_file, read_qrels
 from contrastive_core.spaces.towers import towers_of
 
 
@@ -23,7 +23,7 @@ def threshold(args: Namespace) -> None:
     if towers is None:
         raise UnusableEmbedding(NOT_TOWERS, name=name)
     qrels = read_qrels(args.qrels) if args.qrels else None
-    found = find_threshold(JudgedPairs.of(towers, qrels, Path(args.qrels).name), args.rate / 100)
+    found = find_threshold(JudgedPairs.of(towers, qrels, judgments_file(args.qrels).name), args.rate / 100)
     record = found.record(name, args.qrels)
     if out:
         write_bytes(out, json_bytes(record))

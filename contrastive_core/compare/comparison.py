@@ -16,7 +16,7 @@ from contrastive_core.base.messages import N_
 from contrastive_core.base.safe_files import read_regular
 from contrastive_core.base.score import Scores, holm, paired_interval, paired_p, scores_from_json, scores_to_json
 from contrastive_core.compare.verdicts import Difference, PairedTest, say_best
-from contrastive_core.spaces.qrels import LIMIT
+from contrastive_core.spaces.qrels import LIMIT, judgments_file
 from contrastive_core.spaces.space import Space
 
 NOTHING_IN_COMMON = N_(
@@ -35,7 +35,7 @@ def comparison_request(spaces: Sequence[Space], every_score: bool = True, qrels:
     """Build the request for the analysis "comparison". A space's group is its method with all settings, and its seed.
 
     Args: every_score: compute all scores, which takes much longer; False: only the kNN accuracy for the first verdict;
-        qrels: a file of relevance judgments, "" for none. Raises OSError if it cannot be read."""
+        qrels: a file of relevance judgments or a BEIR folder, "" for none. Raises OSError if it cannot be read."""
     groups: list[list[Any]] = [[space.title, 0] for space in spaces]
     for group, run in zip(groups, (space.run for space in spaces), strict=True):
         if run:
@@ -54,7 +54,7 @@ def comparison_request(spaces: Sequence[Space], every_score: bool = True, qrels:
 
 def judgments_request(qrels: str | Path) -> JsonObject:
     """Return the part of a request that names a file of relevance judgments; {} for "". Raises: NotRegular; OSError."""
-    return {"qrels": {"file": str(Path(qrels).absolute()), "content": hash_of(qrels)}} if qrels else {}
+    return {"qrels": {"file": str(judgments_file(qrels).absolute()), "content": hash_of(qrels)}} if qrels else {}
 
 
 def without_seed(config: JsonObject) -> JsonObject:
@@ -64,7 +64,7 @@ def without_seed(config: JsonObject) -> JsonObject:
 
 def hash_of(qrels: str | Path) -> str:
     """Return the SHA-256 of a file of relevance judgments. Raises: NotRegular; OSError."""
-    return hashlib.sha256(read_regular(Path(qrels), LIMIT)).hexdigest()
+    return hashlib.sha256(read_regular(judgments_file(qrels), LIMIT)).hexdigest()
 
 
 @dataclass(frozen=True)

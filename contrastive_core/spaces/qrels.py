@@ -22,13 +22,21 @@ UNKNOWN_QUERIES = N_("{name} refers to queries that are not in the data: {count}
 UNKNOWN_DOCUMENTS = N_("{name} refers to documents that are not in the data: {count}, for example {example}")
 
 
+def judgments_file(path: str | Path) -> Path:
+    """Return the file of judgments that a path names: itself, or `qrels/test.tsv`, `dev.tsv` or `train.tsv` of a BEIR
+    folder, the first that exists."""
+    path = Path(path)
+    files = [path / "qrels" / f"{split}.tsv" for split in ("test", "dev", "train")]
+    return next((file for file in files if file.is_file()), files[0]) if path.is_dir() else path
+
+
 def read_qrels(path: str | Path) -> Qrels:
     """Return the grade of each judged document, by query; 0 or less is "not relevant".
 
     Args: path: three columns with tabs between (query-id, corpus-id, score; a first line of names is skipped), four
-        with spaces or tabs (query, iteration, document, grade), or JSON: `{query: {document: grade}}`.
+        with spaces or tabs (query, iteration, document, grade), JSON: `{query: {document: grade}}`, or a BEIR folder.
     Raises: Damaged, UnusableEmbedding or NotRegular with a sentence; FileNotFoundError."""
-    path = Path(path)
+    path = judgments_file(path)
     name = printable(path.name)
     try:
         text = read_regular(path, LIMIT).decode("utf-8-sig")

@@ -25,7 +25,7 @@ from contrastive_core.base.safe_files import open_regular, printable, read_regul
 from contrastive_core.spaces import file_formats
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.file_formats import NEGATIVE, POSITIVE, QUERY, is_beir, is_column_of
-from contrastive_core.spaces.qrels import check_ids, read_qrels
+from contrastive_core.spaces.qrels import check_ids, judgments_file, read_qrels
 from contrastive_core.spaces.towers import NEGATIVE_OF, TEXT, joined, towers_of
 
 NAMES = ("query", "document")
@@ -278,8 +278,7 @@ def _of_beir(folder: Path) -> Triplets:
             side.ids.append(name)
     if not found.queries.texts:
         raise UnusableEmbedding(NO_QUERIES, name=found.name)
-    files = [folder / "qrels" / f"{split}.tsv" for split in ("test", "dev", "train")]
-    judgments = next((file for file in files if file.is_file()), files[0])
+    judgments = judgments_file(folder)
     judged = read_qrels(judgments)
     check_ids(judged, found.queries.ids, found.documents.ids, f"qrels/{judgments.name}")
     for query, grades in judged.items():

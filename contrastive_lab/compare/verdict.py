@@ -11,6 +11,7 @@ from contrastive_core.compare.comparison import CLAIMED, MARGIN, Comparison, com
 from contrastive_core.compare.evaluation import SOURCES
 from contrastive_core.compare.verdicts import ACCURACIES, Contrast
 from contrastive_core.samples.sample_table import SampleRequest, request_of
+from contrastive_core.spaces.qrels import judgments_file
 from contrastive_core.spaces.space import Space
 from contrastive_lab import cache, changes, format, locale, state
 from contrastive_lab.compare import score_tables
@@ -59,7 +60,7 @@ def request(spaces: list[Space], every_score: bool = True) -> JsonObject:
 
 def judgments() -> Path | None:
     """Return the file of relevance judgments that the page names; None if there is no such file."""
-    path = Path(st.session_state.get(QRELS, "")).expanduser()
+    path = judgments_file(Path(st.session_state.get(QRELS, "")).expanduser())
     return path if path.is_absolute() and path.is_file() else None
 
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from contrastive_core.cli.main import main
 from contrastive_core.lab.batch import load_batch
 from contrastive_core.lab.lab_view import BatchRequest, TowerBatch
 from contrastive_core.runs.run import Run
@@ -123,6 +124,28 @@ def beir(folder: Path, qrels: str = "query-id\tcorpus-id\tscore\n1\t1\t2\n2\t2\t
     (folder / "qrels" / "test.tsv").write_text(qrels)
     np.savez(folder / "vectors.npz", query=Q, document=D)
     return folder
+
+
+def test_two_folders_of_beir_are_compared_by_the_judgments_of_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folders = [tmp_path / name for name in ("one", "two")]
+    for folder in folders:
+        folder.mkdir()
+        beir(folder)
+    np.savez(folders[0] / "vectors.npz", query=D[[0, 1]], document=D)
+    np.savez(folders[1] / "vectors.npz", query=D[[2, 1]], document=D)
+    said = []
+    for judgments in (folders[0] / "qrels" / "test.tsv", folders[0]):
+        assert main(["compare", *map(str, folders), "--qrels", str(judgments), "--json"]) == 0
+        said.append(json.loads(capsys.readouterr().out))
+    assert said[0] == said[1]
+    assert said[0]["queries"] == ["1", "2"]
+    assert said[0]["per_query"]["ndcg_10"][0] == [1, 1]
+    assert said[0]["per_query"]["ndcg_10"][1][0] < 1
+    (folders[0] / "qrels" / "test.tsv").unlink()
+    assert main(["compare", *map(str, folders), "--qrels", str(folders[0])]) == 2
+    assert "test.tsv" in capsys.readouterr().err
 
 
 def test_a_folder_of_beir_opens_for_a_page(tmp_path: Path) -> None:
