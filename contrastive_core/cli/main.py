@@ -185,9 +185,10 @@ COMMANDS = {
     ),
     "explain": Command(
         "explain.explain",
-        "show which patches make two images of a run similar",
-        *(option("run"), option("ids", nargs=2, metavar="ID"), *OF_TEST),
-        option("--out", help="picture of both images and their maps to write, .png"),
+        "show which patches or words make two samples of a run similar",
+        *(option("run"), option("ids", nargs=2, metavar="ID", help="an image, or a caption of it: ID#1"), *OF_TEST),
+        option("--layer", choices=("h", "z"), default="h", help="backbone, or projection; captions always use z"),
+        option("--out", help="picture of the images and their maps to write, .png"),
     ),
     "compare": Command(
         "inspect.compare",

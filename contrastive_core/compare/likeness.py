@@ -1,124 +1,298 @@
-"""The similarity of two images, explained as a sum over pairs of patches.
+"""The similarity of two samples, an image or a text each, explained as a sum over pairs of patches or words.
 
-An encoder that averages its last feature map, x_i (P, d) of one image and y_j of the other, has the cosine
-s = Σ_ij ⟨x_i, y_j⟩ / (‖Σ_i x_i‖ ‖Σ_j y_j‖). The sum is exact, without gradients or approximations. A patch is a
-position of the feature map; it also depends on its surroundings, up to the encoder's receptive field."""
+An encoder that averages its last feature map, x_i (p, d) of one sample and y_j of the other, has the cosine
+s = Σ_ij ⟨x_i, y_j⟩ / (‖Σ_i x_i‖ ‖Σ_j y_j‖). The sum is exact, without gradients or approximations.
 
+With a head or another pooling, x_i is the integrated Jacobian times the patch: ∫ J(r + α (X − r)) dα (X − r)_i, on the
+line from a reference r to the feature map X (Möller et al., arXiv 2310.05703, eq. 4, and 2408.14153). Then Σ_i x_i is
+f(X) − f(r), so the parts sum to the similarity less the terms with f(r). We deviate in r: zeros, or for tokens of an
+image, which a LayerNorm would scale back, those of an image of one color.
+
+A patch is a position of a layer; it also depends on its surroundings, up to the encoder's receptive field."""
+
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Float, UInt8
+from jaxtyping import Bool, Float, UInt8
 from PIL import Image
 from torch import Tensor, nn
 
 from contrastive_core.base.errors import CannotScore
 from contrastive_core.base.score import over_seeds
 from contrastive_core.data.augmentations import to_float
+from contrastive_core.data.captions import PADDING, split_words
+from contrastive_core.models.encoders import forward_batch_size
+from contrastive_core.models.text_tower import TextTower
 
-ORDERS = 20  # random orders in which patches are covered
+ORDERS, COVERINGS = 20, 8  # random orders in which patches are covered, and images of each
+STEPS, DIRECTIONS = 32, 64  # points of an integral; of wider rows, so many directions are differentiated
+ENOUGH = 0.5  # share of a row that is lost without the patches of a layer of tokens, to take that layer
+PREFIX = 8  # tokens of an image without a place (class, registers), at most
+POOLS = (nn.AdaptiveAvgPool2d, nn.AdaptiveMaxPool2d)  # whose input is the layer
+CHUNK = 256  # small images per forward pass
 SIDE, GAP = 240, 8  # pixels of a picture in the figure, and between two
 BLUE = np.array([47, 111, 208], np.float32)  # the color of pulls in the app
 
 
 @dataclass(frozen=True, eq=False)
 class Likeness:
-    """The similarity of two images and the contribution of each pair of patches.
+    """The similarity of two samples and the contribution of each pair of patches.
 
-    `patches` (p, p) sums to `similarity`; `grid` has p = rows · columns. `gap` is the mean similarity with random
-    patches covered minus that with the patches of the largest contributions covered; `interval` is its 95 % interval
-    over the random orders."""
+    `patches` (p, q) sums to `similarity` if `is_exact`. `shapes`: (rows, columns) of an image, (words,) of a text.
+    `gap` is the mean similarity with random patches covered minus that with the patches of the largest contributions
+    covered, the area between the two curves; `interval` is its 95 % interval over the random orders."""
 
     similarity: float
-    patches: Float[np.ndarray, "p p"]
-    grid: tuple[int, int]
+    patches: Float[np.ndarray, "p q"]
+    shapes: tuple[tuple[int, ...], tuple[int, ...]]
+    is_exact: bool
     gap: float
     interval: tuple[float, float]
 
     @property
-    def maps(self) -> Float[np.ndarray, "2 rows columns"]:
-        """The contribution of each patch of both images; each map sums to the similarity."""
-        return np.stack([self.patches.sum(1), self.patches.sum(0)]).reshape(2, *self.grid)
+    def maps(self) -> list[np.ndarray]:
+        """The contribution of each patch of both samples; each map has the sum of `patches`."""
+        return [self.patches.sum(1 - k).reshape(shape) for k, shape in enumerate(self.shapes)]
+
+
+class Picture:
+    """An image (c, h, w) uint8, and the encoder of its row in evaluation mode."""
+
+    def __init__(self, encoder: nn.Module, image: UInt8[np.ndarray, "c h w"]) -> None:
+        device = next(encoder.parameters()).device
+        self.encode = self.layers = encoder
+        self.x = to_float(torch.from_numpy(np.array(image))[None].to(device))
+
+    def shape_of(self, places: int, output: Tensor) -> tuple[int, ...]:
+        """Return rows and columns of the last `places` of a layer."""
+        side = math.isqrt(places)
+        return (int(output.shape[2]), int(output.shape[3])) if output.dim() == 4 and _is_map(output) else (side, side)
+
+    def hide(self, hidden: Bool[Tensor, "m p"], shape: tuple[int, ...]) -> Tensor:
+        """Return copies (m, c, h, w) of the image with patches in its mean color."""
+        height, width = self.x.shape[2:]
+        row, column = (torch.arange(n) * count // n for n, count in ((height, shape[0]), (width, shape[1])))
+        covered = hidden[:, row[:, None] * shape[1] + column].to(self.x.device)[:, None]  # (m, 1, h, w)
+        return torch.where(covered, self.x.mean((2, 3), keepdim=True), self.x)
+
+
+class Words:
+    """A text and its row of a method with a text tower of its own. Raises CannotScore for a pretrained tower."""
+
+    def __init__(self, method: Any, text: str) -> None:
+        self.layers: nn.Module = method.text_tower
+        if not isinstance(self.layers, TextTower):
+            raise CannotScore("a pretrained text tower has tokens of its own, so a text is not split into words")
+        self.head, self.x = method.text_head, self.layers.encode([text])
+        self.words = split_words(text)[: self.x.shape[1]]
+
+    def encode(self, tokens: Tensor) -> Tensor:
+        """Return z (m, e) of tokens."""
+        return self.head(self.layers(tokens))
+
+    def shape_of(self, places: int, output: Tensor) -> tuple[int, ...]:
+        """Return the number of words."""
+        return (places,)
+
+    def hide(self, hidden: Bool[Tensor, "m p"], shape: tuple[int, ...]) -> Tensor:
+        """Return the tokens (m, length) without words."""
+        return self.x.masked_fill(hidden.to(self.x.device), PADDING)
+
+
+@dataclass(frozen=True, eq=False)
+class _Layer:
+    """The layer whose patches explain the row of a sample: its output, and what it is compared with."""
+
+    side: Picture | Words
+    module: nn.Module
+    output: Tensor
+    reference: Tensor
+    row: Float[Tensor, " d"]
+    is_exact: bool
+
+    @property
+    def places(self) -> int:
+        return _count(self.side, self.output)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.side.shape_of(self.places, self.output)
+
+    def change(self) -> Float[Tensor, " d"]:
+        """Return the row less that of the reference."""
+        return self.row - _replaced(self.side, self.module, self.reference)[0]
+
+    def parts(self, directions: Float[Tensor, "d k"]) -> Float[Tensor, "p k"]:
+        """Return the part of each patch in the row, in some directions. Raises CannotScore."""
+        if self.is_exact:
+            return _rows(self.output)[0, -self.places :].to(directions.dtype) @ directions / self.places
+        at = (torch.arange(STEPS, device=self.output.device) + 0.5) / STEPS
+        change = self.output - self.reference
+        line = (self.reference + at.view(-1, *[1] * (change.dim() - 1)) * change).requires_grad_(True)
+        with torch.enable_grad():
+            rows = _replaced(self.side, self.module, line)  # (s, d)
+            if not rows.requires_grad:
+                raise CannotScore(
+                    "the last layer with patches cannot be replaced while the encoder runs, so its similarity cannot "
+                    "be split"
+                )
+            sums = (rows @ directions.to(rows.dtype)).sum(0)  # (k)
+            jacobian = (torch.autograd.grad(one, line, retain_graph=True)[0].mean(0, keepdim=True) for one in sums)
+            found = [_rows(slope * change)[0, -self.places :].sum(1) for slope in jacobian]
+        return torch.stack(found, 1).to(directions.dtype)
 
 
 def explain_pair(encoder: nn.Module, images: UInt8[np.ndarray, "2 c h w"], seed: int = 0) -> Likeness:
     """Split the similarity of two images into pairs of patches, and check the contributions by covering patches.
 
     Args:
-        encoder: in evaluation mode, with average pooling before its output.
+        encoder: in evaluation mode, from images to rows.
         images: from the encoder's data set.
         seed: of the random orders.
-    Raises: CannotScore for another pooling, a single patch, or an embedding of zeros."""
-    device = next(encoder.parameters()).device
-    x = to_float(torch.from_numpy(np.ascontiguousarray(images)).to(device))
-    features = _before_pooling(encoder, x).double()  # (2, d, r, c)
-    grid = (int(features.shape[2]), int(features.shape[3]))
-    rows = features.flatten(2).transpose(1, 2)  # (2, p, d)
-    lengths = rows.sum(1).norm(dim=1)
-    if not bool((lengths > 0).all()):
-        raise CannotScore("an image has an embedding of zeros, so it has no similarity")
-    patches = (rows[0] @ rows[1].T / lengths.prod()).cpu().numpy()
-    unit = (rows.sum(1) / lengths[:, None]).float()
+    Raises: CannotScore for an encoder without patches, or an embedding of zeros."""
+    return explain((Picture(encoder, images[0]), Picture(encoder, images[1])), seed)
 
-    def covered(orders: Sequence[np.ndarray]) -> float:
-        return _similarity_covered(encoder, x, unit, grid, orders)
 
-    named = covered([np.argsort(-parts, kind="stable") for parts in (patches.sum(1), patches.sum(0))])
-    generator, places = np.random.default_rng(seed), len(patches)
-    drawn = [covered([generator.permutation(places) for _ in x]) - named for _ in range(ORDERS)]
-    interval = over_seeds(drawn)
+def explain(sides: tuple[Picture | Words, Picture | Words], seed: int = 0) -> Likeness:
+    """Split the similarity of two samples, as `explain_pair` does for images.
+
+    Args: sides: the samples; seed: of the random orders. Raises: CannotScore."""
+    with torch.no_grad():
+        layers = [_layer_of(side) for side in sides]
+        rows = torch.stack([layer.row for layer in layers]).double()  # (2, d)
+        lengths = rows.norm(dim=1)
+        if not bool((lengths > 0).all()):
+            raise CannotScore("a sample has an embedding of zeros, so it has no similarity")
+        directions = _directions(layers, seed)
+        parts = [layer.parts(directions) for layer in layers]
+        patches = (parts[0] @ parts[1].T / lengths.prod()).cpu().numpy()
+        unit = (rows / lengths[:, None]).float()
+        generator, named, drawn = np.random.default_rng(seed), 0.0, np.zeros(ORDERS)
+        for k, layer in enumerate(layers):
+            orders = [np.argsort(-patches.sum(1 - k), kind="stable")]
+            orders += [generator.permutation(layer.places) for _ in range(ORDERS)]
+            first, *others = _covered(layer, orders, unit[1 - k])
+            named, drawn = named + first / 2, drawn + np.array(others) / 2
+    interval = over_seeds((drawn - named).tolist())
     assert interval is not None  # at least three draws
     return Likeness(
-        similarity=float(patches.sum()), patches=patches, grid=grid, gap=float(np.mean(drawn)), interval=interval
+        similarity=float(rows[0] @ rows[1] / lengths.prod()),
+        patches=patches,
+        shapes=(layers[0].shape, layers[1].shape),
+        is_exact=all(layer.is_exact for layer in layers),
+        gap=float(drawn.mean() - named),
+        interval=interval,
     )
 
 
-def _before_pooling(encoder: nn.Module, x: Tensor) -> Float[Tensor, "2 d r c"]:
-    """Return the feature map whose mean is the encoder's output. Raises CannotScore if there is none."""
-    seen: list[tuple[Tensor, Tensor]] = []
-    pools = [m for m in encoder.modules() if isinstance(m, nn.AdaptiveAvgPool2d)]
-    hooks = [m.register_forward_hook(lambda _m, given, out: seen.append((given[0], out))) for m in pools]
+def _is_map(x: Tensor) -> bool:
+    """Return whether a layer's output (n, …) has the channels before the places."""
+    return x.shape[2] == x.shape[3] or x.shape[1] != x.shape[2]
+
+
+def _rows(x: Tensor) -> Float[Tensor, "n p d"]:
+    """Return a layer's output as rows of its places."""
+    if x.dim() == 3:
+        return x
+    return x.flatten(2).transpose(1, 2) if _is_map(x) else x.flatten(1, 2)
+
+
+def _count(side: Picture | Words, x: Tensor) -> int:
+    """Return how many of the rows have a place: all, but for the first tokens of an image."""
+    n = _rows(x).shape[1]
+    return math.isqrt(n) ** 2 if x.dim() == 3 and isinstance(side, Picture) else n
+
+
+def _replaced(side: Picture | Words, module: nn.Module, output: Tensor) -> Float[Tensor, "n d"]:
+    """Return the rows if a layer has another output (n, …)."""
+    is_pool = isinstance(module, POOLS)
+    hook = (module.register_forward_pre_hook if is_pool else module.register_forward_hook)(lambda *_: output)
     try:
-        with torch.inference_mode():
-            h = encoder(x)
+        return side.encode(side.x.expand(len(output), *[-1] * (side.x.dim() - 1)))
+    finally:
+        hook.remove()
+
+
+def _outputs(side: Picture | Words, x: Tensor) -> tuple[Tensor, list[tuple[nn.Module, Tensor]]]:
+    """Return the row of an input, and the layers that keep its places, with their outputs, in their order."""
+    seen: list[tuple[nn.Module, Tensor]] = []
+
+    def keep(module: nn.Module, given: Any, output: Any) -> None:
+        output = given[0] if isinstance(module, POOLS) else output
+        is_layer = isinstance(output, Tensor) and output.dim() in (3, 4) and len(output) == 1
+        if is_layer and _rows(output).shape[1] - _count(side, output) <= PREFIX:
+            seen.append((module, output))
+
+    hooks = [module.register_forward_hook(keep) for module in side.layers.modules()]
+    try:
+        rows = side.encode(x)
+        return rows, [one for one in seen if one[1].dim() == seen[-1][1].dim()]  # no matrices of attention
     finally:
         for hook in hooks:
             hook.remove()
-    for given, out in reversed(seen):
-        if out.flatten(1).shape == h.shape and torch.allclose(out.flatten(1), h, atol=1e-5):
-            if given.shape[2] * given.shape[3] == 1:
-                raise CannotScore(
-                    "the encoder's last feature map has only one patch, which holds all of the similarity"
-                )
-            return given.float()
-    raise CannotScore("the similarity is a sum over patches only if the encoder ends with average pooling")
 
 
-def _similarity_covered(
-    encoder: nn.Module, x: Tensor, unit: Tensor, grid: tuple[int, int], orders: Sequence[np.ndarray]
-) -> float:
-    """Return the mean similarity while the first half of an order's patches is covered one by one with the image's mean
-    color, in one image at a time. `unit` (2, d) are the unit rows of the unchanged images."""
-    count = max(1, len(orders[0]) // 2)
-    rows, columns = np.divmod(np.arange(grid[0] * grid[1]), grid[1])
-    height, width = x.shape[2:]
-    covered = []
-    for image, order in zip(x, orders, strict=True):
-        steps = image.repeat(count, 1, 1, 1)
-        for k, patch in enumerate(order[:count]):
-            top, bottom = (height * (rows[patch] + i) // grid[0] for i in (0, 1))
-            left, right = (width * (columns[patch] + i) // grid[1] for i in (0, 1))
-            steps[k:, :, top:bottom, left:right] = image.mean((1, 2))[:, None, None]
-        covered.append(steps)
-    with torch.inference_mode():
-        h = nn.functional.normalize(encoder(torch.cat(covered)).float(), dim=1)
-    return float(torch.cat([h[:count] @ unit[1], h[count:] @ unit[0]]).mean())
+def _layer_of(side: Picture | Words) -> _Layer:
+    """Return the last layer whose mean is the row; else the last feature map; else the last layer of tokens without
+    whose patches the row loses enough. Raises CannotScore."""
+    rows, seen = _outputs(side, side.x)
+    blank = _outputs(side, side.x.mean((2, 3), keepdim=True).expand_as(side.x))[1] if side.x.dim() == 4 else []
+    if not seen:
+        raise CannotScore("no layer of this encoder keeps the places of an image, so its similarity cannot be split")
+    best, most = None, -math.inf
+    for k, (module, output) in reversed([*enumerate(seen)]):
+        places = _rows(output)[:, -_count(side, output) :]
+        mean = places.mean(1)
+        is_exact = mean.shape == rows.shape and torch.allclose(mean, rows, atol=1e-5)
+        reference = torch.zeros_like(output)
+        if is_last := is_exact or output.dim() == 4 or isinstance(side, Words):
+            lost = math.inf
+        else:
+            reference, without = blank[k][1], output.clone()
+            without[:, -places.shape[1] :] = reference[:, -places.shape[1] :]
+            lost = 1 - float(_replaced(side, module, without)[0] @ rows[0] / rows[0].square().sum())
+        if lost > most:
+            best, most = _Layer(side, module, output, reference, rows[0], is_exact), lost
+        if is_last or lost >= ENOUGH:
+            break
+    assert best is not None
+    if best.places == 1 and isinstance(side, Picture):
+        raise CannotScore("the encoder's last feature map has only one patch, which holds all of the similarity")
+    return best
+
+
+def _directions(layers: Sequence[_Layer], seed: int) -> Float[Tensor, "d k"]:
+    """Return the directions in which rows are compared: all, or those of the two changes and random ones, so that the
+    sums over the patches of one sample stay exact and each pair is unbiased."""
+    width, device = len(layers[0].row), layers[0].row.device
+    if width <= DIRECTIONS or all(layer.is_exact for layer in layers):
+        return torch.eye(width, dtype=torch.float64, device=device)
+    drawn = torch.from_numpy(np.random.default_rng(seed).standard_normal((width, DIRECTIONS - 2)))
+    changes = [layer.row if layer.is_exact else layer.change() for layer in layers]
+    base = torch.linalg.qr(torch.cat([torch.stack(changes, 1).double().cpu(), drawn], 1))[0]
+    base[:, 2:] *= math.sqrt((width - 2) / (DIRECTIONS - 2))
+    return base.to(device)
+
+
+def _covered(layer: _Layer, orders: Sequence[np.ndarray], other: Float[Tensor, " d"]) -> list[float]:
+    """Return the mean similarity of a sample to another one, for each order, while the first half of its patches is
+    covered in steps. `other`: the unit row of the other sample, unchanged."""
+    half = max(1, layer.places // 2)
+    counts = np.unique(np.linspace(1, half, min(half, COVERINGS)).round().astype(int))
+    ranks = torch.from_numpy(np.stack([np.argsort(order) for order in orders]))  # (o, p)
+    hidden = (ranks[:, None] < torch.from_numpy(counts)[:, None]).flatten(0, 1)  # (o · c, p)
+    size = forward_batch_size(CHUNK, layer.side.x) if layer.side.x.dim() == 4 else CHUNK
+    rows = torch.cat([layer.side.encode(layer.side.hide(part, layer.shape)) for part in hidden.split(size)])
+    similar = nn.functional.normalize(rows.float(), dim=1) @ other
+    return similar.view(len(orders), -1).mean(1).tolist()
 
 
 def figure(
-    images: UInt8[np.ndarray, "2 c h w"], maps: Float[np.ndarray, "2 rows columns"]
+    images: Sequence[np.ndarray] | np.ndarray, maps: Sequence[Float[np.ndarray, "rows columns"]]
 ) -> UInt8[np.ndarray, "height width 3"]:
     """Draw each image next to its map, where a larger contribution is bluer."""
     tiles: list[Any] = []

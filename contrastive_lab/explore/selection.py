@@ -2,7 +2,6 @@
 
 import contextlib
 import itertools
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -14,14 +13,14 @@ from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.nearest import EXACT_UP_TO, ranks_of
 from contrastive_core.spaces.space import Space
 from contrastive_core.spaces.towers import TEXT, TOWER
-from contrastive_lab import cache, export, format, guard, pictures, progress, query_params, state
+from contrastive_lab import cache, export, format, guard, likeness, pictures, query_params, state
 from contrastive_lab.colors import plain_table
 from contrastive_lab.components.figure_file import draw_map_buttons
 from contrastive_lab.components.gallery import draw_strip
 from contrastive_lab.embedding_map import NEAREST
 from contrastive_lab.explore import tower_panels
 from contrastive_lab.figures import draw_table
-from contrastive_lab.locale import N_, _, message
+from contrastive_lab.locale import N_, _
 from contrastive_lab.report import button
 
 SMALL, TWO_LINES = 40, 100  # pixels of a selected picture, and of two lines of them
@@ -76,7 +75,7 @@ def neighbors(space: Space, rows: EmbeddingSet, i: int, nearest: tuple[np.ndarra
     if with_pictures:
         key = f"near-{cache.digest(place, space.layer, i)}"
         pictures.gallery(space, near.tolist(), captions, _("nearest samples"), key)
-        if not space.is_loaded and space.split and not space.epoch and not of_towers:
+        if not space.is_loaded and space.split and not space.epoch:
             _why_alike(space, rows, i, dict(zip(near.tolist(), captions, strict=True)))
     with st.expander(_("As a table, with ranks in other runs"), expanded=not with_pictures):
         draw_table(table, hide_index=True)
@@ -84,7 +83,7 @@ def neighbors(space: Space, rows: EmbeddingSet, i: int, nearest: tuple[np.ndarra
 
 def _why_alike(space: Space, rows: EmbeddingSet, i: int, near: dict[int, str]) -> None:
     """Draw, on request, the patches of a sample and of one of its neighbors that make them similar."""
-    if not query_params.switch(st.toggle, _("Why are they alike?"), name="why"):
+    if not likeness.is_wanted():
         return
     other = query_params.one_of(
         st.selectbox,
@@ -95,20 +94,8 @@ def _why_alike(space: Space, rows: EmbeddingSet, i: int, near: dict[int, str]) -
         text=rows.ids.__getitem__,
         key=f"neighbor-{i}",
     )
-    values = {"space": replace(space, layer="h").values, "ids": [rows.ids[i], rows.ids[other]]}
-    if (found := progress.answer_or_wait("likeness", values, message("Similarity of patches"))) is None:
-        return
-    alt = _("Each image beside the parts of its patches: the bluer, the more they add to the similarity")
-    st.image(found.arrays["figure"], alt, width="stretch")
-    low, high = found.meta["interval"]
-    text: str = _(
-        "The similarity {similarity} of the encoder's outputs is a sum over pairs of patches. Covering the bluest ones "
-        "lowers it by {gap} more than covering random ones (95 % CI {low} to {high})."
-    )
-    if low <= 0:
-        text += " " + _("This effect is not clear: each patch sees much more of the image than its own area.")
-    numbers = {"similarity": found.meta["similarity"], "gap": found.meta["gap"], "low": low, "high": high}
-    st.caption(format.plain(text.format(**{name: f"{x:.2f}" for name, x in numbers.items()})))
+    names = (rows.ids[i], rows.ids[other])
+    likeness.explain({"space": space.values, "ids": list(names)}, names)
 
 
 def _ranks(space: Space, rows: EmbeddingSet, i: int, near: np.ndarray) -> dict[str, np.ndarray]:

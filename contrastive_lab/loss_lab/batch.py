@@ -14,10 +14,20 @@ from contrastive_core import runs
 from contrastive_core.base.cards import LossEntry
 from contrastive_core.engine import calls
 from contrastive_core.lab import lab_view
-from contrastive_core.lab.lab_view import DIRECTIONS, SOURCE, SOURCES, BatchRequest, LabBatch, LabView, TowerBatch
+from contrastive_core.lab.lab_view import (
+    DIRECTIONS,
+    NEGATIVE,
+    SOURCE,
+    SOURCES,
+    BatchRequest,
+    LabBatch,
+    LabView,
+    TowerBatch,
+)
 from contrastive_core.runs.run import Run
 from contrastive_core.spaces import loaded_vectors
-from contrastive_lab import cache, format, query_params, recordings
+from contrastive_core.spaces.space import Space
+from contrastive_lab import cache, format, likeness, locale, query_params, recordings
 from contrastive_lab import stage as frame
 from contrastive_lab.components.dimension_view import DimensionView, draw_dimension_view
 from contrastive_lab.components.loss_view import Alternatives, LossSetting, LossView, PairAxes, draw_loss_view
@@ -100,6 +110,8 @@ def on_batch(run: Run, losses: dict[str, LossEntry], lesson: int, toolbar: Toolb
         return shown
     draw_pairs(run, setting, view, losses, page)
     with frame.below():
+        if request.source in ("z", "h", *SOURCE) and not run.is_recording and likeness.is_wanted():
+            _why_alike(run, setting, view, page)
         if view.note:
             st.caption(format.plain(view.note))
         if view.kernel is None:
@@ -112,6 +124,26 @@ def on_batch(run: Run, losses: dict[str, LossEntry], lesson: int, toolbar: Toolb
             if stage == "curves":
                 draw_trade(of_run.get("temperature"), view, partial(_classes, setting, view), tau)
     return shown
+
+
+def _why_alike(run: Run, setting: LabSetting, view: LabView, page: "PageState") -> None:
+    """Draw why the anchor is similar to the candidate last clicked in the matrix, at first to its nearest negative."""
+    request, anchor = setting.rows[2], page.view.anchor
+    anchor = min(lab_view.confusable_anchor(view) if anchor is None else anchor, len(view.names) - 1)
+    negative = np.where(view.mask[anchor] == NEGATIVE, view.scores[anchor], np.nan)
+    if (candidate := reported(page.key).get("candidate")) is None or candidate >= len(negative):
+        near = np.nan_to_num(-negative if "distance" in view.score_name else negative, nan=-np.inf)
+        candidate = int(near.argmax())
+    rows: list[int | str] = [view.row_thumbs[anchor], view.column_thumbs[candidate]]
+    for k, (texts, at) in enumerate(((view.texts, anchor), (view.column_texts, candidate))):
+        rows[k] = texts[at] if rows[k] == -1 and texts else rows[k]
+    if -1 in rows:
+        st.info(_("One of the two rows has no picture, so their similarity cannot be split into patches."))
+        return
+    layer = "h" if request.source == "h" else "z"
+    values = {"space": Space.of_run(run, request.split, layer).values, "batch": asdict(request), "rows": rows}
+    names = (view.names[anchor], view.column_names[candidate])
+    likeness.explain(values, (locale.text(names[0]), locale.text(names[1])))
 
 
 def _draw_dimensions(setting: LabSetting, view: LabView, page: "PageState") -> None:

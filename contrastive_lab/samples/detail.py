@@ -8,13 +8,13 @@ import streamlit as st
 from contrastive_core.base.cards import LossEntry
 from contrastive_core.samples.sample_lists import LISTS, RANDOM
 from contrastive_core.samples.sample_table import SampleRequest, SampleTable, percent
-from contrastive_lab import cache, format, query_params
+from contrastive_lab import cache, format, likeness, locale, query_params
 from contrastive_lab.components.sample_view import LossesOverKnob, SampleView, ShownPair, draw_sample_view
 from contrastive_lab.components.shared.thumbnails import thumbnail_sheet
 from contrastive_lab.components.shared.transport import SliderKnob
 from contrastive_lab.figures import draw_table
 from contrastive_lab.locale import N_, _
-from contrastive_lab.samples.evidence import label_of
+from contrastive_lab.samples.evidence import evidence_of, label_of
 from contrastive_lab.samples.findings import Findings
 from contrastive_lab.samples.table_picker import Pictures
 
@@ -30,6 +30,19 @@ def show(findings: Findings, row: int) -> None:
     st.caption(format.plain(f"{findings.id(row)} · {numbers(table, at)}"))
     if query_params.one_or_none(st.pills, _("More details"), (WHY,), name="view", label_visibility="collapsed"):
         explain(request, table, at, findings.pictures)
+    if request.run is not None:
+        _why_alike(findings, row)
+
+
+def _why_alike(findings: Findings, row: int) -> None:
+    """Draw, on request, why a sample is similar to the first one beside it: for a suspect, the nearest of the
+    suggested class."""
+    request = findings.of(row)[0]
+    groups = [group for _title, group in evidence_of(findings, np.array([row]))[row] if group]
+    if groups and likeness.is_wanted():
+        near, own = groups[0][0], findings.own_id(row)
+        values = {"space": request.embedding.values, "ids": [own, near.id], "splits": [request.split, near.split]}
+        likeness.explain(values, (own, f"{near.id} ({locale.text(near.text)})"))
 
 
 def numbers(table: SampleTable, row: int) -> str:

@@ -5,6 +5,7 @@ import threading
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import fields, replace
+from typing import Any
 
 import numpy as np
 
@@ -17,12 +18,15 @@ from contrastive_core.base.score import Scores, scores_to_json
 from contrastive_core.compare.embed import data_of, load_model, random_encoder, raw_pixels
 from contrastive_core.compare.evaluate import evaluate_sets, evaluate_split, metric_names
 from contrastive_core.compare.evaluation import BESIDE, SOURCES, Evaluation, gather
-from contrastive_core.compare.likeness import explain_pair, figure
+from contrastive_core.compare.likeness import Picture, Words, explain
 from contrastive_core.compare.projection import agreement as mean_agreement
 from contrastive_core.compare.projection import map_of, project_new
 from contrastive_core.compare.towers import tower_notes, tower_scores
 from contrastive_core.compare.zero_shot import nearest_images, zero_shot_scores
+from contrastive_core.data.caption_sources import captions_of
 from contrastive_core.engine.answers import Values, cached_graphs, cached_result, make, rows_of, test_rows
+from contrastive_core.lab.batch import load_batch
+from contrastive_core.lab.lab_view import BatchRequest
 from contrastive_core.methods import Method
 from contrastive_core.runs.run import Run
 from contrastive_core.samples import run_samples
@@ -145,17 +149,48 @@ def text_query(values: Values, on_progress: OnProgress, device: str) -> Result:
 
 
 def likeness(values: Values, on_progress: OnProgress, device: str) -> Result:
-    """Explain the similarity of two images of a run: patch contributions, the effect of covering them, and a figure."""
+    """Explain the similarity of two samples of a run in the layer of a space: the parts of pairs of patches or words,
+    the effect of covering them, and a figure. `ids` are images or captions of `splits`; or `rows` are thumbnails or
+    texts of a `batch` in the Loss Lab."""
     space = Space(**values["space"])
     run = runs.load(space.name)
     on_progress(N_("similarity of patches"), None)
-    dataset = data_of(run, space.split)
-    if unknown := [name for name in values["ids"] if name not in dataset.ids]:
-        raise BadSetting("no sample {sample}; ids look like {id}", sample=unknown[0], id=dataset.ids[0])
-    images = np.stack([dataset.images[dataset.ids.index(name)] for name in values["ids"]])
-    found = explain_pair(open_model(run, device).encoder, images)
-    meta = {"similarity": found.similarity, "gap": found.gap, "interval": list(found.interval)}
-    return Result(meta, {"patches": found.patches, "maps": found.maps, "figure": figure(images, found.maps)})
+    if "rows" in values:
+        thumbs: Any = load_batch(run, BatchRequest(**values["batch"])).thumbs
+        samples = [row if isinstance(row, str) else thumbs[row] for row in values["rows"]]
+    else:
+        splits = values.get("splits", [space.split] * 2)
+        samples = [_sample(run, split, name) for split, name in zip(splits, values["ids"], strict=True)]
+    model = open_model(run, device)
+    are_images = not any(isinstance(one, str) for one in samples)
+    encoder = model.encoder if space.layer == "h" and are_images else model  # a text has only z
+    sides = [Words(model, one) if isinstance(one, str) else Picture(encoder, one) for one in samples]
+    found = explain((sides[0], sides[1]))
+    meta = {
+        "similarity": found.similarity,
+        "explained": float(found.patches.sum()),
+        "is_exact": found.is_exact,
+        "gap": found.gap,
+        "interval": list(found.interval),
+        "shapes": [list(shape) for shape in found.shapes],
+        "words": [side.words if isinstance(side, Words) else [] for side in sides],
+    }
+    images = {f"image{k}": one for k, one in enumerate(samples) if not isinstance(one, str)}
+    return Result(meta, {"patches": found.patches, **images})
+
+
+def _sample(run: Run, split: str, name: str) -> np.ndarray | str:
+    """Return the image or the caption with this id. Raises BadSetting if there is none."""
+    dataset = data_of(run, split)
+    if name in dataset.ids:
+        return np.asarray(dataset.images[dataset.ids.index(name)])
+    texts = dict[str, str]()
+    if run.has_towers:
+        captions = captions_of(dataset)
+        texts = dict(zip(captions.names(dataset.ids), captions.texts, strict=True))
+    if name not in texts:
+        raise BadSetting("no sample {sample}; ids look like {id}", sample=name, id=dataset.ids[0])
+    return texts[name]
 
 
 def open_model(run: Run, device: str) -> Method:
@@ -166,7 +201,7 @@ def open_model(run: Run, device: str) -> Method:
 @functools.lru_cache(maxsize=1)
 def _open_model(path: str, weights: str, name: str, device: str) -> Method:
     run = runs.load(name)
-    return load_model(run, data_of(run, "test"), device)
+    return load_model(run, data_of(run, "test"), device).requires_grad_(False)
 
 
 def _run_and_towers(values: Values, on_progress: OnProgress, device: str) -> tuple[Run, Towers]:

@@ -83,6 +83,7 @@ export function tellOf(lab, pressed) {
     of: lab.meta.name,
     value: lab.meta.knob ? lab.value : null,
     anchor: lab.anchor,
+    candidate: lab.candidate ?? null,
     view: lab.view,
     stage: lab.stage,
     order: lab.order,

@@ -16,7 +16,9 @@ export function listen(lab) {
   matrix.onclick = (e) => {
     const c = cellAt(lab, e); // whole pixels, unlike a touch: at an edge it may be the next cell
     if (!c || c[0] === null) return;
-    choose(lab, c[0], true);
+    lab.candidate = c[1];
+    choose(lab, c[0], false);
+    report(lab);
     light(lab, c);
   };
   matrix.onkeydown = (e) => matrixKeys(lab, e);

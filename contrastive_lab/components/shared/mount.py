@@ -17,7 +17,7 @@ PLAIN = re.compile(r"[A-Za-z0-9 ._-]{1,80}")
 PARTS = {  # each with its style sheet in shared/
     **dict.fromkeys(("bench", "cut_off"), "bench"),
     **dict.fromkeys(("circle", "dimension_view", "loss_view", "sample_view", "siamese"), "lab"),
-    **{part: part for part in ("family", "playground", "star")},
+    **{part: part for part in ("alike", "family", "playground", "star")},
     **dict.fromkeys(("figure_file", "gallery", "map_pictures", "scatter"), "map"),
 }
 
