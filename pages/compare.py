@@ -25,9 +25,9 @@ from contrastive_lab.components.figure_file import draw_map_buttons
 from contrastive_lab.locale import N_, _
 from contrastive_lab.report import button
 
-VIEWS = (N_("Overview"), N_("Disagreements"), N_("Similarity"), N_("Tables"), duels.VIEW)
+VIEWS = (N_("Overview"), N_("Disagreements"), N_("Similarity"), N_("Tables"))
 CURVES = N_("Plot by setting")
-RARE = (CURVES, checkpoints.VIEW, match_threshold.VIEW)  # reached from the last control of the toolbar
+RARE = (duels.VIEW, CURVES, checkpoints.VIEW, match_threshold.VIEW)  # reached from the last control of the toolbar
 # Views of older links.
 FORMER = dict.fromkeys(("Maps", "By class"), "Overview") | dict.fromkeys(("Scores", "Every test"), "Tables")
 FORMER |= {"Where they disagree": "Disagreements", "How alike": "Similarity"}
@@ -86,7 +86,8 @@ def _tools(names: list[str], spaces: list[Space], layer: str, samples: ComparedS
     """Draw the right side of the toolbar: the views, the report, and rare controls; return the view."""
     st.space("stretch")
     asked = query_params.current("view", [*VIEWS, *RARE], VIEWS[0])
-    views = [*VIEWS, *([asked] if asked in RARE else [])]
+    are_towers = verdict.are_towers(spaces)
+    views = list(dict.fromkeys([*VIEWS, *([duels.VIEW] if are_towers else []), asked]))
     title = _("Disagreements {n}").format(n=f"{samples.one_right:,}") if samples and samples.metric else ""
     view = query_params.one_of(
         st.segmented_control,
@@ -108,9 +109,11 @@ def _tools(names: list[str], spaces: list[Space], layer: str, samples: ComparedS
             query_params.one_of(box, _("By"), accuracies, name="by", format_func=samples.comparison.titles.get)
         st.button(_("Swap A and B"), on_click=space_picker.put_at, args=(0, names[1], names), type="tertiary")
         st.button(_("Plot by setting"), on_click=overview.open_view, args=(CURVES,), type="tertiary")
-        if verdict.are_towers(spaces):
+        if are_towers:
             key = match_threshold.VIEW
             st.button(_("Match threshold"), on_click=overview.open_view, args=(key,), type="tertiary")
+        else:  # of images with labels, where the scores decide
+            st.button(_(duels.VIEW), on_click=overview.open_view, args=(duels.VIEW,), type="tertiary")
         if checkpoints.with_towers(names):
             st.button(_("Checkpoints"), on_click=overview.open_view, args=(checkpoints.VIEW,), type="tertiary")
     return view

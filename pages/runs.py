@@ -74,6 +74,8 @@ def several(chosen: list[state.Run]) -> None:
         names = [run.name for run in chosen]
         if st.button(_("Compare"), type="primary", icon=":material/compare_arrows:", key="compare-chosen"):
             st.switch_page("pages/compare.py", query_params={"runs": ",".join(names)})
+        if st.button(_("Plot by setting"), key="plot-chosen"):
+            st.switch_page("pages/compare.py", query_params={"runs": ",".join(names), "view": "Plot by setting"})
         if all(run.weights.exists() for run in chosen):
             report.offer(names)
         mine = [run for run in chosen if not run.shipped]

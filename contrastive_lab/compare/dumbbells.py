@@ -73,7 +73,8 @@ def _marks(row: Dumbbell, is_labeled: bool) -> str:
     for q, (name, share) in enumerate(row.ticks.items()):
         text = html.escape(f"{locale.text(name)} {100 * share:.0f}")
         marks += f'<i class="tick" style="left:{100 * share:.1f}%" title="{text}"></i>'
-        marks += f'<small style="left:{100 * share:.1f}%">{text}</small>' if is_labeled and not q else ""
+        side = ' class="before"' if share > 0.5 else ""
+        marks += f'<small{side} style="left:{100 * share:.1f}%">{text}</small>' if is_labeled and not q else ""
     a, b, *_others = (*row.values, None, None)
     if a is not None and b is not None:
         low, high = sorted((100 * a, 100 * b))

@@ -11,7 +11,7 @@ import { drawNames } from "./side_by_side.js";
 import { drawNear } from "./ties.js";
 import { outline, view } from "./view.js";
 import { line, sizeCanvas, theme } from "../shared/canvas.js";
-import { say } from "../shared/dom.js";
+import { isTouched, say } from "../shared/dom.js";
 import { _ } from "../shared/locale.js";
 
 const RINGED = 40; // selected points that are ringed: so few are lost among the others
@@ -92,12 +92,13 @@ function drawOver(map) {
         ? _("density of {count} points; zoom in for the points and their shapes", { count: many(map.shown) })
         : _("density of {count} points; zoom in for the points themselves", { count: many(map.shown) }),
     );
+  const whole = map.meta.fits && !isTouched() ? _("{rows} points · Ctrl and wheel zoom", { rows: many(map.rows) }) : "";
   say(
     map.count,
     map.missed ||
       (map.picked.length
         ? _("{picked} of {rows} selected", { picked: many(map.picked.length), rows: many(map.rows) })
-        : map.meta.note || _("{rows} points", { rows: many(map.rows) })),
+        : map.meta.note || whole || _("{rows} points", { rows: many(map.rows) })),
   );
 }
 
