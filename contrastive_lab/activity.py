@@ -56,11 +56,11 @@ def _draw(now: Activity) -> None:
     ]
     counts = " · ".join(f"{len(entries)} {what}" for entries, _draw_one, what in kinds if entries)
     with st.popover(counts, key="activity-pill", width="content"), st.container(gap="xsmall", key="activity"):
-        for entries, draw, what in kinds:
+        for entries, draw, _what in kinds:
             for entry in entries[:SHOWN]:
                 draw(entry)
             if (more := len(entries) - SHOWN) > 0:
-                st.caption(_("and {count} more {what}: see Runs").format(count=more, what=what))
+                st.caption(_("{count} more on the Runs page").format(count=more))
         if len(now.failed) > 1:
             label = _("Dismiss all {failed}").format(failed=len(now.failed))
             st.button(label, "dismiss-all", on_click=_dismiss, args=(now.failed,))

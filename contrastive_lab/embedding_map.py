@@ -82,9 +82,9 @@ def question(space: Space, kind: str, map_settings: Mapping[str, Any]) -> dict[s
     return {"space": space.values, "kind": kind, **map_settings}
 
 
-def caption(drawn_map: DrawnMap, of: str = "") -> None:
+def caption(drawn_map: DrawnMap, rows_title: str = "") -> None:
     """Draw the map's settings and quality, and the rows it shows if the page does not say so."""
-    text = format.map_of(drawn_map.settings, of) + format.quality_of(drawn_map.quality)
+    text = format.map_of(drawn_map.settings, rows_title) + format.quality_of(drawn_map.quality)
     help = locale.text(JUDGED) if drawn_map.quality else None
     st.caption(text + _("Scores are computed in the embedding, not on the map."), help=help)
 

@@ -71,12 +71,14 @@ def interval_of(score: Score | ClassShare) -> Interval:
     return interval(score.interval and (100 * score.interval[0], 100 * score.interval[1]), ".1f")
 
 
-def map_of(settings: Mapping[str, Any], of: str = "") -> str:
-    """Describe in a sentence how a map was computed. Args: of: its rows, such as " of the test set"."""
+def map_of(settings: Mapping[str, Any], rows: str = "") -> str:
+    """Describe in a sentence how a map was computed. Args: rows: their title, such as "test set"; "" for none."""
     used = {k: v for k, v in settings.items() if k not in ("kind", "landmarks")}
     parts = [f"{_(k)} {v:g}" if isinstance(v, float) else f"{_(k)} {_(str(v))}" for k, v in used.items()]
-    template = _("{kind}{of}: {settings}. ") if parts else _("{kind}{of}. ")
-    text = template.format(kind=str(settings["kind"]).upper(), of=of, settings=_(", ").join(parts))
+    template = _("{kind}: {settings}. ") if parts else _("{kind}. ")
+    if rows:
+        template = _("{kind} of the {rows_title}: {settings}. ") if parts else _("{kind} of the {rows_title}. ")
+    text = template.format(kind=str(settings["kind"]).upper(), rows_title=rows, settings=_(", ").join(parts))
     landmarks = _(
         "{landmarks} landmarks are laid out first; the other points are placed among their nearest landmarks. "
     )
@@ -89,17 +91,16 @@ def quality_of(quality: Mapping[str, float]) -> str:
         return ""
     recall = recall_text(quality.get("recall"))
     judged, n = quality.get("judged", 0), quality.get("n", 0)
-    sample = _("; judged on {judged} of {n}").format(judged=f"{judged:,}", n=f"{n:,}") if judged < n else ""
-    alone = ""
-    if (landmarks := quality.get("trustworthiness_of_landmarks")) is not None:
-        alone = _("; trustworthiness of the landmarks: {landmarks}").format(landmarks=f"{landmarks:.3f}")
-    template = _("Trustworthiness {trustworthiness}, continuity {continuity} (k = {k}; 1 is best{sample}{alone}). ")
+    text = _("Trustworthiness {trustworthiness}, continuity {continuity} (k = {k}; 1 is best). ")
     if recall:
-        template = _(
-            "Trustworthiness {trustworthiness}, continuity {continuity} (k = {k}; 1 is best{sample}{alone}; {recall}). "
-        )
+        text = _("Trustworthiness {trustworthiness}, continuity {continuity} (k = {k}; 1 is best; {recall}). ")
     shown = {name: f"{quality[name]:.3f}" for name in ("trustworthiness", "continuity")}
-    return template.format(**shown, k=quality.get("k", "–"), sample=sample, alone=alone, recall=recall)
+    text = text.format(**shown, k=quality.get("k", "–"), recall=recall)
+    if judged < n:
+        text += _("Both are computed on {judged} of {n} rows. ").format(judged=f"{judged:,}", n=f"{n:,}")
+    if (landmarks := quality.get("trustworthiness_of_landmarks")) is not None:
+        text += _("The trustworthiness of the landmarks is {landmarks}. ").format(landmarks=f"{landmarks:.3f}")
+    return text
 
 
 def data_of(name: object) -> str:

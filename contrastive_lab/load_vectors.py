@@ -112,8 +112,12 @@ def _tower_fields(number: int) -> tuple[Any, str, tuple[str, str], str]:
     upload = st.file_uploader(label, kinds, key=f"vectors-other-file-{number}", help=help)
     path = st.text_input(_("or the path of the other tower"), key=f"vectors-other-path-{number}").strip()
     a, b = st.columns(2)
-    first = a.text_input(_("Name of the first"), key=f"vectors-tower-a-{number}", placeholder=_("its file's name"))
-    other = b.text_input(_("Name of the other"), key=f"vectors-tower-b-{number}", placeholder=_("its file's name"))
+    first = a.text_input(
+        _("Name of the first tower"), key=f"vectors-tower-a-{number}", placeholder=_("its file's name")
+    )
+    other = b.text_input(
+        _("Name of the other tower"), key=f"vectors-tower-b-{number}", placeholder=_("its file's name")
+    )
     help = _(
         "A column in both files that has the same value for partners; a row may have several partners. Empty: "
         "the first of pair, group and id that both files have, otherwise row by row. Enter row to always pair "

@@ -99,9 +99,9 @@ SHOWN = {
 }
 SHARES = ("knn", "recall_1_forth", "recall_1_back")
 CURVES = {  # by title: names of figures, and the name of the axis
-    N_("Loss"): ({"loss": "recorded", "caller_loss": N_("the caller's")}, "loss"),
+    N_("Loss"): ({"loss": "recorded", "caller_loss": N_("your loop's")}, "loss"),
     N_("Negatives"): (
-        {"effective_negatives": N_("that matter"), "negatives": "all", "active_negatives": "pushed"},
+        {"effective_negatives": N_("negatives that matter"), "negatives": "all", "active_negatives": "pushed"},
         N_("negatives of an anchor"),
     ),
     N_("Gradient by pair class"): (
@@ -112,13 +112,13 @@ CURVES = {  # by title: names of figures, and the name of the axis
         {"alignment": "alignment", "uniformity": "uniformity"},
         N_("squared distance, nats"),
     ),
-    "RankMe": ({"rankme": N_("of the step"), "probe_rankme": N_("of the probe set")}, "dimensions"),
-    "kNN": ({"knn": N_("of the step"), "probe_knn": N_("of the probe set")}, N_("share right, leave one out")),
+    "RankMe": ({"rankme": N_("this step"), "probe_rankme": N_("probe set")}, "dimensions"),
+    "kNN": ({"knn": N_("this step"), "probe_knn": N_("probe set")}, N_("accuracy, leave-one-out")),
     N_("Recall@1 of the step"): (
         {"recall_1_forth": N_("{a} → {b}"), "recall_1_back": N_("{b} → {a}")},
         N_("share whose partner is nearest"),
     ),
-    N_("Modality gap"): ({"modality_gap": N_("of the step")}, N_("distance between the means")),
+    N_("Modality gap"): ({"modality_gap": N_("this step")}, N_("distance between the means")),
     N_("Temperature"): ({"temperature": "τ"}, "τ"),
     N_("Bias"): ({"bias": "b"}, "b"),
 }
@@ -128,7 +128,7 @@ def describe(run: Run) -> str:
     """Describe a recording in one line: its loss, step and status."""
     status = run.status()
     values = {
-        "loss": run.config.get("loss") or _("the caller's own loss"),
+        "loss": run.config.get("loss") or _("your loop's own loss"),
         "step": f"{int(status.get('step') or 0):,}",
         "state": _("growing") if status["status"] == "running" else status["status"],
     }
@@ -151,7 +151,7 @@ def loop_check(run: Run) -> None:
         st.text(locale.text(record["numbers"]))
         for fault in record["faults"]:
             if fault["rows"]:
-                st.text(_("Rows concerned: {ids}").format(ids=", ".join(fault["rows"])))
+                st.text(_("Affected rows: {ids}").format(ids=", ".join(fault["rows"])))
         counts = {"steps": max(fault["steps"] for fault in record["faults"]), "checked": record["checked"]}
         if record["numbers"]:  # none of a fault that no step has
             st.caption(_("Found in {steps} of {checked} checked steps.").format(**counts))

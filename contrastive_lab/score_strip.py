@@ -42,7 +42,7 @@ def draw(scores: dict[str, Scores], how: str = "", other: str = "") -> None:
         st.markdown(sentence)
     show(scores, names, other)
     if names[0] != FIRST[0] and "knn" in own and (why := own["knn"].missing):
-        st.caption(_("{why}, so the scores that need no labels are shown.").format(why=format.plain(why)))
+        st.caption(_("{why}. The scores that need no labels are shown.").format(why=format.plain(why)))
     elif how:
         st.caption(locale.text(how))
 

@@ -23,7 +23,7 @@ def new_run() -> None:
     """Draw the form, and the images augmented with its settings."""
     bar = stage.toolbar()
     with bar:
-        st.caption(_("What the encoder must learn to ignore:"), width="content")
+        st.caption(_("The encoder must learn to ignore:"), width="content")
         chips = st.container(key="train-chips")
         st.space("stretch")
         draw = st.container(key="train-draw")

@@ -337,8 +337,8 @@ def _mirror(facts: Facts, is_on: bool, settle: str) -> Suggestion | None:
     if "mirroring_costs" not in facts:
         return None
     figures = message(
-        "by pixels, {mirrored_knn} % of {asked} mirrored images are still assigned to their class; unmirrored, "
-        "{pixels_knn} %",
+        "kNN on pixels assigns {mirrored_knn} % of {asked} mirrored images to their class, and {pixels_knn} % of "
+        "unmirrored ones",
         mirrored_knn=f"{100 * facts['mirrored_knn']:.1f}",
         asked=facts["asked"],
         pixels_knn=f"{100 * facts['pixels_knn']:.1f}",
@@ -395,4 +395,4 @@ def _uneven(facts: Facts) -> Suggestion | None:
         smallest_class=facts["smallest_class"],
         smallest=f"{facts['smallest']:,}",
     )
-    return Suggestion("classes", N_("read the figures of each class"), reason, N_("Explore, Classes"))
+    return Suggestion("classes", N_("compare the scores of each class"), reason, N_("Explore, Classes"))

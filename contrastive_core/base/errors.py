@@ -7,7 +7,7 @@ from contrastive_core.base.messages import N_, message, sentence
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
 DISK = {errno.ENOSPC: N_("the disk is full"), errno.EDQUOT: N_("the disk quota is used up")}
-DISK |= {errno.EROFS: N_("the disk is read-only"), errno.EIO: N_("the disk does not answer")}
+DISK |= {errno.EROFS: N_("the disk is read-only"), errno.EIO: N_("the disk does not respond")}
 DISK |= {errno.EMFILE: N_("too many files are open")} | dict.fromkeys(
     (errno.EACCES, errno.EPERM), N_("permission denied")
 )

@@ -12,7 +12,6 @@ from contrastive_core.base.errors import BadSetting, UnknownName
 from contrastive_core.base.messages import N_, message
 
 T = TypeVar("T")
-LEARNED = N_(". Pass a learned value with the pairs: loss(pairs, temperature=tau)")
 
 
 @dataclass(frozen=True)
@@ -29,10 +28,13 @@ class Knob:
     def check(self, name: str, value: Any) -> Any:
         """Convert `value` to the type of the setting. Raises BadSetting (a ValueError) if it does not fit."""
         if getattr(value, "requires_grad", False):
-            learn = LEARNED if name == "temperature" else ""
-            raise BadSetting(
-                "{name} is a plain setting: a tensor would lose its gradient{learn}", name=name, learn=learn
-            )
+            text = N_("{name} is a plain setting: a tensor would lose its gradient")
+            if name == "temperature":
+                text = N_(
+                    "{name} is a plain setting: a tensor would lose its gradient. Pass a learned value with the pairs: "
+                    "loss(pairs, temperature=tau)"
+                )
+            raise BadSetting(text, name=name)
         if self.choices:
             if value in self.choices:
                 return value

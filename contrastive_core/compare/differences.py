@@ -141,7 +141,7 @@ def differences_request(spaces: Sequence[Space]) -> JsonObject:
     """Build the request for the analysis "differences" of two spaces, with at most two runs per space that differ from
     it only in the seed. Raises ValueError for another number of spaces."""
     if len(spaces) != 2:
-        raise ValueError(message("differences are named between two spaces; got {count}", count=len(spaces)))
+        raise ValueError(message("differences compare two spaces; got {count}", count=len(spaces)))
     used = {space.name for space in spaces}
     seeds: list[list[Any]] = []
     for at, space in enumerate(spaces):
@@ -180,11 +180,11 @@ def find_differences(
         found = list(_groups(a, b, judged))
         chance = np.zeros((2, HALVES))
         for number, split in np.ndindex(chance.shape):
-            on_progress(N_("what chance gives"), (number * HALVES + split) / chance.size)
+            on_progress(N_("estimating chance"), (number * HALVES + split) / chance.size)
             chance[number, split] = _largest_gap(*_halves((a, b)[number][judged], generator))
         bar = float(np.sort(chance, axis=1)[:, -int(LEVEL * (HALVES + 1))].max())
         for name, *pair in seeds:
-            on_progress(N_("what another seed gives"), None)
+            on_progress(N_("estimating the variation over seeds"), None)
             some = _judged(len(pair[0]), generator)
             bar = max(bar, _largest_gap(*(_rows(one.features[some], name) for one in pair)))
     groups: list[Group] = []

@@ -119,7 +119,7 @@ def say_best(found: Sequence[Contrast]) -> Message:
     level, beaten = ([one for one in found if (one.sign > 0) is is_beaten] for is_beaten in (False, True))
     said = [(level or beaten)[0].sentence]
     if rest := level[1:]:
-        said.append(message("Nor does it differ significantly from {names}.", names=_listed(rest)))
+        said.append(message("It does not differ significantly from {names}.", names=_listed(rest)))
     if rest := beaten if level else beaten[1:]:
         text = N_("{best} is significantly better than {names}.")
         said.append(message(text, best=found[0].first, names=_listed(rest)))

@@ -88,8 +88,10 @@ def _rows(
             reason = message("its split is {split}, neither train nor test", split=f"{printable(split, 40)!r}")
         elif name in before:
             line_before, label_before = before[name]
-            other = "" if label_before == text else message("  and a different label")
-            reason = message("already listed in line {line_before}{other}", line_before=f"{line_before:,}", other=other)
+            template = N_("already listed in line {line_before} with a different label")
+            if label_before == text:
+                template = N_("already listed in line {line_before}")
+            reason = message(template, line_before=f"{line_before:,}")
         before.setdefault(name, (number, text))
         shown = printable(name, LONGEST_ID) or message("line {number}", number=f"{number:,}")
         if reason:

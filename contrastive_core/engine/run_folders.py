@@ -28,7 +28,7 @@ GROWING = ("status.json", "metrics.jsonl", "weights.safetensors")  # files that 
 
 def delete(name: str) -> Path:
     """Move a user's run to the bin; return its new path. Raises ValueError as `_at_rest` does."""
-    with _at_rest(name, N_("cannot be moved or deleted")) as run:
+    with _at_rest(name) as run:
         _keep_log(run)
         bin_ = safe_files.make_folder(_bin()) / f"{name}-{secrets.token_hex(4)}"
         os.replace(run.path, bin_)
@@ -60,7 +60,7 @@ def restore(binned: Path) -> Run:
 def rename(name: str, new: str) -> Run:
     """Rename a user's run. Raises the errors of `create` and `delete`."""
     runs.new_name(new)
-    with _at_rest(name, N_("cannot be renamed")) as run:
+    with _at_rest(name) as run:
         if training.is_taken(new) or new in queue.waiting_names():
             raise FileExistsError(message("there is a run {new} already", new=f"{new!r}"))
         _keep_log(run)
@@ -70,18 +70,18 @@ def rename(name: str, new: str) -> Run:
 
 
 @contextlib.contextmanager
-def _at_rest(name: str, so: str) -> Iterator[Run]:
+def _at_rest(name: str) -> Iterator[Run]:
     """Context with a user's run that stays inactive. Raises ValueError for a shipped, running or queued one."""
     training.at_work(runs.load(name))  # may wait for an ending process, so check before taking the lock
     with queue.changing():
         run = runs.load(name)
         if run.shipped:
-            raise ValueError(message("{name} is shipped with the project and {so}", name=name, so=so))
+            raise ValueError(message("{name} is shipped with the project and stays as it is", name=name))
         if training.at_work(run):
-            raise ValueError(message("{name} is running and {so}; stop it first", name=name, so=so))
+            raise ValueError(message("{name} is running; stop it before you rename or delete it", name=name))
         if name in queue.waiting_names():
-            text = message("{name} is queued and {so}; remove it from the queue first", name=name, so=so)
-            raise ValueError(text)
+            text = N_("{name} is queued; remove it from the queue before you rename or delete it")
+            raise ValueError(message(text, name=name))
         yield run
 
 

@@ -106,7 +106,7 @@ def _plainer(why: str) -> str:
             else N_("it contains more than tensors")
         )
         return message(
-            "{what} and could run code when opened. If you trust it, save only its state dict: "
+            "{what}. Opening it could run code. If you trust it, save only its state dict: "
             'torch.save(checkpoint["state_dict"], …)',
             what=what,
         )

@@ -71,7 +71,7 @@ def queue_of(
     chosen = _by_class(dataset, others[: min(count, size)])
     rows, thumbs = encode(chosen)
     note = message(
-        "{missing}, so it is filled with other training images ({count} keys), each encoded once by this "
+        "{missing}. The queue is filled with other training images ({count} keys), each encoded once by this "
         "encoder, as during training.",
         missing=_missing(weights, N_("queue")),
         count=_of(len(chosen), size),
@@ -109,7 +109,7 @@ def bank_of(
         )
     rows, pictures = encode(slots)
     note = message(
-        "{missing}, so its slots ({share}) are filled with one augmented view of each training image, "
+        "{missing}. The slots of the bank ({share}) are filled with one augmented view of each training image, "
         "encoded by this encoder, as at the start of training.",
         missing=_missing(weights, N_("bank")),
         share=share,

@@ -187,11 +187,15 @@ class BatchRequest:
 def snapshots_of(run: Run, are_all: bool = False) -> dict[str, str]:
     """Return the sources from some or all of a run's snapshots, first to last, with their titles."""
     epochs = run.snapshots() if are_all else _some(run.snapshots())
-    place = {epochs[0]: message(", the first"), epochs[-1]: message(", the last")} if len(epochs) > 1 else {}
-    template = N_("Snapshot: z after epoch {epoch}{place}")
+    template = N_("Snapshot: z after epoch {epoch}")
+    first, last = N_("First snapshot: z after epoch {epoch}"), N_("Last snapshot: z after epoch {epoch}")
     if run.is_recording:
-        template = N_("Snapshot: z of the probe set at step {epoch}{place}")
-    return {f"{SNAPSHOT}{e}": message(template, epoch=f"{e:,}", place=place.get(e, "")) for e in epochs}
+        template = N_("Snapshot: z of the probe set at step {epoch}")
+        first = N_("First snapshot: z of the probe set at step {epoch}")
+        last = N_("Last snapshot: z of the probe set at step {epoch}")
+    templates = dict.fromkeys(epochs, template)
+    templates |= {epochs[0]: first, epochs[-1]: last} if len(epochs) > 1 else {}
+    return {f"{SNAPSHOT}{e}": message(templates[e], epoch=f"{e:,}") for e in epochs}
 
 
 def steps_of(run: Run) -> dict[str, str]:

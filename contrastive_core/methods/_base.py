@@ -211,7 +211,7 @@ def small_images(facts: DatasetInfo) -> dict[str, Default]:
         "batch_size": fitting(128, N_("128: twice the steps of 256; on shapes SimCLR gains 4 points"), facts.n_train),
         "optimizer": ("adamw", N_("small encoders converge in a few epochs")),
         "lr": (3e-3, N_("AdamW with one cycle; measured on shapes and digits")),
-        "weight_decay": (1e-4, N_("little: the runs are short")),
+        "weight_decay": (1e-4, N_("a low value, because the runs are short")),
         "schedule": ("one_cycle", N_("short runs: up for a third, down to zero")),
         "warmup": (0.0, N_("the cycle warms up by itself")),
         "recipe": (recipe, reason),

@@ -97,7 +97,7 @@ class MoCo(MomentumMethod):
     @classmethod
     def defaults(cls, facts: DatasetInfo) -> dict[str, Default]:
         k = queue_size(facts.n_train)
-        reason = message("K {queue}: filled twice in an epoch; m 0.99, as the short CIFAR recipe has", queue=k)
+        reason = message("K {queue} is filled twice per epoch; m 0.99, as in the short CIFAR recipe", queue=k)
         temperature = cls.card.loss_knobs["temperature"]
         tau = message("τ {temperature}: {why}", temperature=temperature, why=cls.temperature_reason)
         return super().defaults(facts) | {

@@ -22,7 +22,7 @@ class PredictorSettings(HeadSettings):
     """Settings of the head, with BatchNorm, and of the predictor after it."""
 
     head_bn: bool = knob(True, help=N_("BatchNorm in the head's hidden layers."))
-    predictor: bool = knob(True, help=N_("A predictor on one side; without it nothing stops a collapse."))
+    predictor: bool = knob(True, help=N_("Use a predictor on one side. Without it nothing prevents a collapse."))
     predictor_hidden: int = knob(128, 2, 8192, N_("Width of the predictor's hidden layer."))
 
 

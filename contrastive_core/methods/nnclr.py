@@ -65,5 +65,5 @@ class NNCLR(Method):
     @classmethod
     def defaults(cls, facts: DatasetInfo) -> dict[str, Default]:
         k = queue_size(facts.n_train)
-        reason = message("{queue} older rows: filled twice in an epoch", queue=k)
+        reason = message("{queue} older rows, filled twice per epoch", queue=k)
         return super().defaults(facts) | {"method_knobs": ({"queue": k}, reason)}

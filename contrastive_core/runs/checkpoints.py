@@ -108,7 +108,7 @@ def load_state(run: Run) -> tuple[dict[str, Tensor], JsonObject]:
             data, plain = read_state(manifest)
             return load(data), {**plain, "damaged": damaged}
         except Damaged as error:
-            path = Path(str(error).partition(message(" is damaged"))[0])
+            path = Path(str(error).partition(" is damaged")[0])
         except SafetensorError:
             path = manifest.with_suffix(".safetensors")
         damaged.append(str(path.relative_to(run.path)))

@@ -252,10 +252,9 @@ class Run(ChangeLog):
             return current
         while current["status"] in ("running", "queued") and not self._is_worked_on(current):
             if (again := self._read_status()) == current:
-                rest = N_("Resume continues from its last state")
+                reason = N_("its process ended unexpectedly. Resume continues from its last state")
                 if self.is_recording:
-                    rest = N_("the steps recorded before are kept")
-                reason = message("its process ended unexpectedly;  ") + rest
+                    reason = N_("its process ended unexpectedly. The steps recorded before are kept")
                 return {**current, "status": "failed", "reason": reason}
             current = again  # it had its last word between the two looks
         return current

@@ -19,9 +19,9 @@ from contrastive_core.data.image_form import ImageForm
 
 GROUPS = {"loss": "loss_knobs", "method": "method_knobs", "recipe": "recipe", "encoder": "encoder_knobs"}
 IMAGE_SIZE = N_(
-    "side length in pixels for a folder's images; default: the encoder's size, otherwise the median side, at most 64"
+    "side length in pixels for a folder's images (default: the encoder's size, otherwise the median side, at most 64)"
 )
-RECIPE = N_("short, cifar or imagenet; default: chosen from encoder, image size and epochs")
+RECIPE = N_("training recipe: short, cifar or imagenet (default: chosen from encoder, image size and epochs)")
 CACHE = N_(
     "storage of a folder's decoded images: auto (default), memory-map, or stream, which decodes them during training"
 )
@@ -53,15 +53,17 @@ class TrainConfig:
     """All settings of one training run, serializable as JSON."""
 
     method: str = _option("simclr", "default: simclr")
-    dataset: str = _option("digits", N_("digits (default), shapes, cifar10, …, folder:PATH, csv:PATH"))
+    dataset: str = _option("digits", N_("data set: digits (default), shapes, cifar10, …, folder:PATH or csv:PATH"))
     root: str | None = _option(None, N_("folder of downloaded data sets"), metavar="FOLDER")
     image_size: int | None = _option(None, IMAGE_SIZE, metavar="PIXELS")
     resize: str = _option("crop", N_("how a folder's images are made square: crop (default) or pad"))
     cache: str = _option("auto", CACHE)
-    epochs: int = _option(EPOCHS, N_("default: 20; on digits, 100 for byol and 60 for simsiam"), low=1)
+    epochs: int = _option(
+        EPOCHS, N_("number of epochs (default: 20; on digits, 100 for byol and 60 for simsiam)"), low=1
+    )
     batch_size: int | None = _setting(None, low=1)
     micro_batch: int | None = _option(None, MICRO_BATCH, metavar="IMAGES", low=2)
-    encoder: str = _option("small", N_("small (default), resnet18, resnet50, timm:NAME"))
+    encoder: str = _option("small", N_("encoder: small (default), resnet18, resnet50 or timm:NAME"))
     encoder_knobs: JsonObject = field(default_factory=dict)
     loss: str | None = _option(None, N_("loss to use instead of the method's own"))
     loss_knobs: JsonObject = field(default_factory=dict)
@@ -82,8 +84,8 @@ class TrainConfig:
     channels_last: bool = True
     compile: bool = False
     capture: bool = False  # launch the encoder's kernels as CUDA graphs
-    exclude: str | None = _option(None, N_("ids of samples to leave out"), metavar="FILE")
-    relabel: str | None = _option(None, N_("CSV or JSON of ids and their classes"), metavar="FILE")
+    exclude: str | None = _option(None, N_("file with the ids of samples to leave out"), metavar="FILE")
+    relabel: str | None = _option(None, N_("CSV or JSON file of ids and their new classes"), metavar="FILE")
     layer_decay: float = _setting(1.0, low=0, high=1)  # of the rate, per layer towards the images
     start: str | None = _option(None, N_("start from this run's encoder"), metavar="RUN")
     start_head: bool = False  # take that run's head, too

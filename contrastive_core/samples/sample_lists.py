@@ -153,7 +153,7 @@ def _loss_facts(table: SampleTable) -> Iterable[str]:
     if "loss_in_batches" in table.extra:
         means = (table.columns["loss"], table.extra["loss_in_batches"])
         exact, batched = (f"{float(np.nanmean(values)):.3f}" for values in means)
-        template = N_("Mean loss {exact} against all samples; {batched} in batches like training's.")
+        template = N_("Mean loss {exact} against all samples, {batched} in batches as in training.")
         yield message(template, exact=exact, batched=batched)
 
 
@@ -183,10 +183,14 @@ def _beside_lookalike(table: SampleTable, row: int) -> list[ShownBeside]:
 
 def _nearest_copy(table: SampleTable, row: int) -> str:
     extra = table.extra
+    template = N_("nearest: {nearest_duplicate}, at {share} of the distance to its {k}th neighbor")
+    if extra["leaked"][row]:
+        template = N_(
+            "nearest, in the other split: {nearest_duplicate}, at {share} of the distance to its {k}th neighbor"
+        )
     return message(
-        "nearest: {nearest_duplicate}{where}, at {share} of the distance to its {k}th neighbor",
+        template,
         nearest_duplicate=extra["nearest_duplicate"][row],
-        where=message(" in the other split") if extra["leaked"][row] else "",
         share=f"{100 * max(0.0, 1 - float(extra['nearness'][row])):.0f} %",
         k=K,
     )

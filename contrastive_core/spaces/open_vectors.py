@@ -122,10 +122,11 @@ def _taken(rows: EmbeddingSet) -> str:
         return ""
     numbered = [name.rstrip("0123456789") for name in taken]
     is_series = len({*numbered}) == 1 and numbered[0] != taken[0]
-    names = message("{taken} to {last}", taken=taken[0], last=taken[-1]) if is_series else ", ".join(taken[:8])
-    more = message(" and others") if not is_series and len(taken) > 8 else ""
+    names = ", ".join([*taken[:8], *(["…"] if len(taken) > 8 else [])])
+    if is_series:
+        names = message("{taken} to {last}", taken=taken[0], last=taken[-1])
     labels = N_("with labels") if rows.labels is not None else N_("without labels")
-    values = {"taken": f"{len(taken):,}", "names": names, "more": more, "labels": labels, "columns": len(rows.columns)}
+    values = {"taken": f"{len(taken):,}", "names": names, "labels": labels, "columns": len(rows.columns)}
     return message(
-        "The vectors are {taken} columns, {names}{more}; {labels}; further columns to color by: {columns}.", **values
+        "The vectors are {taken} columns, {names}; {labels}; further columns to color by: {columns}.", **values
     )

@@ -86,18 +86,31 @@ def value_of(row: Row, measure: str, accuracy: str) -> float | None:
     return 100 * float(value) if measure == "accuracy" else float(value)
 
 
-def intervals_in_words(figures: Sequence[Figure], dot: str = "seed") -> str:
+OF_SEEDS = (
+    N_("Each dot is a seed, and the line connects the means."),
+    N_("Intervals are 95 % intervals of the mean over {counts} seeds."),
+    N_("An interval needs at least three seeds."),
+)
+OF_RUNS = (
+    N_("Each dot is a run, and the line connects the means."),
+    N_("Intervals are 95 % intervals of the mean over {counts} runs."),
+    N_("An interval needs at least three runs."),
+)
+
+
+def intervals_in_words(figures: Sequence[Figure], are_runs: bool = False) -> str:
     """Describe the dots and intervals of figures that are drawn together."""
+    each, mean, least = OF_RUNS if are_runs else OF_SEEDS
     figures = [f for f in figures if f.mean is not None]
     seeds, parts = {len(f.values) for f in figures if f.interval}, []
     if any(len(f.values) > 1 for f in figures):
-        parts.append(message("Each dot is a {dot}, and the line connects the means.", dot=dot))
+        parts.append(each)
     if seeds:
         low, high = min(seeds), max(seeds)
         counts = f"{low:,}" if low == high else f"{low:,}–{high:,}"
-        parts.append(message("Intervals: 95 % of the mean over {counts} {dot}s.", counts=counts, dot=dot))
+        parts.append(message(mean, counts=counts))
     if any(f.interval is None for f in figures):
-        parts.append(message("No interval: it needs at least three {dot}s.", dot=dot))
+        parts.append(least)
     return join(" ", parts)
 
 

@@ -44,8 +44,9 @@ def run_sweep(sweep: Sweep, report: Callable[[str], None] = print, most: int | N
             break
         trained += 1
         seconds = estimate(sweep)
-        about = "" if seconds is None else message(", about {minutes} min left", minutes=f"{seconds / 60:.0f}")
-        report(f"[{number}/{len(cells)}] {cell.run}{about}")
+        place = f"[{number}/{len(cells)}] {cell.run}"
+        left = N_("{place}, about {minutes} min left")
+        report(place if seconds is None else message(left, place=place, minutes=f"{seconds / 60:.0f}"))
         try:
             failure = train_cell(cell, on_lines=told)
         except CannotGoOn:

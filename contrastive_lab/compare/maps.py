@@ -23,10 +23,10 @@ from contrastive_lab.components.shared.thumbnails import NO_THUMBNAILS, thumbnai
 from contrastive_lab.locale import N_, _
 
 MANY = 50_000  # rows, of which UMAP takes minutes
-COLORS = ("class", N_("who is right"))
+COLORS = ("class", N_("which encoder is right"))
 ALIGNED = N_(
-    "Each map is turned and mirrored onto that of A (Procrustes), at one size. The slider moves every sample "
-    "to its place on A's map."
+    "Each map is rotated, mirrored and scaled to fit map A (Procrustes). The slider moves every sample to its place "
+    "on map A."
 )
 
 

@@ -185,12 +185,12 @@ def _test(comparison: Comparison, test: PairedTest, interval: tuple[float, float
     sign = int(low > least) - int(high < -least)
     result = N_("too small") if max(abs(low), abs(high)) <= least else N_("unclear")
     return {
-        "score": _(score.title) + (_(", points") if unit == 100 else ""),
+        "score": (_("{score}, points") if unit == 100 else "{score}").format(score=_(score.title)),
         "A": test.a,
         "B": test.b,
         "A − B": float(f"{unit * test.value:{digits}}"),
         "95 %": format.interval((unit * low, unit * high), digits),
-        N_("matters from"): unit * least,
+        N_("smallest relevant difference"): unit * least,
         N_("result"): _(RESULTS[score.higher_is_better, sign] if sign and p < 0.05 else result),
         N_("p, corrected"): f"{p:.2g}" if p >= SMALLEST_P else f"< {SMALLEST_P:g}",
     }

@@ -49,7 +49,12 @@ def axis(ready: list[Run], layer: str, chosen: Collection[str]) -> None:
     name, knob = query_params.one_of(
         st.selectbox, label, offered, name="setting", default=first, text=": ".join, format_func=_title
     )
-    zoom = query_params.switch(st.toggle, _("Zoom to the figures"), name="zoom", help=_("Instead of 0 to 100 %."))
+    zoom = query_params.switch(
+        st.toggle,
+        _("Zoom to the figures"),
+        name="zoom",
+        help=_("Fit the axis to the values instead of showing 0 to 100 %."),
+    )
     _draw(offered[name, knob], layer, knob, zoom)
     dilemma = _(
         "The dilemma: a low τ spreads the samples (uniformity falls) and separates similar ones (tolerance falls). "
@@ -95,7 +100,7 @@ def _curves(sweep: Sweep, rows: list[Row], zoom: bool) -> str:
             figure.layout.yaxis.title.text = locale.text(figure.layout.yaxis.title.text)
             figures.draw(figure, measure, f"axis {measure}")
             cells = plots.cells_of(rows, [sweep.draw.x], KNN, [measure])
-            st.caption(plots.intervals_in_words([cell[measure] for cell in cells], "run"))
+            st.caption(plots.intervals_in_words([cell[measure] for cell in cells], are_runs=True))
     shown, rests_on = plots.verdict(sweep, rows, KNN)
     if shown:
         st.markdown(f"**{format.plain(shown)}**")

@@ -36,11 +36,12 @@ def alike(spaces: list[Space], comparison: Comparison) -> None:
             st.caption(_by_chance(shapes, chance))
     if chance is not None:
         about: str = _(
-            "Chance: {orders} random orders of the rows of one space. The calibrated similarity is 0 at what 95 % of "
-            "them stay below, and 1 for equal spaces; p is the share that gives as much (arXiv 2602.14486)."
+            "Chance is computed from {orders} random orders of the rows of one space. The calibrated similarity is 0 "
+            "at their 95th percentile and 1 for equal spaces. p is the share of orders that are at least as similar "
+            "(arXiv 2602.14486)."
         )
         if chance.meta["rows"] < chance.meta["n"]:
-            about = about + " " + _("Chance is taken of {rows} rows, which makes it larger than it is for all.")
+            about = about + " " + _("Chance is computed from {rows} rows, so it is higher than for all rows.")
         st.caption(about.format(orders=chance.meta["orders"], rows=f"{chance.meta['rows']:,}"))
     else:
         answer_or_wait("calibration", of_all, message("Chance, from rows in random order"))
@@ -93,8 +94,8 @@ def _by_chance(names: Sequence[str], chance: Result) -> str:
     comma = _(", ")
     listed = [f"{title}: {comma.join(alike)}" for title, alike in found.items() if alike]
     if not listed:
-        return _("Every pair is more alike than chance gives, by each measure.")
-    return _("No more alike than chance gives: {listed}.").format(listed=_("; ").join(listed))
+        return _("Every pair of spaces is more similar than by chance, by each measure.")
+    return _("Not more similar than by chance: {listed}.").format(listed=_("; ").join(listed))
 
 
 def matrices(names: list[str], values: dict[str, np.ndarray], k: int, of: str = "", full: Sequence[str] = ()) -> None:

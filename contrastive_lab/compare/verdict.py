@@ -115,7 +115,7 @@ def headline(comparison: Comparison, metric: str) -> tuple[str, str]:
         return _("{first} wins by {points} points").format(**values), below
     below = _("{first} − {second}: {points} points, {interval}").format(**values, interval=below)
     if lead.interval is not None and lead.interval[0] * lead.interval[1] > 0:  # no contradiction: the test decides too
-        below += _(". The corrected p value is {p}.").format(p=f"{lead.p:.2g}")
+        below = _("{text}. The corrected p value is {p}.").format(text=below, p=f"{lead.p:.2g}")
     return _("No significant difference"), below
 
 

@@ -20,7 +20,7 @@ def with_zero_shot(space: Space, by_source: dict[str, Scores]) -> dict[str, Scor
         help = _("The braces stand for the class name. A class is the mean of its prompts.")
         start = "\n".join(DEFAULT_TEMPLATES)
         key = f"{TEMPLATES}-{cache.digest(state.data_of(space))}"
-        text = st.text_area(_("Templates, one a line"), start, key=key, help=help)
+        text = st.text_area(_("Templates, one per line"), start, key=key, help=help)
     templates = [line.strip() for line in text.splitlines() if line.strip()]
     wrong = [line for line in templates if line.count("{}") != 1]
     if wrong or not templates:

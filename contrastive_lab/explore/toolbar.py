@@ -32,7 +32,7 @@ class View:
     color: str
     other: str = ""
     is_quick: bool = False
-    of: str = ""
+    rows_title: str = ""
 
 
 class Bar:
@@ -76,8 +76,7 @@ class Bar:
             _selected(space, rows)
         with self.more:
             settings = embedding_map.settings(kind)
-        of = _(" of the {rows_title}").format(rows_title=place.rows_title)
-        return View(kind, settings, color, is_quick=follows, of=of)
+        return View(kind, settings, color, is_quick=follows, rows_title=place.rows_title)
 
 
 def split_and_layer(space: Space) -> None:

@@ -37,7 +37,7 @@ def first_scores(space: Space, towers: Towers) -> None:
     is_centered = query_params.switch(st.toggle, label, name="centered", help=about)
     what = message("Recall without the means")
     if is_centered and (found := answer_or_wait("centered", {"space": space.values}, what)):
-        changes(found, str(_("as they are")), str(_("less the means")))
+        changes(found, str(_("as they are")), str(_("minus the means")))
     if space.run is not None:
         search(space)
 

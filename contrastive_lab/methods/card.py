@@ -81,7 +81,7 @@ def inspect_several(names: Sequence[str], catalog: Catalog) -> None:
             lines = [f"- {t}: {format.plain(value)}" for t, value in zip(titles, values, strict=True)]
             st.markdown("\n".join([f"**{locale.text(aspect)}**", *lines]))
     alike = [f"{locale.text(k)} – {v[0]}" for k, v in found.items() if len(set(v)) == 1 and v[0] != "–"]
-    st.caption(_("What is alike: {alike}.").format(alike=format.plain("; ".join(alike))))
+    st.caption(_("The same for all: {alike}.").format(alike=format.plain("; ".join(alike))))
     next_steps(names[0], methods[names[0]])
 
 

@@ -23,7 +23,7 @@ PICTURED = {"image": [IMAGE], "image, label": [IMAGE], "balanced batch": [IMAGE,
 def drawing(name: str) -> None:
     """Draw the data flow of a method below its name."""
     method = cache.catalog()["methods"][name]
-    title, subtitle = html.escape(locale.text(method["title"])), html.escape(_("How a batch flows through it."))
+    title, subtitle = html.escape(locale.text(method["title"])), html.escape(_("How a batch flows through the method."))
     drawn = flow(method, cache.loss_title(method["default_loss"]), tiles())
     st.html(f'<div class="method"><h2>{title} <small>{subtitle}</small></h2>{drawn}</div>')
 
@@ -81,7 +81,7 @@ def flow(method: Mapping[str, Any], loss: str, images: Mapping[int, str] | None 
     cell("box chosen", method["compared"], 2 * last - 1, every, _compared(method, images))
     cell("gradient", "→", 2 * last, every)
     cell("box", loss, 2 * last + 1, every)
-    moves = _(" After the step {first} moves {second} ({how}).")
+    moves = _(" After each step, {first} updates {second} ({how}).")
     words = [moves.format(first=locale.text(a), second=locale.text(b), how=locale.text(how)) for a, b, how in updates]
     words.insert(0, _("Bold arrows carry gradient."))
     name = html.escape(_("Data flow of {title}").format(title=locale.text(method["title"])), quote=True)

@@ -184,7 +184,7 @@ def clone(run: Run) -> None:
         epochs = b.number_input(_("Epochs"), 1, 100_000, max(1, min(100_000, int(run.config.get("epochs") or 20))))
         seed = c.number_input(_("Seed"), 0, 2**31 - 1, max(0, min(2**31 - 1, int(run.config.get("seed") or 0))))
         text = st.text_area(
-            _("Other changes, one a line"),
+            _("Other changes, one per line"),
             placeholder="loss.temperature=0.2\nlr=0.001\nrecipe.crop_low=0.2",
             help=_("Any setting of the command line's --set; all others stay as they are."),
         )

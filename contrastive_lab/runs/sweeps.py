@@ -103,8 +103,10 @@ def start(sweep: Sweep, path: Path, todo: int, is_untimed: bool) -> None:
     of = f"most-{key}"
     most = query_params.number(a.number_input, _("Runs to train now"), 1, todo, name="", default=todo, key=of)
     hours = sweep.budget_hours
-    budget = _(", no new one after {budget_hours} h").format(budget_hours=f"{hours:g}") if hours else ""
-    help = _("Trains one cell at a time{budget}. You can close the app meanwhile.").format(budget=budget)
+    help = _("Trains one cell at a time. You can close the app meanwhile.")
+    if hours:
+        help = _("Trains one cell at a time and starts no cell after {hours} h. You can close the app meanwhile.")
+    help = help.format(hours=f"{hours:g}")
     begin, icon = partial(b.button, type="primary", key=f"start-{key}"), ":material/play_arrow:"
     if begin(_("Start"), icon=icon, help=help):
         with guard.errors_shown():
@@ -132,7 +134,11 @@ def figure(sweep: Sweep, path: Path, rows: list[dict[str, Any]]) -> None:
         key=f"accuracy-{key}",
     )
     zoom = sweep.form != "table" and query_params.switch(
-        st.toggle, _("Zoom to the figures"), name="zoom", help=_("Instead of 0 to 100 %."), key=f"zoom-{key}"
+        st.toggle,
+        _("Zoom to the figures"),
+        name="zoom",
+        help=_("Fit the axis to the values instead of showing 0 to 100 %."),
+        key=f"zoom-{key}",
     )
     if shipped := sum("shipped" in r for r in rows):
         text = _("{shipped} of these results come with the app. Runs that you train here replace them.")

@@ -239,7 +239,7 @@ def row(run: Run) -> dict[str, Any]:
     epoch = epochs if status["status"] == "done" else status.get("epoch", 0)
     imported, trained = run.manifest.get("imported"), "here"
     if imported:
-        trained = _("no, random weights") if imported.get("random") else _("not here")
+        trained = _("no, random weights") if imported.get("random") else _("not trained here")
     return {
         "name": run.name,
         "title": str(meta.get("title") or ""),
@@ -298,7 +298,7 @@ def remove(chosen: Sequence[Run]) -> None:
 def undo() -> None:
     """Draw a button that reverts the last deletion."""
     if gone := st.session_state.get(BINNED):
-        text = _("Deleted: {gone}. The bin below keeps what is deleted.")
+        text = _("Deleted: {gone}. You can restore it from the bin below.")
         st.info(text.format(gone=", ".join(map(_name, gone))))
         st.button(_("Undo"), on_click=_restore, args=gone)
 

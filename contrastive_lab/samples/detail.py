@@ -55,7 +55,7 @@ def numbers(table: SampleTable, row: int) -> str:
         parts.append(_("in training's batches {mean} ± {spread}").format(mean=mean, spread=spread))
     draws = extra.get("loss_by_draw")
     if draws is not None and draws.shape[1] > 1:
-        parts.append(_("by draw of views {draws}").format(draws=", ".join(f"{v:.3f}" for v in draws[row])))
+        parts.append(_("for each draw of views: {draws}").format(draws=", ".join(f"{v:.3f}" for v in draws[row])))
     for name, one in LISTS.items():
         score = table.score(one.column)
         nothing = name in (RANDOM, "loss") or (name == "false_negative" and score[row] <= -1)  # no negative is near

@@ -108,7 +108,7 @@ def show_basis(findings: Findings, one: SampleList) -> None:
             text = _("{title} has no value per sample: all samples share the batch's value, so this list has no order.")
             lines.append(text.format(title=card.get("title", request.loss)))
         if most := next((f["loss_candidates"] for f in facts if "loss_candidates" in f), None):
-            text = _("Each loss is taken among {most} random samples, because this set is large.")
+            text = _("Each loss is computed among {most} random samples, because this set is large.")
             lines.append(text.format(most=f"{most:,.0f}"))
     else:
         if by := request.by:

@@ -171,9 +171,11 @@ def _retrain(findings: Findings) -> None:
     title = _("Train again") if run is not None else _("Files of your decisions")
     st.markdown(f"**{title}**")
     for option, content in done.files.items() if changed else ():  # nothing is written here, on any draw
-        use = _(" for train --{option}").format(option=option) if request.split == "train" else ""
         name = f"{option}.csv"
-        st.download_button(f"{name}{use}", content, name, "text/csv", on_click="ignore", width="stretch")
+        label = _("{name} for train --{option}") if request.split == "train" else "{name}"
+        st.download_button(
+            label.format(name=name, option=option), content, name, "text/csv", on_click="ignore", width="stretch"
+        )
     if run is None:
         st.caption(_("These files list the samples to leave out."))
     elif request.split != "train":
@@ -277,7 +279,7 @@ def show_encoder(run: Run, below: DeltaGenerator) -> None:
 
 
 def outcome() -> None:
-    """Draw the comparison of a retrained run with the run before it."""
+    """Draw the comparison of a retrained run with the previous run."""
     run = state.chosen_run()
     if run is not None and (before := run_before(run)) is not None:
         with st.container(border=True):

@@ -59,9 +59,8 @@ def adviser_card(data: str, method: str, config: TrainConfig | None, is_quick: b
             st.markdown(_("**Not sure?**"))
             st.caption(_("The app inspects your images and suggests a batch size, a temperature and augmentations."))
         else:
-            default = "" if chosen is not None else _(" (default)")
-            text = _("**Temperature τ {value}**")
-            st.markdown(text.format(value=f"{usual if chosen is None else chosen:g}") + default)
+            text = _("**Temperature τ {value}**") if chosen is not None else _("**Temperature τ {value}** (default)")
+            st.markdown(text.format(value=f"{usual if chosen is None else chosen:g}"))
             st.caption(format.plain(temperature["reason"]))
         with st.container(horizontal=True, gap="small"):
             best = temperature["best"] if temperature and method == MEASURED_METHOD else None
@@ -134,7 +133,7 @@ def _show_look(data: str, method: str) -> Mapping[str, Any] | None:
         st.caption(format.plain(one["reason"]))
         values |= one["values"]
     if values:
-        st.caption(_("As further settings, one a line:"))
+        st.caption(_("As further settings, one per line:"))
         st.code("\n".join(f"{k}={v}" for k, v in values.items()), language=None)
     return result.meta
 
@@ -160,7 +159,7 @@ def _show_start(data: str, method: str, fitting: list[str]) -> None:
         _plan_and_try(data, values | ({"methods": methods} if methods else {}))
     else:
         offered = [f"{locale.text(name)}: {locale.text(QUESTIONS[name])}" for name in QUESTIONS]
-        st.caption(_("Choose at least one question: ") + "; ".join(offered))
+        st.caption(_("Choose at least one question: {questions}").format(questions="; ".join(offered)))
 
 
 def _among(fitting: list[str]) -> list[str]:
@@ -290,7 +289,9 @@ def show_answer(plan: Plan, answer: Answer) -> None:
 def _table_row(row: AnswerRow) -> dict[str, object]:
     ends = row["interval"]
     return {
-        "settings": locale.text(row["label"]) + (_(" (default)") if row["is_default"] else ""),
+        "settings": (_("{value} (default)") if row["is_default"] else "{value}").format(
+            value=locale.text(row["label"])
+        ),
         CRITERION: round(100 * row["mean"], 1),
         "95 %": f"{100 * ends[0]:.1f} – {100 * ends[1]:.1f}" if ends else "",
         N_("interval over"): row["basis"],

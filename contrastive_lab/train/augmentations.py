@@ -50,7 +50,7 @@ def choose_steps(config: TrainConfig, channels: int) -> list[str]:
         return f"{_(STEPS[step][0])}{share}"
 
     key = f"steps-{cache.digest(*offered, *usual)}"  # another recipe begins anew
-    help = _("What the encoder must learn to ignore. A chip switches an augmentation on or off.")
+    help = _("The encoder must learn to ignore these changes. Click a chip to switch an augmentation on or off.")
     look: dict[str, Any] = {"selection_mode": "multi", "format_func": label, "help": help}
     look["label_visibility"] = "collapsed"
     on = query_params.many_of(

@@ -75,8 +75,8 @@ def about_disk(folder: str, config: TrainConfig | None) -> list[str]:
     images, at_side = template.format(n=f"{n:,}", channels=channels), _("{space_of} MB at {side} pixels")
     sides = (config.image_size,) if config and config.image_size else EXAMPLES
     sizes = [at_side.format(space_of=f"{space_of(n, at, channels or 3) / 1e6:,.0f}", side=at) for at in sides]
-    free, text = f"{_free_space() / 1e9:,.0f}", _("Decoded once, {images} take {sizes}{free}.")
-    return [text.format(images=images, sizes=", ".join(sizes), free=_("; {free} GB are free").format(free=free))]
+    free, text = f"{_free_space() / 1e9:,.0f}", _("Decoded once, {images} take {sizes}; {free} GB are free.")
+    return [text.format(images=images, sizes=", ".join(sizes), free=free)]
 
 
 def _beyond(folder: str, config: TrainConfig, allowed: float) -> tuple[int, int] | None:

@@ -142,7 +142,7 @@ def further_settings() -> list[str]:
     )
     extra = query_params.text(
         st.text_area,
-        _("Further settings, one a line"),
+        _("Further settings, one per line"),
         name="further",
         placeholder="loss.margin=0.2\nmethod.momentum=0.99\nrecipe.crop_low=0.2",
         help=_("Settings without a field here, by their names in the settings of a run."),

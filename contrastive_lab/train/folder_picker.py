@@ -145,11 +145,10 @@ def show_left_out(folder: str) -> None:
 def _summary(names: list[str]) -> str:
     """Describe the number of files and their folders."""
     counts = Counter(parts[-2] for name in names if len(parts := parts_of(name)) > 1)
-    listed = ", ".join(f"{name} {n:,}" for name, n in counts.most_common(6))
-    more = _(" and {counts} more").format(counts=len(counts) - 6) if len(counts) > 6 else ""
+    listed = ", ".join([*(f"{name} {n:,}" for name, n in counts.most_common(6)), *(["…"] if len(counts) > 6 else [])])
     template = ngettext("{names} file", "{names} files", len(names))
     if counts:
-        template = _("{names} files in {counts} folders: {listed}{more}")
+        template = _("{names} files in {counts} folders: {listed}")
     if len(counts) == 1:
         template = ngettext("{names} file in a folder: {listed}", "{names} files in a folder: {listed}", len(names))
-    return template.format(names=f"{len(names):,}", counts=len(counts), listed=listed, more=more)
+    return template.format(names=f"{len(names):,}", counts=len(counts), listed=listed)

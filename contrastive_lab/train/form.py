@@ -42,7 +42,7 @@ from contrastive_lab.train.watch import watch_next
 FOLDER = N_("folder of images…")
 NO_CLASSES = N_("none: no classes")
 DEFAULT_LOSS = N_("the method's own")
-STARTED = N_("runs that were started here")
+STARTED = N_("runs started here")
 
 
 @dataclass(frozen=True)

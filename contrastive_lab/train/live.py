@@ -106,7 +106,7 @@ def branch_form(run: Run) -> str:
         help = _("At most eight states are kept, spread over the training.")
         epoch = st.selectbox(_("From"), kept, format_func=_from, key=f"branch-epoch-{run.name}", help=help)
         example = "loss.temperature=0.05\nloss.temperature=0.5, lr=0.001"
-        text = st.text_area(_("Other values, one branch a line"), placeholder=example)
+        text = st.text_area(_("Other values, one branch per line"), placeholder=example)
         pressed = st.form_submit_button(_("Start the branches"), icon=":material/fork_right:")
         with guard.errors_kept(f"branch-{run.name}", text, pressed):
             if pressed:

@@ -177,11 +177,11 @@ def in_line(name: str) -> bool:
     if name not in waiting:
         return False
     ahead = waiting[: waiting.index(name)]
-    at_work = ", ".join(run.name for run in training.working()) or _("the run before it")
+    at_work = ", ".join(run.name for run in training.working()) or _("the previous run")
     values = {"name": name, "at_work": at_work, "ahead": ", ".join(ahead)}
     one, more = _("{name} is waiting for {at_work}."), _("{name} is waiting for {at_work}, then {ahead}.")
     st.info((more if ahead else one).format(**values))
-    if st.button(_("Take it out of the queue"), key=f"leave-{name}"):
+    if st.button(_("Remove from the queue"), key=f"leave-{name}"):
         queue.remove(name)
         st.rerun()
     return True

@@ -126,7 +126,7 @@ def test_branches_are_started_from_runs_and_compared_when_they_end(monkeypatch: 
     started: list[str] = []
     monkeypatch.setattr(queue, "resume", started.append)
     app = opened("runs", monkeypatch, data="digits", search="mine")
-    (field,) = (f for f in app.text_area if f.label == "Other values, one branch a line")
+    (field,) = (f for f in app.text_area if f.label == "Other values, one branch per line")
     (button,) = (b for b in app.button if b.label == "Start the branches")
     (picker,) = (s for s in app.selectbox if s.label == "From")
     assert picker.options == ["the newest state", "epoch 2", "epoch 1"]

@@ -215,7 +215,7 @@ def test_start_gives_the_training_every_field(monkeypatch: pytest.MonkeyPatch) -
     fields = {field.label: field for field in [*app.text_input, *app.number_input, *app.text_area]}
     fields["Name"].input("mine")
     fields["Epochs"].set_value(3)
-    fields["Further settings, one a line"].input("lr=0.01\n\nloss.temperature=0.2")
+    fields["Further settings, one per line"].input("lr=0.01\n\nloss.temperature=0.2")
     next(b for b in app.button if b.label == "Start").click().run()
     assert not app.exception
     ((name, words),) = started

@@ -55,7 +55,7 @@ def test_what_is_chosen_is_trained_with_and_outlasts_another_page(monkeypatch: p
         ("Batch size", 64),
         ("Temperature τ", 0.07),
         ("Name", "mine"),
-        ("Further settings, one a line", "clip=1\nrecipe.crop_low=0.4"),
+        ("Further settings, one per line", "clip=1\nrecipe.crop_low=0.4"),
     ):
         field(app, label).set_value(value).run()
     for name in ("byol", "", "byol"):
@@ -66,7 +66,7 @@ def test_what_is_chosen_is_trained_with_and_outlasts_another_page(monkeypatch: p
     assert "LARS" in rate.help
     revisit(app, "train")
     assert app.selectbox(key="train-optimizer").value == "lars"
-    assert field(app, "Further settings, one a line").value == "clip=1\nrecipe.crop_low=0.4"
+    assert field(app, "Further settings, one per line").value == "clip=1\nrecipe.crop_low=0.4"
     app.button(key="start").click().run()
     assert not app.exception
     for setting in ("optimizer=lars", "layer_decay=0.65", "batch_size=64", "loss.temperature=0.07", "clip=1"):
@@ -183,14 +183,14 @@ def test_a_start_that_does_not_fit_is_said_beside_its_field(monkeypatch: pytest.
     app = page_at("train", monkeypatch, data="digits", start="simclr-shapes")
     assert any("was trained on color images, but these are gray" in e.value for e in app.error)
     assert app.button(key="start").disabled
-    field(app, "Further settings, one a line").set_value("encoder.gray_as_color=on").run()
+    field(app, "Further settings, one per line").set_value("encoder.gray_as_color=on").run()
     assert not app.error
     assert not app.button(key="start").disabled
     app = page_at("train", monkeypatch, data="shapes", start="simclr-digits")
     assert any("was trained on images with 1 channels, but these have 3" in e.value for e in app.error)
     app = page_at("train", monkeypatch, data="shapes", start="simclr-shapes")
     assert not app.error
-    field(app, "Further settings, one a line").set_value("encoder.colors=imagenet").run()
+    field(app, "Further settings, one per line").set_value("encoder.colors=imagenet").run()
     assert any("normalized differently" in e.value for e in app.error)
 
 

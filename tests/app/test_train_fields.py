@@ -82,7 +82,7 @@ def test_an_error_stands_there_and_nothing_starts(monkeypatch: pytest.MonkeyPatc
     runs.create("taken", {"method": "simclr"})
     app = page_at("train", monkeypatch)
     cases = [("Name", "../up", "letters, digits, dots"), ("Name", "taken", "there is a run 'taken' already")]
-    cases += [("Further settings, one a line", text, why) for text, why in FURTHER.items()]
+    cases += [("Further settings, one per line", text, why) for text, why in FURTHER.items()]
     for label, text, why in cases:
         assert not start(app).disabled
         {f.label: f for f in [*app.text_input, *app.text_area]}[label].input(text).run()

@@ -45,7 +45,7 @@ def test_each_dragged_knob_arrives(loss: str, monkeypatch: pytest.MonkeyPatch) -
     fields: dict[str, Any] = {field.label: field.value for field in [*app.selectbox, *app.number_input, *app.text_area]}
     assert (fields["Method"], fields["Data"], fields["Loss"]) == (method, data, loss)
     assert fields.get("Temperature τ") == knobs.get("temperature")
-    lines = set(fields["Further settings, one a line"].splitlines())
+    lines = set(fields["Further settings, one per line"].splitlines())
     assert {f"loss.{name}={value:g}" for name, value in knobs.items() if name != "temperature"} <= lines
     assert not app.button(key="start").disabled
     shown = " ".join(caption.value for caption in app.caption).replace("\\", "")

@@ -165,7 +165,7 @@ def test_the_verdict_says_who_cannot_be_told_apart() -> None:
     )
     assert said(0.5, 0.9, 0.9) == f"{level} b is significantly better than a."
     assert said(0.5, 0.9, 0.9, 0.9) == (
-        f"{level} Nor does it differ significantly from d. b is significantly better than a."
+        f"{level} It does not differ significantly from d. b is significantly better than a."
     )
     assert said(0.5, 0.9).startswith("b is better than a by 40.0 points of kNN accuracy (95 % CI over the samples: ")
     assert said(0.9, 0.6, 0.5).startswith("a is better than b by 30.0 points of kNN accuracy (")

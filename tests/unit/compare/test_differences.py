@@ -121,7 +121,7 @@ def test_the_command_names_the_groups_of_the_shared_rows(tmp_path: Path, capsys:
     assert main(["compare", *files, "--differences"]) == 0
     assert capsys.readouterr().out.startswith("No difference stands out.\nA group is shown if its gap exceeds ")
     assert main(["compare", *files, "simclr-shapes", "--differences"]) == 2
-    assert "differences are named between two spaces; got 3" in capsys.readouterr().err
+    assert "differences compare two spaces; got 3" in capsys.readouterr().err
 
 
 def test_two_shipped_runs_differ_in_their_classes() -> None:

@@ -100,7 +100,7 @@ def test_what_is_left_out_is_named(place: Path, tmp_path: Path) -> None:
     assert test.ids == ["images/8.png"]
     reasons = [why for _, why in train.skipped]
     assert reasons[0] == "already listed in line 2"
-    assert reasons[1] == "already listed in line 3  and a different label"
+    assert reasons[1] == "already listed in line 3 with a different label"
     assert reasons[2:5] == ["there is no such file", *2 * ["it is outside the list's folder"]]
     assert reasons[5].startswith("a link; links are followed only")
     assert reasons[6:8] == ["its split is 'val', neither train nor test", "no file name given"]
