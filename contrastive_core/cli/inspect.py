@@ -142,7 +142,7 @@ def _recording_text(towers: Sequence[str] | None, figures: JsonObject, loop_chec
     if loop_check:
         rows = [row for fault in loop_check["faults"] for row in fault["rows"]]
         lines += [loop_check["text"] or loop_check["problem"], loop_check["numbers"] if loop_check["text"] else ""]
-        lines += [f"Rows concerned: {', '.join(map(printable, rows))}" if rows else ""]
+        lines += [f"Affected rows: {', '.join(map(printable, rows))}" if rows else ""]
     return "\n".join(filter(None, [*lines, note]))
 
 

@@ -88,12 +88,12 @@ def value_of(row: Row, measure: str, accuracy: str) -> float | None:
 
 OF_SEEDS = (
     N_("Each dot is a seed, and the line connects the means."),
-    N_("Intervals are 95 % intervals of the mean over {counts} seeds."),
+    N_("The bars are 95 % intervals of the mean over {counts} seeds."),
     N_("An interval needs at least three seeds."),
 )
 OF_RUNS = (
     N_("Each dot is a run, and the line connects the means."),
-    N_("Intervals are 95 % intervals of the mean over {counts} runs."),
+    N_("The bars are 95 % intervals of the mean over {counts} runs."),
     N_("An interval needs at least three runs."),
 )
 

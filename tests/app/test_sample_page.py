@@ -257,7 +257,7 @@ def test_losses_among_some_samples_say_so(desk: Desk, monkeypatch: pytest.Monkey
     sample_build.samples_of_vectors(request_of(name, "train", "sup_con"), rows, None)
     app = opened(on=name, list="loss")
     assert not app.exception
-    assert "Each loss is taken among 100 random samples" in text_of(app)
+    assert "Each loss is computed among 100 random samples" in text_of(app)
     assert "random samples" not in text_of(opened(on=name, list="mislabeled"))
 
 

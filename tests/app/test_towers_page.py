@@ -52,7 +52,7 @@ def test_recall_without_the_means_stands_beside_recall_as_it_is(key: str, monkey
     app = opened("explore", monkeypatch, vectors=key, map="pca", centered="yes")
     assert not app.exception
     frame = app.dataframe[0].value
-    assert list(frame.columns) == ["score", "as they are", "less the means", "difference", "95 %"]
+    assert list(frame.columns) == ["score", "as they are", "minus the means", "difference", "95 %"]
     assert frame["difference"].iloc[-1] == f"{made['modality_gap'][0]:+.3f}"
 
 

@@ -60,7 +60,7 @@ def test_evaluate_says_what_the_page_of_a_recording_says(capsys) -> None:
     assert "  recall_1_forth " in out
     assert "  modality_gap " in out
     assert "The 1 rows without an anchor are not used as negatives." in out
-    assert "Rows concerned: hard" in out
+    assert "Affected rows: hard" in out
 
 
 def test_two_recordings_without_a_probe_set_are_compared_view_by_view(capsys) -> None:

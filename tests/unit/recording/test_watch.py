@@ -142,7 +142,7 @@ def test_a_kill_leaves_what_was_recorded() -> None:
     assert [line["step"] for line in run.metrics()] == [1, 2, 3]
     assert len(recorded_rows.steps(run)) >= 2
     assert run.status()["status"] == "failed"
-    assert "the steps recorded before are kept" in run.status()["reason"]
+    assert "The steps recorded before are kept" in run.status()["reason"]
 
 
 def test_only_the_first_process_writes(monkeypatch) -> None:

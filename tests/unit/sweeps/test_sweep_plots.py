@@ -116,7 +116,7 @@ def test_every_seed_is_a_dot_and_the_interval_says_what_it_is_of() -> None:
     assert means.error_y.arrayminus[0] == pytest.approx(50.2 - low, abs=1e-5)
     assert means.error_y.array[1] is None  # two seeds are two dots
     said = sweep_plots.intervals_of(found, rows, "accuracy")
-    assert "95 % of the mean over 3 seeds" in said
+    assert "95 % intervals of the mean over 3 seeds" in said
     assert "at least three seeds" in said
     assert tuple(figure.layout.yaxis.range) == (0, 100)
     (zoomed,) = sweep_plots.draw(found, rows, zoom=True)
