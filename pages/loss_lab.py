@@ -11,7 +11,7 @@ from contrastive_lab.loss_lab.batch import Toolbar, on_batch
 from contrastive_lab.loss_lab.circle import on_circle
 from contrastive_lab.loss_lab.lesson_panel import choose_lesson
 from contrastive_lab.playground import LOSSES
-from contrastive_lab.playground.stage import choose_images, draw_stage
+from contrastive_lab.playground.stage import choose_samples, draw_stage
 from contrastive_lab.progress import catalog_or_wait
 from contrastive_lab.recordings import has_rows
 
@@ -43,8 +43,8 @@ def page() -> None:
                 stages.export()
         else:
             with slots.loss:
-                images = choose_images(run)
-            draw_stage(images, run, {name: losses[name]["kernel"] for name in LOSSES})
+                samples = choose_samples(run)
+            draw_stage(samples, run, {name: losses[name]["kernel"] for name in LOSSES})
     else:
         shown = on_batch(run, losses, lesson, slots)
         with head:

@@ -1,7 +1,6 @@
 """Small gray images of a data set, few enough to train on in a browser."""
 
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from PIL import Image
@@ -34,11 +33,6 @@ class SmallImages:
 
     def __len__(self) -> int:
         return len(self.images)
-
-
-def data_set_of(path: str) -> str:
-    """Return the data set name for a user's input; a folder becomes `folder:PATH`."""
-    return f"{image_sets.FOLDER}{path}" if path not in datasets.dataset_names() and Path(path).is_dir() else path
 
 
 def load_small(name: str, root: str | None = None) -> SmallImages:

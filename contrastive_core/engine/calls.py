@@ -9,13 +9,14 @@ import numpy as np
 from contrastive_core.base.cards import LossEntry
 from contrastive_core.base.json_files import JsonObject
 from contrastive_core.data.dataset import DatasetInfo
-from contrastive_core.data.small_images import SmallImages, load_small
+from contrastive_core.data.small_images import SmallImages
 from contrastive_core.engine import client
 from contrastive_core.lab.lab_view import BatchRequest, LabBatch, LabView, TowerBatch, Trade
 from contrastive_core.runs.run import Run
 from contrastive_core.runs.train_config import Resolved, TrainConfig
 from contrastive_core.samples.sample_table import SampleRequest
 from contrastive_core.spaces.results import Result
+from contrastive_core.spaces.small_samples import load_samples
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -107,5 +108,5 @@ def make_result(kind: str, values: JsonObject) -> Result:
 
 
 @in_worker
-def small_images(name: str, root: str | None = None) -> SmallImages:
-    return load_small(name, root)
+def small_samples(name: str, root: str | None = None) -> SmallImages:
+    return load_samples(name, root)

@@ -7,26 +7,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from contrastive_core.base import safe_files
-from contrastive_core.base.errors import BadSetting
-from contrastive_core.base.safe_files import printable
 from contrastive_core.cli.output import out_path, print_result
-from contrastive_core.data.small_images import (
-    HELD_OUT,
-    LEAST,
-    LONGEST,
-    MOST,
-    SEED,
-    SIDE,
-    TOO_FEW,
-    SmallImages,
-    data_set_of,
-    load_small,
-)
+from contrastive_core.data.small_images import SmallImages
 from contrastive_core.lab.view import about_loss
-from contrastive_core.spaces import file_formats
+from contrastive_core.spaces.small_samples import load_samples
 from contrastive_lab import locale
 from contrastive_lab.components.playground import pack_playground
 from contrastive_lab.components.shared.bundle import bundle, style_sheet
@@ -49,7 +34,6 @@ header .segment { white-space: nowrap; }
 header button { padding: 4px 10px; font: inherit; font-size: 14px; color: inherit; background: none; border: 0; }
 header button[aria-pressed="true"] { font-weight: 600; text-decoration: underline; }
 """
-DEVIATIONS = 3  # of a column of vectors, from its mean to black and to white
 
 
 def kernels() -> dict[str, Mapping[str, Any]]:
@@ -89,31 +73,9 @@ def page(kernels: Mapping[str, Mapping[str, Any]], small: SmallImages, name: str
     return f"<!doctype html>\n{el('html', head, body, lang='en')}\n"
 
 
-def load_rows(path: str | Path) -> SmallImages:
-    """Return rows of a file of vectors as images one pixel high, with each column's mean at the center of the range. If
-    some rows have labels, the others are left out. Raises BadSetting for fewer than LEAST rows, and as
-    `file_formats.read` does."""
-    rows = file_formats.read(path)
-    is_known = np.isfinite(rows.features).all(1) & (True if rows.labels is None else rows.labels >= 0)
-    most = min(MOST, MOST * SIDE**2 // rows.width)
-    chosen = np.random.default_rng(SEED).permutation(np.flatnonzero(is_known))[:most]
-    if len(chosen) < LEAST:
-        raise BadSetting(TOO_FEW, name=printable(Path(path).name), n=len(chosen), least=LEAST)
-    values = rows.features[chosen].astype(np.float64)
-    scaled = (values - values.mean(0)) / np.maximum(values.std(0), 1e-12)
-    images = (127.5 + 127.5 / DEVIATIONS * scaled).round().clip(0, 255).astype(np.uint8)[:, None]
-    labels, classes = None, tuple[str, ...]()
-    if rows.labels is not None:
-        present, numbers = np.unique(rows.labels[chosen], return_inverse=True)
-        labels = numbers.astype(np.int16)
-        classes = tuple(printable(rows.class_name(k), LONGEST) for k in present.tolist())
-    return SmallImages(images, labels, classes, len(chosen) - int(HELD_OUT * len(chosen)), len(rows))
-
-
 def playground(args: Namespace) -> None:
     """Run the command: write the file."""
-    out, path = out_path(args.out, ".html", ".htm"), Path(args.path)
-    small = load_rows(path) if path.suffix.lower() in file_formats.ENDINGS else load_small(data_set_of(args.path))
-    text = page(kernels(), small, path.name).encode()
+    out = out_path(args.out, ".html", ".htm")
+    text = page(kernels(), load_samples(args.path), Path(args.path).name).encode()
     safe_files.write_bytes(out, text, shared=True, parents=False)
     print_result(args, {"out": str(out), "bytes": len(text)}, f"{out}: {len(text) / 1e6:.2f} MB")

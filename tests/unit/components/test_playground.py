@@ -16,10 +16,11 @@ from torch.nn.functional import normalize
 
 from contrastive_core import losses, pairs
 from contrastive_core.base.errors import BadSetting
-from contrastive_core.data.small_images import MOST, SmallImages, data_set_of, load_small
+from contrastive_core.data.small_images import MOST, SmallImages, load_small
+from contrastive_core.spaces.small_samples import load_samples
 from contrastive_lab.desktop.command import main
 from contrastive_lab.playground import LOSSES
-from contrastive_lab.playground.file import kernels, load_rows, page
+from contrastive_lab.playground.file import kernels, page
 
 KERNELS = kernels()
 HOSTILE = "</script><b>"
@@ -306,7 +307,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_a_folder_becomes_small_gray_images(folder: Path) -> None:
-    small = load_small(data_set_of(str(folder)))
+    small = load_samples(str(folder))
     assert (len(small), small.learned) == (60, 48)
     assert small.images.shape[1:] == (16, 16)
     assert small.classes == ("<b>", "plain")
@@ -325,7 +326,7 @@ def test_the_command_takes_a_file_of_vectors(tmp_path: Path) -> None:
     lines = [f"{a},{b},{name}" for (a, b), name in zip(points, ["<b>"] * 40 + ["plain"] * 40, strict=True)]
     path = tmp_path / "points.csv"
     path.write_text("\n".join(["length,width,label", *lines, "1,1,"]))
-    small = load_rows(path)
+    small = load_samples(str(path))
     assert (small.images.shape, small.learned, small.total) == ((80, 1, 2), 64, 81)
     assert small.classes == ("<b>", "plain")
     left = small.images[:, 0, 0] < 128
@@ -337,10 +338,14 @@ def test_the_command_takes_a_file_of_vectors(tmp_path: Path) -> None:
     wide = rng.normal(size=(3000, 700)).astype(np.float32)
     wide[0, 0] = np.nan
     np.save(tmp_path / "wide.npy", wide)
-    assert load_rows(tmp_path / "wide.npy").images.shape == (731, 1, 700)  # as many numbers as of 2,000 images
+    assert load_samples(str(tmp_path / "wide.npy")).images.shape == (731, 1, 700)  # as many numbers as of 2,000 images
     np.save(tmp_path / "few.npy", wide[:19])
+    listed = tmp_path / "list.csv"
+    listed.write_text("image,label\nnone.png,a\n")
+    with pytest.raises(BadSetting, match=r"list\.csv"):
+        load_samples(f"csv:{listed}")  # images, not vectors
     with pytest.raises(BadSetting, match="has 18 readable samples; at least 20"):
-        load_rows(tmp_path / "few.npy")
+        load_samples(str(tmp_path / "few.npy"))
 
 
 def test_a_set_is_thinned_and_one_without_labels_has_none(folder: Path) -> None:
