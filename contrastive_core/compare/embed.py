@@ -7,7 +7,7 @@ The cache is in the run's folder (for shipped runs: in `data_home()`) under the 
 only read it need no torch."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -93,12 +93,15 @@ def _origin(run: Run) -> JsonObject:
     return {"run": run.name, "weights": run.weights_hash()}
 
 
-def load_model(run: Run, dataset: Dataset | None = None, device: str = "auto") -> Any:
+def load_model(
+    run: Run, dataset: Dataset | None = None, device: str = "auto", weights: Mapping[str, Any] | None = None
+) -> Any:
     """Load the run's method with encoder, head and text tower (if any), in evaluation mode, on the device.
 
-    Its memory (queue, bank, key encoder) keeps its initial values, because encoding does not use it."""
+    Its memory (queue, bank, key encoder) keeps its initial values, because encoding does not use it. `weights`: tensors
+    by name, if not the run's newest ones."""
     method = create_method(from_dict(run.config), dataset or data_of(run, "test"))
-    method.load_parts(checkpoints.load_weights(run))
+    method.load_parts(checkpoints.load_weights(run) if weights is None else weights)
     return method.eval().to(choose(device))
 
 

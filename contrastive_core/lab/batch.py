@@ -21,6 +21,7 @@ from contrastive_core.data.augmentations import make_views, to_float
 from contrastive_core.data.caption_sources import training_set
 from contrastive_core.data.datasets import Dataset
 from contrastive_core.lab.lab_view import (
+    EPOCH,
     SNAPSHOT,
     STEP,
     BatchRequest,
@@ -175,9 +176,10 @@ def _batch_of_images(run: Run, request: BatchRequest, dataset: Dataset) -> LabBa
     source, images, views, seed = request.source, request.images, request.views, request.seed
     rng = np.random.default_rng(seed)
     chosen, others = images_of_batch(np.asarray(dataset.labels), images, rng)
-    method = random_encoder_of(run, dataset) if source == "random" else load_model(run, dataset)
-    method = method.cpu()
-    weights = checkpoints.load_weights(run) if request.memory and source == "z" else {}
+    epoch, is_z = source.removeprefix(EPOCH), source == "z" or source.startswith(EPOCH)
+    weights = checkpoints.weights_after(run, "" if source == "z" else epoch) if is_z else None
+    method = random_encoder_of(run, dataset) if source == "random" else load_model(run, dataset, weights=weights)
+    method, weights = method.cpu(), weights or {}
     generator = torch.Generator().manual_seed(seed)
 
     def encode(x: Tensor) -> Tensor:

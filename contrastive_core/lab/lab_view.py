@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
@@ -18,7 +19,9 @@ from contrastive_core.base.cards import Kernel
 from contrastive_core.base.json_files import JsonObject
 from contrastive_core.base.messages import N_, decode, encode, join, message
 from contrastive_core.base.paths import IMAGES
+from contrastive_core.runs.changes import saved_epochs
 from contrastive_core.runs.run import Run
+from contrastive_core.runs.run_metrics import MetricsReader
 from contrastive_core.spaces import recorded_rows
 
 SOURCES = {
@@ -54,6 +57,7 @@ FILE_PAIRINGS = {  # for rows that need not be images
     "bank": N_("Memory bank (Inst Disc)"),
 }
 SNAPSHOT = "snapshot:"
+EPOCH = "epoch:"
 STEP = "step:"  # of a recording
 SHOWN = 6  # maximum number of offered snapshots, including the first and the last
 MEMORIES = ("queue", "bank")
@@ -172,8 +176,9 @@ class LabBatch:
 class BatchRequest:
     """The request for a batch: augmented views of some images of a run's data set, by class, or existing rows.
 
-    source: "z", "h", "random" or "pixels": the encoder; or images · views existing rows: "snapshot:EPOCH" of the run's
-    fixed sample (or a recording's probe set), "step:STEP" of a recording's step, "file:KEY" of loaded vectors.
+    source: "z", "h", "random" or "pixels": the encoder; "epoch:EPOCH": z of a state saved after an epoch; or images ·
+    views existing rows: "snapshot:EPOCH" of the run's fixed sample (or a recording's probe set), "step:STEP" of a
+    recording's step, "file:KEY" of loaded vectors.
     memory: "queue" or "bank": the images are training images, with the rows of that memory."""
 
     source: str
@@ -182,6 +187,23 @@ class BatchRequest:
     seed: int
     memory: str = ""
     split: str = "test"
+
+
+def epochs_of(run: Run) -> dict[str, str]:
+    """Return the sources from the states of a run that are kept, by epoch, with their titles: they encode any batch."""
+    title = N_("After the head (z), epoch {epoch}")
+    return {f"{EPOCH}{epoch}": message(title, epoch=f"{epoch:,}") for epoch in saved_epochs(run)}
+
+
+def loss_knobs(run: Run, epoch: int | None = None) -> JsonObject:
+    """Return the knobs of the run's loss with the changes until an epoch; None: all changes."""
+    changes = run.changes()
+    if changes and epoch is not None:
+        lines = MetricsReader(run.path / "metrics.jsonl").update().epochs
+        last = next((line["step"] for line in lines if line["epoch"] == epoch), math.inf)
+        changes = [change for change in changes if change["step"] <= last]
+    new = {change["name"].removeprefix("loss."): change["to"] for change in changes if change["name"] != "lr"}
+    return {**(run.config.get("loss_knobs") or {}), **new}
 
 
 def snapshots_of(run: Run, are_all: bool = False) -> dict[str, str]:

@@ -42,7 +42,7 @@ def branch(run: Run, *every: Mapping[str, Any], epoch: int | None = None) -> lis
     if run.status()["status"] in ("running", "queued"):
         text = N_("{name} has not saved an epoch yet; try again after its next epoch")
     if epoch is not None:
-        text = N_("{name} has no complete state after epoch {epoch}; choose one of these: {kept}")
+        text = checkpoints.NO_STATE
     raise ValueError(message(text, name=run.name, epoch=epoch, kept=", ".join(map(str, kept)) or "–"))
 
 

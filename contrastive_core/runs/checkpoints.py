@@ -23,6 +23,7 @@ from contrastive_core.base.errors import Damaged
 from contrastive_core.base.json_files import JsonObject
 from contrastive_core.base.messages import N_, decode, message
 from contrastive_core.base.safe_files import read_regular
+from contrastive_core.runs.changes import saved_epochs
 from contrastive_core.runs.run import Run
 
 KEPT = 2
@@ -30,6 +31,7 @@ MOST = 8  # states of a run, spread over its training
 ROOM = 512 << 20  # bytes that they take, the last two aside; and at most a tenth of what is free on the disk
 MAX_STATE = 64 << 30  # bytes of a state, or of weights
 PARTS = (".safetensors", ".json")  # of a state, in the order of its manifest
+NO_STATE = N_("{name} has no complete state after epoch {epoch}; choose one of these: {kept}")
 HASH = "sha256"  # key of the weights' own hash in their header
 
 
@@ -140,6 +142,16 @@ def load_weights(run: Run) -> dict[str, Tensor]:
     if recorded_hash != _digest(tensors):
         raise Damaged("{path} is damaged: its checksum does not match", path=path)
     return {k: v.float() if v.dtype == torch.float16 else v for k, v in tensors.items()}
+
+
+def weights_after(run: Run, epoch: str = "") -> dict[str, Tensor]:
+    """Return the weights of the state saved after an epoch; "": the newest weights. Raises: Damaged; ValueError."""
+    states = {str(number): manifest for number, manifest in saved_epochs(run).items()}
+    if not epoch:
+        return load_weights(run)
+    if epoch not in states:
+        raise ValueError(message(NO_STATE, name=run.name, epoch=epoch, kept=", ".join(states) or "–"))
+    return strip_prefix(load(read_state(states[epoch])[0]), "method.")
 
 
 def strip_prefix(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:

@@ -16,7 +16,9 @@ from contrastive_core.engine import calls
 from contrastive_core.lab import lab_view
 from contrastive_core.lab.lab_view import (
     DIRECTIONS,
+    EPOCH,
     NEGATIVE,
+    SNAPSHOT,
     SOURCE,
     SOURCES,
     BatchRequest,
@@ -73,7 +75,9 @@ def on_batch(run: Run, losses: dict[str, LossEntry], lesson: int, toolbar: Toolb
         is_file = request is None or request.source.startswith("file:")
         key = key_of("lab-dimensions" if about["matrix"] else "lab", lesson)
         state = view_state(key)
-        of_run = {} if is_file else run.config.get("loss_knobs", {})
+        kind, _colon, epoch = request.source.partition(":") if request else ("", "", "")
+        is_past = f"{kind}:" in (EPOCH, SNAPSHOT) and not run.is_recording
+        of_run = {} if is_file else lab_view.loss_knobs(run, int(epoch) if is_past else None)
         if run.config.get("loss") != loss:
             of_run = {name: of_run[name] for name in ("temperature",) if name in of_run}
         knobs = knob_form(key, loss, about, of_run)
@@ -207,7 +211,8 @@ def draw_pairs(run: Run, setting: LabSetting, view: LabView, losses: dict[str, L
     """Draw the live view of all pairs, optionally with a pinned second loss or other rows of the same images."""
     request, state, other_rows = setting.rows[2], page.view, {}
     if not request.source.startswith("file:") and request.source not in SOURCE:
-        sources = SOURCES if request.source in SOURCES else lab_view.snapshots_of(run)
+        is_encoded = request.source in SOURCES or request.source.startswith(EPOCH)
+        sources = SOURCES | lab_view.epochs_of(run) if is_encoded else lab_view.snapshots_of(run)
         sources = {**(lab_view.steps_of(run) if run.is_recording else {}), **sources}
         other_rows = {s: title for s, title in sources.items() if s not in (request.source, "file")}
     kind, _colon, name = request.source.partition(":")

@@ -17,6 +17,7 @@ from contrastive_core.lab.lab_view import (
     STEP,
     BatchRequest,
     direction_names,
+    epochs_of,
     snapshots_of,
 )
 from contrastive_core.runs.run import Run
@@ -34,8 +35,8 @@ FIRST_ACROSS = "info_nce"  # CLIP's
 FILE_KEY = "lab-file"  # of the widget that chooses loaded vectors
 VECTORS = N_(
     "The loss uses the output of the head (z) during training. Later tasks use the output of the encoder (h). An "
-    "untrained encoder shows the start of training. Snapshots are z of a fixed sample of training images after an "
-    "epoch, one view of each."
+    "untrained encoder shows the start of training. An epoch encodes the same batch with the weights saved after it. "
+    "Snapshots are z of a fixed sample of training images after an epoch, one view of each."
 )
 PAIRED = N_(
     "Views: two augmentations of each image, self-supervised. Classes: every view of a class, supervised. "
@@ -155,7 +156,7 @@ def _sources(run: Run) -> dict[str, str]:
     if run.has_towers:
         return SOURCE | SOURCES | snapshots_of(run, are_all=True)
     if not run.is_recording:
-        return SOURCES | snapshots_of(run, are_all=True)
+        return SOURCES | epochs_of(run) | snapshots_of(run, are_all=True)
     steps = {STEP: _("Vectors of a step")} if recorded_rows.steps(run) else {}
     return steps | snapshots_of(run, are_all=True) | {"file": SOURCES["file"]}
 

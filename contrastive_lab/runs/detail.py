@@ -68,7 +68,7 @@ def details(run: Run) -> None:
 def under_the_loss(run: Run) -> None:
     """Draw a link to the Loss Lab on a batch of the run, from now or any saved epoch."""
     newest = _("the newest rows") if run.is_recording else _("the newest weights")
-    sources = {"": newest, **lab_view.snapshots_of(run, are_all=True)}
+    sources = {"": newest, **lab_view.epochs_of(run), **lab_view.snapshots_of(run, are_all=True)}
     label, key = _("See its loss with"), f"run-rows-{cache.digest(run.name)}"
     with st.container(horizontal=True, vertical_alignment="bottom", wrap=False):
         rows = query_params.one_of(st.selectbox, label, sources, name="", key=key, format_func=sources.get)

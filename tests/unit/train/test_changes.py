@@ -10,12 +10,16 @@ import os
 import signal
 from pathlib import Path
 
+import numpy as np
 import pytest
 from worlds import spread
 
 from contrastive_core import losses, methods, runs
 from contrastive_core.base.errors import BadSetting, CannotGoOn
 from contrastive_core.compare import verify
+from contrastive_core.lab import lab_view
+from contrastive_core.lab.batch import load_batch
+from contrastive_core.lab.lab_view import BatchRequest
 from contrastive_core.ops.collectives import World
 from contrastive_core.runs import changes as live_changes
 from contrastive_core.runs import checkpoints
@@ -252,6 +256,23 @@ def test_a_branch_goes_on_from_the_last_saved_epoch_with_another_value() -> None
         path.unlink()  # the state of its end is left
     with pytest.raises(ValueError, match="has no saved state before its end"):
         branch(origin, {"lr": 0.1})
+
+
+def test_the_loss_lab_has_a_runs_own_batch_after_any_kept_epoch_with_the_knobs_of_then() -> None:
+    run = created("mine")
+    trained(run, AT)
+    assert list(lab_view.epochs_of(run)) == ["epoch:1", "epoch:2"]
+    taus = [lab_view.loss_knobs(run, epoch)["temperature"] for epoch in (1, 2, 3, None)]
+    assert taus == [0.1, 0.3, 0.3, 0.3]
+    batches = {s: load_batch(run, BatchRequest(s, 8, 2, 0)) for s in ("random", "epoch:1", "epoch:2", "z")}
+    assert len({batch.rows.tobytes() for batch in batches.values()}) == 4
+    assert len({(tuple(batch.ids), batch.thumbs.tobytes()) for batch in batches.values()}) == 1
+    (branched,) = branch(run, {}, epoch=2)
+    checkpoints.save_weights(branched, checkpoints.weights_after(run, "2"))
+    np.testing.assert_array_equal(load_batch(branched, BatchRequest("z", 8, 2, 0)).rows, batches["epoch:2"].rows)
+    for source in ("epoch:3", "epoch:x", "epoch:../1"):
+        with pytest.raises(ValueError, match=r"mine has no complete state after epoch .* choose one of these: 1, 2"):
+            load_batch(run, BatchRequest(source, 8, 2, 0))
 
 
 def test_weights_that_are_all_zero_are_no_change() -> None:
