@@ -31,8 +31,8 @@ def explain(values: dict[str, Any], names: tuple[str, str]) -> None:
             "the similarity does not depend on the patches."
         )
     text += " " + _(
-        "Covering the bluest ones lowers it by {gap} more than covering random ones (area between the two curves, 95 % "
-        "CI {low} to {high})."
+        "Covering those with the largest parts lowers it by {gap} more than covering random ones (area between the two "
+        "curves, 95 % CI {low} to {high})."
     )
     if low <= 0:
         text += " " + _("This effect is not clear: each patch sees much more of the image than its own area.")

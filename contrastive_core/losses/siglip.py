@@ -1,5 +1,9 @@
 """Sigmoid loss of image and text (Zhai et al. 2023, arXiv 2303.15343, eq. 1): binary classification of each pair.
 
+Written as y (s − b_rel)/τ, its logit has the relative bias b_rel = −bτ, the cosine above which a pair counts as
+matching. If positives exceed b_rel + m and negatives stay below b_rel − m, for a margin m > 0, the loss falls to zero
+with τ (Bangachev et al., arXiv 2509.18552).
+
 The mean over the anchors of one tower is the paper's 1/n Σ_i Σ_j. A learned bias is passed with the pairs:
 loss(pairs, temperature=tau, bias=b)."""
 

@@ -316,7 +316,9 @@ LESSONS = (
         ),
         concept=N_(
             "b is the logit at similarity 0: a negative b says that most pairs do not belong together. SigLIP starts "
-            "at b = −10 and learns b and τ. It needs no sum over the batch, so it is cheap to split over devices."
+            "at b = −10 and learns b and τ. It needs no sum over the batch, so it is cheap to split over devices. "
+            "−bτ is the relative bias: the cosine above which a pair counts as matching. If it separates all positives "
+            "from all negatives, the loss falls to zero as τ shrinks. The margin is half of the gap between the two."
         ),
         choices=(
             LessonOption("loss", "lab-loss-True", N_("Loss"), {"info_nce": N_("InfoNCE (CLIP)"), "siglip": "SigLIP"}),

@@ -35,7 +35,7 @@ def turn_on(app: AppTest) -> str:
     """What is said once the switch is on."""
     next(one for one in app.toggle if one.label == "Why are they alike?").set_value(True).run()
     assert not app.exception
-    (said,) = [part.value for part in app.caption if "Covering the bluest ones" in part.value]
+    (said,) = [part.value for part in app.caption if "Covering those with the largest parts" in part.value]
     return str(said).replace("\\", "")
 
 

@@ -127,9 +127,9 @@ function drawPicture(view, c, k, heat, marked) {
   if (marked === null) return;
   const [x, y, w, h] = box(marked),
     { ink, paper } = theme(view.root);
-  [paper, ink].forEach((color, k) => {
+  [paper, ink].forEach((color, n) => {
     g.strokeStyle = color;
-    g.lineWidth = (4 - 2 * k) * dpr;
+    g.lineWidth = (4 - 2 * n) * dpr;
     g.strokeRect(x + dpr, y + dpr, w - 2 * dpr, h - 2 * dpr);
   });
 }

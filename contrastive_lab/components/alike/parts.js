@@ -23,7 +23,7 @@ export function partsOf({ patches, counts: [p, q] }, side, spot) {
 }
 
 /** @param {Float64Array} found */
-export const largestAt = (found) => found.indexOf(Math.max(...found));
+export const largestAt = (found) => found.reduce((k, part, i) => (Math.abs(part) > Math.abs(found[k]) ? i : k), 0);
 
 /**
  * The patch under a point, in shares of the picture's sides.
