@@ -44,3 +44,16 @@ def mean_interval(
             inner, outer = (middle, outer) if is_plausible else (inner, middle)
         ends.append(end if outer == inside else outer)
     return ends[0], ends[1]
+
+
+def lower_bound(values: np.ndarray, counts: np.ndarray, low: float, high: float, alpha: float = 0.05) -> float:
+    """Return a lower bound of the mean that holds with probability 1 − α at all numbers of observations together.
+    Args: values: (k) within `low` and `high`; counts: (k) of each."""
+    if not np.sum(counts):
+        return low
+    outer, inner = low + EDGE, float(np.clip(np.average(values, weights=counts), low + EDGE, high - EDGE))
+    for _ in range(STEPS):
+        middle = (outer + inner) / 2
+        is_refuted = log_capital(values, counts, middle, low, high, (0, 1)) >= -np.log(alpha)
+        outer, inner = (middle, inner) if is_refuted else (outer, middle)
+    return low if outer == low + EDGE else outer

@@ -27,7 +27,7 @@ from contrastive_core.cli.output import (
     score_text,
 )
 from contrastive_core.cli.query_figures import query_figures
-from contrastive_core.cli.retrieval import print_cost
+from contrastive_core.cli.retrieval import print_cost, write_adapter
 from contrastive_core.compare.comparison import Comparison, comparison_request
 from contrastive_core.compare.embed import embed_run
 from contrastive_core.compare.entries import check_accuracies
@@ -201,6 +201,9 @@ def project(args: Namespace) -> None:
 
 def compare(args: Namespace) -> None:
     """Compare runs on the same samples: which one is better, how similar their embeddings are, or what differs."""
+    if args.adapter:
+        write_adapter(args)
+        return
     if args.differences or args.duels:
         (name_differences if args.differences else judge_duels)(args)
         return

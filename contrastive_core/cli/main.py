@@ -117,9 +117,9 @@ COMMANDS = {
         ),
         option("--metrics", help="scores to compute, separated by commas (default: all that apply)"),
         *(*OF_VECTORS, REFERENCE),
-        switch("--cost", "of queries and documents: what fewer dimensions and lower precision cost"),
-        option("--qrels", metavar="FILE", default="", help="of --cost: relevance judgments; default: partners"),
-        option("--margin", type=float, default=0.5, help="of --cost: points that may be lost (0.5)"),
+        switch("--cost", "for queries and documents: print what fewer dimensions and lower precision cost"),
+        option("--qrels", metavar="FILE", default="", help="for --cost: relevance judgments (default: partners)"),
+        option("--margin", type=float, default=0.5, help="for --cost: largest acceptable loss, in points (0.5)"),
     ),
     "project": Command(
         "inspect.project",
@@ -196,6 +196,9 @@ COMMANDS = {
         *(RUNS, LAYER, *OF_VECTORS, QRELS),
         switch("--differences", "for two spaces: list groups that lie together in one and apart in the other"),
         option("--metrics", help="accuracies to compare, separated by commas: knn, linear_probe (default: both)"),
+        option(
+            "--adapter", metavar="FILE", help="for two models: write the map from old to new vectors, .npz or .onnx"
+        ),
         switch("--duels", "for two spaces: judge their differing first answers until one is shown to be better"),
         option(
             "--margin", type=float, help="for queries: smallest relevant difference, in points (0.5; 2 with --duels)"

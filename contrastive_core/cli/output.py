@@ -136,12 +136,12 @@ def score_text(score: Score) -> str:
     return text + (f"  ({score.approximation})" if score.approximation else "")
 
 
-def out_path(path: str, *endings: str) -> Path:
-    """Check the path of a file to write, before any work starts. Raises ValueError."""
+def out_path(path: str, *endings: str, option: str = "--out") -> Path:
+    """Check the path of a file to write, before any work starts. Args: option: that names it. Raises ValueError."""
     out = Path(path)
     folder = out.resolve().parent
     if out.suffix not in endings:
-        raise ValueError(f"--out must end in {' or '.join(endings)}; got {path!r}")
+        raise ValueError(f"{option} must end in {' or '.join(endings)}; got {path!r}")
     if not folder.is_dir():
         raise ValueError(f"there is no folder {folder} to write {out.name} into")
     if out.is_dir():

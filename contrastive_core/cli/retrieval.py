@@ -1,14 +1,16 @@
-"""Text of `evaluate --cost`: what compressed vectors of queries and documents lose."""
+"""Text of `evaluate --cost`, what compressed vectors lose, and of `compare --adapter`, what mapped vectors keep."""
 
 from argparse import Namespace
 from dataclasses import replace
 
 from contrastive_core.cli import sources
-from contrastive_core.cli.output import print_result, progress_of
+from contrastive_core.cli.output import out_path, print_result, progress_of
+from contrastive_core.compare.adapter import KINDS, Adapter, adapter_request, title_of
 from contrastive_core.compare.comparison import judgments_request
 from contrastive_core.compare.compression import METRICS, best_by_size, scores_of, smallest
 from contrastive_core.compare.judged_queries import FIGURES
 from contrastive_core.engine import answers
+from contrastive_core.exchange.adapter_files import save_adapter
 from contrastive_core.spaces.space import TOWERS, Space
 
 
@@ -42,3 +44,33 @@ def print_cost(args: Namespace) -> None:
     best = text.format(size=kept[0].size) if kept else f"No vectors are shown to lose at most {margin} points."
     record = {**made, "margin": args.margin, "smallest": [vars(one) for one in kept], "against": said}
     print_result(args, record, "\n".join([head.format(**counts), "", *lines, "", best, *said]))
+
+
+def write_adapter(args: Namespace) -> None:
+    """Write a map from old vectors to new ones, and print the recall it keeps. Raises ValueError."""
+    out = out_path(args.adapter, ".npz", ".onnx", option="--adapter")
+    if len(args.runs) != 2:
+        raise ValueError(f"--adapter takes two spaces, the old model's and the new one's; got {len(args.runs)}")
+    old, new = (towers_space(args, name) for name in args.runs)
+    with progress_of(args) as on_progress:
+        made = answers.make("adapter", adapter_request(old, new), on_progress, args.device)
+    meta = made.meta
+    save_adapter(Adapter(meta["kind"], made.arrays["matrix"], made.arrays["offset"], meta["setting"]), out)
+    low, high = meta["old"][1]
+    lines = [
+        f"{out}: {KINDS[meta['kind']]} map from {meta['widths'][0]} to {meta['widths'][1]} dimensions, fitted on "
+        f"{meta['fitted']:,} documents; {meta['queries']:,} queries on {meta['held']:,} held-out documents.",
+        f"Recall@{meta['k']} kept of the new model's answers (lower bound, 95 %, for all maps together):",
+    ]
+    for one in sorted(meta["kept"], key=lambda one: -one["value"]):
+        name = title_of(one["kind"], one["setting"])
+        lines.append(f"  {name:<24} {100 * one['value']:5.1f} %  at least {100 * one['bound']:.1f} %")
+    lines.append(f"  {'old queries':<24} {100 * meta['old'][0]:5.1f} %  ({100 * low:.1f} to {100 * high:.1f})")
+    lines.append("Kept if a share of the documents is encoded again, frequent answers first (in random order):")
+    lines += [f"  {100 * share:3.0f} %  {100 * a:5.1f} %  ({100 * b:.1f} %)" for share, a, b in meta["partial"]]
+    groups = meta["groups"][: max(args.top, 0)]
+    lines += ["Groups of queries that keep least:"] if groups else []
+    for one in groups:
+        text = f"  {one['name']} ({one['n']:,})  {100 * one['value']:.1f} %, {100 * one['difference']:+.1f} points"
+        lines.append(f"{text} from the others, p = {one['p']:.2g}")
+    print_result(args, {"out": str(out), **meta}, "\n".join(lines))

@@ -12,6 +12,7 @@ from contrastive_core.compare.representation_similarity import LEVEL
 from contrastive_core.spaces.results import Result
 from contrastive_core.spaces.space import Space
 from contrastive_lab import cache, figures, format, plots, query_params
+from contrastive_lab.compare import adapter
 from contrastive_lab.compare.space_picker import SHAPES
 from contrastive_lab.locale import N_, _, message
 from contrastive_lab.progress import answer_or_wait
@@ -47,6 +48,8 @@ def alike(spaces: list[Space], comparison: Comparison) -> None:
         answer_or_wait("calibration", of_all, message("Chance, from rows in random order"))
     if note := recall_text(comparison.recall):
         st.caption(_("Shared neighbors are based on {note}.").format(note=note))
+    if len(spaces) == 2:
+        adapter.show(spaces)
     runs = {run.name: (run, s.layer) for s in spaces if (run := s.run) and len(run.snapshots()) > 1}
     if not runs:
         return

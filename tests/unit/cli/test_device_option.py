@@ -133,6 +133,7 @@ def test_so_does_every_analysis(kind: str, names: list[str], chosen: list[str], 
         "towers": {"space": one},
         "tower_pairs": {"space": one},
         "compression": {"space": one},
+        "adapter": {"old": one, "new": two},
         "zero_shot": {"space": one, "templates": ["a {}"]},
         "text_query": {"space": one, "text": "a", "most": 3},
         "likeness": {"space": one, "ids": data_of(runs.load("one"), "test").ids[:2]},
@@ -153,6 +154,8 @@ def test_so_does_every_analysis(kind: str, names: list[str], chosen: list[str], 
     ):  # a run of one tower
         assert status != 0
         assert ("no embeddings of captions" if kind == "checkpoints" else "not belong to two towers") in said
+    elif kind == "adapter":
+        assert "at least 60 documents that both models encoded; got 9" in said
     elif kind == "differences":
         assert "at least 50 shared rows; got 12" in said
     else:
