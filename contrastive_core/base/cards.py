@@ -28,7 +28,8 @@ class Kernel(TypedDict, total=False):
     aggregate: str  # of positives: "out", "in" or "sum"
     scale: str  # "none" or "tau_over_base"
     base: float | None
-    negative_margin: float | None  # a negative with s_k > max_p s_p + margin is left out; None: all stay
+    negative_margin: float | None  # a negative with s_k > positive_share max_p s_p + negative_margin is left out;
+    positive_share: float | None  # None: 0 and 1; both None: all stay
     positive: str  # "in" or "out" of its denominator; out: mean over p of log G − c_p ℓ_p, undefined without a negative
     weighting: str  # c_p: "none" is 1; "von_mises" is 2 − e^(s_p/sigma) / mean over all positive pairs of e^(s/sigma)
     sigma: float

@@ -54,6 +54,16 @@ def negative_margin_knob() -> Any:
     )
 
 
+def positive_share_knob() -> Any:
+    """Return the setting for the share of a positive's similarity above which a negative is assumed to be false."""
+    return knob(
+        None,
+        0.0,
+        2.0,
+        N_("Excludes negatives with more than this share of the positive's similarity. 0.95 is a common value."),
+    )
+
+
 class LogitLoss(Loss):
     """A loss over logits ℓ = ±s/τ, with its gradient on each score."""
 
@@ -71,6 +81,20 @@ class LogitLoss(Loss):
     def negative_margin(self) -> float | None:
         """The margin above the positives beyond which a negative is left out; a setting of some losses."""
         return None
+
+    @property
+    def positive_share(self) -> float | None:
+        """The share of the positives' similarity beyond which a negative is left out; a setting of some losses."""
+        return None
+
+    @property
+    def limit(self) -> tuple[float, float] | None:
+        """The share of the highest positive logit, and the margin above it, beyond which a negative is left out; None
+        if all stay."""
+        if self.negative_margin is None and self.positive_share is None:
+            return None
+        share, margin = self.positive_share, self.negative_margin or 0.0
+        return 1.0 if share is None else share, margin * self.logit_scale
 
     def logits(self, scores: Tensor, pairs: Pairs) -> Tensor:
         """Return the logits (n, w) of scores."""
@@ -147,17 +171,17 @@ class MatrixLogits:
         """Return the mean over p ∈ P(i) of log(e^ℓ_ip + e^rest_i) − ℓ_ip; (n)."""
         return self.mean_over_positives(self.cross_entropies(rest))
 
-    def highest_negative(self, margin: float) -> Tensor:
-        """Return max_P ℓ + margin (n), detached; a negative above it is assumed to be false."""
+    def highest_negative(self, share: float, margin: float) -> Tensor:
+        """Return share · max_P ℓ + margin (n), detached; a negative above it is assumed to be false."""
         logits, positive = self.of_positives
         if not logits.shape[1]:
             return logits.new_full((len(logits),), torch.inf)
         highest = logits.detach().masked_fill(~positive, -torch.inf).amax(-1)
-        return torch.where(highest == -torch.inf, torch.inf, highest + margin)
+        return torch.where(highest == -torch.inf, torch.inf, share * highest + margin)
 
-    def without_false_negatives(self, margin: float) -> "MatrixLogits":
-        """Return the logits without the negatives above max_P ℓ + margin."""
-        false = self.values.detach() > self.highest_negative(margin)[:, None]
+    def without_false_negatives(self, share: float, margin: float) -> "MatrixLogits":
+        """Return the logits without the negatives above share · max_P ℓ + margin."""
+        false = self.values.detach() > self.highest_negative(share, margin)[:, None]
         return MatrixLogits(self.values, self.masks._replace(negative=self.masks.negative & ~false))
 
 
@@ -198,8 +222,8 @@ class TiledLogits(MatrixLogits):
     def positive_mean(self) -> Tensor:
         return mean_of_positives(self.pairs, self.scale)
 
-    def without_false_negatives(self, margin: float) -> MatrixLogits:
-        self.limits = self.highest_negative(margin)
+    def without_false_negatives(self, share: float, margin: float) -> MatrixLogits:
+        self.limits = self.highest_negative(share, margin)
         return self
 
 
@@ -216,7 +240,7 @@ class FormulaLoss(LogitLoss):
         least = TILED_FROM if pairs.anchors.device.type == "cpu" else BLOCK
         if len(pairs) * pairs.width < least or self.score != "dot" or not pairs.by_id:
             return False
-        if not (self.lists_positives or self.negative_margin is not None):
+        if not (self.lists_positives or self.limit):
             return True
         most = most_in_a_group(pairs)
         return most is not None and most <= LISTED
@@ -239,20 +263,19 @@ class FormulaLoss(LogitLoss):
 
     def of_logits(self, logits: MatrixLogits, pairs: Pairs) -> Result:
         """Return loss and weight (n), both 0 if the loss is undefined."""
-        if self.negative_margin is not None:
-            logits = logits.without_false_negatives(self.negative_margin * self.logit_scale)
+        if self.limit:
+            logits = logits.without_false_negatives(*self.limit)
         defined, value = self.is_defined(logits), self.formula(logits, pairs)
         return torch.where(defined, value, 0.0), defined.to(value.dtype)
 
     def counted(self, scores: Tensor, masks: Masks, pairs: Pairs) -> Masks:
-        if self.negative_margin is None:
+        if not self.limit:
             return masks
-        logits = MatrixLogits(self.logits(scores, pairs), masks)
-        return logits.without_false_negatives(self.negative_margin * self.logit_scale).masks
+        return MatrixLogits(self.logits(scores, pairs), masks).without_false_negatives(*self.limit).masks
 
     def details(self, scores: Tensor, masks: Masks, pairs: Pairs) -> Details:
         found = super().details(scores, masks, pairs)
-        if self.negative_margin is None:
+        if not self.limit:
             return found
         kept = self.counted(scores, masks, pairs).negative
         return {**found, "left_out": (masks.negative & ~kept).sum(-1)}
@@ -270,6 +293,8 @@ class FormulaLoss(LogitLoss):
         )
         if self.negative_margin is not None:
             common["negative_margin"] = self.negative_margin
+        if self.positive_share is not None:
+            common["positive_share"] = self.positive_share
         return Kernel(**{**common, **settings})  # type: ignore[typeddict-item]
 
 

@@ -13,7 +13,13 @@ from contrastive_core.base.cards import Kernel, read_loss_card
 from contrastive_core.base.messages import N_
 from contrastive_core.base.registry import knob
 from contrastive_core.losses._output import LossOutput
-from contrastive_core.losses._softmax import FormulaLoss, MatrixLogits, negative_margin_knob, temperature_knob
+from contrastive_core.losses._softmax import (
+    FormulaLoss,
+    MatrixLogits,
+    negative_margin_knob,
+    positive_share_knob,
+    temperature_knob,
+)
 from contrastive_core.pairs.types import Pairs
 
 
@@ -26,6 +32,7 @@ class InfoNCE(FormulaLoss):
     temperature: float = temperature_knob(0.07)
     critic: str = knob("cosine", help=N_("How rows are compared."), choices=("cosine", "dot"))
     negative_margin: float | None = negative_margin_knob()
+    positive_share: float | None = positive_share_knob()
 
     @property
     def normalize(self) -> bool:

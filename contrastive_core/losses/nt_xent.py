@@ -11,7 +11,13 @@ from torch import Tensor
 from contrastive_core.base.cards import Kernel, read_loss_card
 from contrastive_core.base.messages import N_
 from contrastive_core.base.registry import knob
-from contrastive_core.losses._softmax import FormulaLoss, MatrixLogits, negative_margin_knob, temperature_knob
+from contrastive_core.losses._softmax import (
+    FormulaLoss,
+    MatrixLogits,
+    negative_margin_knob,
+    positive_share_knob,
+    temperature_knob,
+)
 from contrastive_core.pairs.types import Pairs
 
 
@@ -29,6 +35,7 @@ class NTXent(FormulaLoss):
     )
     normalize: bool = knob(True, help=N_("Compare unit rows (cosine)."))
     negative_margin: float | None = negative_margin_knob()
+    positive_share: float | None = positive_share_knob()
 
     @property
     def lists_positives(self) -> bool:

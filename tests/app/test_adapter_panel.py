@@ -30,7 +30,7 @@ def test_the_map_says_what_it_keeps_once_it_is_asked_for(monkeypatch: pytest.Mon
     app.toggle(key="compare-adapter").set_value(True).run()
     assert not app.exception
     (said,) = [m.value for m in app.markdown if "best answers" in m.value]
-    assert said.startswith("The map keeps **9") or said.startswith("The map keeps **100")
+    assert said.startswith(("The map keeps **9", "The map keeps **100"))
     table = next(d.value for d in app.dataframe if "at least, %" in d.value)
     assert len(table) == 4
     assert "orthogonal Procrustes" in table["map"].iloc[:3].tolist()

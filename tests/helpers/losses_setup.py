@@ -72,7 +72,7 @@ def _settings() -> list[tuple[str, dict[str, Any]]]:
         for values in itertools.product(*choices.values()):
             found.append((name, dict(zip(choices, values, strict=True))))
         if "negative_margin" in knobs:
-            found.append((name, {"negative_margin": 0.1}))
+            found += [(name, {"negative_margin": 0.1}), (name, {"positive_share": 0.95})]
     return found
 
 
@@ -118,7 +118,8 @@ def builders_met(name: str, chosen: dict[str, Any], builders: Sequence[str] = BU
 def ids(value: Any) -> str | None:
     """A readable name of a setting in a test's id."""
     return (
-        "-".join(f"margin{v}" if k == "negative_margin" else str(v) for k, v in value.items()) or "default"
+        "-".join(f"{k}{v}" if k in ("negative_margin", "positive_share") else str(v) for k, v in value.items())
+        or "default"
         if isinstance(value, dict)
         else None
     )

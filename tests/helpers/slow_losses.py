@@ -137,28 +137,30 @@ def nce(r: Row, temperature: float, log_z: float | None, **_: Any) -> tuple[floa
     return sum(found) / len(found) + sum(noise), 1
 
 
-def trusted_negatives(r: Row, margin: float | None) -> list[Vector]:
-    """The negatives, less those more similar than the most similar positive by the margin."""
-    if margin is None:
+def trusted_negatives(r: Row, margin: float | None, share: float | None) -> list[Vector]:
+    """The negatives, less those more similar than a share of the most similar positive by the margin."""
+    if margin is None and share is None:
         return r.negatives
-    highest = max(dot(r.f, p) for p in r.positives)
-    return [k for k in r.negatives if dot(r.f, k) <= highest + margin]
+    highest = max(dot(r.f, p) for p in r.positives) * (1 if share is None else share)
+    return [k for k in r.negatives if dot(r.f, k) <= highest + (margin or 0)]
 
 
-def own_denominator(r: Row, temperature: float, negative_margin: float | None = None, **_: Any) -> tuple[float, float]:
+def own_denominator(
+    r: Row, temperature: float, negative_margin: float | None = None, positive_share: float | None = None, **_: Any
+) -> tuple[float, float]:
     if not r.positives:
         return 0, 0
-    n = [dot(r.f, k) / temperature for k in trusted_negatives(r, negative_margin)]
+    n = [dot(r.f, k) / temperature for k in trusted_negatives(r, negative_margin, positive_share)]
     p = [dot(r.f, k) / temperature for k in r.positives]
     return sum(log_sum([x, *n]) - x for x in p) / len(p), 1
 
 
 def shared_denominator(
-    r: Row, temperature: float, negative_margin: float | None = None, **_: Any
+    r: Row, temperature: float, negative_margin: float | None = None, positive_share: float | None = None, **_: Any
 ) -> tuple[float, float]:
     if not r.positives:
         return 0, 0
-    n = [dot(r.f, k) / temperature for k in trusted_negatives(r, negative_margin)]
+    n = [dot(r.f, k) / temperature for k in trusted_negatives(r, negative_margin, positive_share)]
     p = [dot(r.f, k) / temperature for k in r.positives]
     return log_sum(p + n) - sum(p) / len(p), 1
 

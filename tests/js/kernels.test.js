@@ -76,6 +76,7 @@ test("gradients are those of finite differences, for every form", () => {
     [far, { family: "hinge", form: "pair", knob: "margin", margin: 0.9, squared: false }],
     [far, { family: "hinge", form: "triplet", knob: "margin", margin: 0.4, mining: "all", average: "all" }],
     [S, { ...SOFTMAX, denominator: "own_positive", negative_margin: 0.1 }],
+    [S, { ...SOFTMAX, denominator: "own_positive", positive_share: 0.95 }],
     [S, DECOUPLED],
     [S, HARD],
     [S, { ...HARD, beta: 2, tau_plus: 0.4 }],
@@ -178,5 +179,11 @@ test("a negative above the nearest positive by the margin is left out, marked an
   assert.equal(out.grad[2], 0);
   near(out.loss[0], Math.log(1 + Math.exp((0.1 - 0.5) / 0.5)));
   assert.equal(evaluate(S, M, 1, 4, { ...kernel, negative_margin: 0.5 }, out).leftOut[0], 0);
+  for (const [positive_share, leftOut] of [
+    [0.95, 1],
+    [0.1, 2],
+    [1.9, 0],
+  ])
+    assert.equal(evaluate(S, M, 1, 4, { ...OWN, positive_share }, out).leftOut[0], leftOut);
   assert.equal(evaluate(S, M, 1, 4, OWN, out).leftOut[0], 0);
 });

@@ -111,6 +111,13 @@ test("the margin says how many negatives it leaves out, none too", () => {
   assert.doesNotMatch(told(null), /left out/i);
 });
 
+test("a share of the positive says how many negatives it leaves out, none too", () => {
+  const told = (positive_share) =>
+    sentence(view([0.5, 0.8, 0.55, 0], MASK, { ...SOFTMAX, temperature: 0.5, positive_share }));
+  assert.match(told(0.95), /: 2 of 3 negatives of this anchor, 2 of 3 in the batch\.$/);
+  assert.match(told(1.7), / No negative of the batch \(3\) is more similar than 1\.7 of the positive\.$/);
+});
+
 test("a margin that leaves out all negatives is said to, with its counts", () => {
   const at = (negative_margin) =>
     sentence(view([0.5, 0.8, 0.55, 0.2], MASK, { ...SOFTMAX, temperature: 0.5, negative_margin }));

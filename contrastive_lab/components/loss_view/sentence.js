@@ -45,11 +45,14 @@ function ofTexts(lab, o, i) {
 
 /** How many negatives the margin leaves out, of the anchor and of the batch. */
 function leftOut({ kernel }, o, i) {
-  const margin = kernel?.negative_margin;
-  if (margin === null || margin === undefined) return "";
+  const margin = kernel?.negative_margin ?? null,
+    share = kernel?.positive_share ?? null;
+  if (margin === null && share === null) return "";
   const sum = (counts) => counts.reduce((total, count) => total + count, 0),
     all = sum(o.leftOut),
     total = all + sum(o.negatives);
+  if (!all && share !== null)
+    return _(" No negative of the batch ({total}) is more similar than {share} of the positive.", { total, share });
   if (!all)
     return _(" No negative of the batch ({total}) is left out: none is more similar than the positive by {margin}.", {
       total,

@@ -4,8 +4,8 @@
 import { logAddExp } from "./softmax.js";
 
 /**
- * The mask without the negatives that are more similar than the anchor's nearest positive by a margin: they may be
- * false. Their cells become 0 in `out.kept`, and `out.leftOut` counts them.
+ * The mask without the negatives that are more similar than the anchor's nearest positive by a margin, or than a
+ * share of its similarity: they may be false. Their cells become 0 in `out.kept`, and `out.leftOut` counts them.
  *
  * @param {Scores} S
  * @param {Uint8Array} M
@@ -16,7 +16,9 @@ import { logAddExp } from "./softmax.js";
  */
 export function keptNegatives(S, M, n, w, kernel, out) {
   out.leftOut.fill(0);
-  if (kernel.negative_margin === null || kernel.negative_margin === undefined) return M;
+  const margin = kernel.negative_margin ?? null,
+    share = kernel.positive_share ?? null;
+  if (margin === null && share === null) return M;
   const sign = kernel.sign || 1,
     kept = (out.kept ||= new Uint8Array(n * w));
   kept.set(M);
@@ -24,7 +26,7 @@ export function keptNegatives(S, M, n, w, kernel, out) {
     let top = -Infinity;
     for (let k = at; k < at + w; k++) if (M[k] === 1) top = Math.max(top, sign * S[k]);
     if (top === -Infinity) continue;
-    const limit = top + kernel.negative_margin;
+    const limit = (share ?? 1) * top + (margin ?? 0);
     for (let k = at; k < at + w; k++)
       if (M[k] === 2 && sign * S[k] > limit) {
         kept[k] = 0;

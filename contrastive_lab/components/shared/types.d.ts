@@ -12,6 +12,7 @@ interface Kernel {
   base?: number | null;
   sign?: number;
   negative_margin?: number | null;
+  positive_share?: number | null;
   positive?: "in" | "out";
   weighting?: "none" | "von_mises";
   sigma?: number;

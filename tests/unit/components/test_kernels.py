@@ -24,6 +24,7 @@ FURTHER = {  # values of the knobs below the first
     "tau_plus": (0.0, 0.3),
     "q": (0.1, 1.0),
     "negative_margin": (None, -0.1),
+    "positive_share": (None, 0.95),
 }
 WITHIN = 1e-5
 

@@ -38,8 +38,8 @@ def _kernel(k: dict[str, Any], anatomy: Any, i: int) -> float:
         return sum(max(x, 0) + math.log1p(math.exp(-abs(x))) for x in signed)
     if not p or (k.get("positive") == "out" and not n):
         return 0.0
-    if (margin := k.get("negative_margin")) is not None:
-        n = [x for x in n if x <= max(p) + margin]
+    if "negative_margin" in k or "positive_share" in k:
+        n = [x for x in n if x <= k.get("positive_share", 1) * max(p) + k.get("negative_margin", 0)]
     c = _positive_weights(k, anatomy, p)
     p, n = ([k["sign"] * x / k["temperature"] for x in part] for part in (p, n))
     if k["family"] == "robust":
