@@ -43,6 +43,7 @@ def draw() -> None:
     query_params.arrive(name)
     corner = st.container(key="corner", horizontal=True, wrap=False, horizontal_alignment="right", gap="small")
     with corner:
+        stage.name_page("Contrastive Lab" if name == "home" else page.title)
         state.pick_language()
     state.settle_run()
     queue.go_on()  # after a restart of the computer somebody has to start what waits

@@ -12,11 +12,12 @@
         ...                       # optional content, below the first screen
 
 frame.css sets the sizes: 48 pixels for the toolbar, which never wraps, and the rest for the stage. The inspector has
-360 pixels of its width, or 304 on a screen below 1280, and is below the stage on a phone. pages/*.css has the styles of
-single pages."""
+360 pixels of its width, or 304 on a screen below 1280, and is below the stage on a phone. There the toolbar shows its
+first control, and "Options" opens the others below it. pages/*.css has the styles of single pages."""
 
 from __future__ import annotations
 
+import html
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -47,9 +48,17 @@ def style(theme: str | None, page: str) -> str:
     return f"<style>{css}{IN_DARK_POPUPS if theme == 'dark' else ''}</style>"
 
 
+def name_page(title: str) -> None:
+    """Draw the page's name in the top bar, where a phone has no navigation that shows it."""
+    st.html(f'<b class="page-name" aria-hidden="true">{html.escape(title)}</b>', width="content")
+
+
 def toolbar() -> DeltaGenerator:
     """Return a row of controls without visible labels, in the order: the subject, `space`, then tools."""
-    return st.container(horizontal=True, wrap=False, vertical_alignment="center", gap="small", key="toolbar")
+    row = st.container(horizontal=True, wrap=False, vertical_alignment="center", gap="small", key="toolbar")
+    label = html.escape(_("Options"))
+    row.html(f'<details class="options"><summary>{label}</summary></details>', width="content")
+    return row
 
 
 def more() -> DeltaGenerator:

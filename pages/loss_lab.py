@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from contrastive_lab import stage, state
+from contrastive_lab import query_params, stage, state
 from contrastive_lab.locale import _
 from contrastive_lab.loss_lab import stages
 from contrastive_lab.loss_lab.batch import Toolbar, on_batch
@@ -15,14 +15,16 @@ from contrastive_lab.playground.stage import choose_samples, draw_stage
 from contrastive_lab.progress import catalog_or_wait
 from contrastive_lab.recordings import has_rows
 
+SLOTS = ("subject", "stages")  # of the toolbar: what is shown, and how
+
 
 def page() -> None:
     st.title(_("Loss Lab"))
     head = stage.toolbar()
-    with head:
-        state.pick_run()
     run = state.chosen_run()
     if run is None or not has_rows(run):
+        with head:
+            state.pick_run()
         with stage.below():
             st.info(_("The Loss Lab needs a run with weights, or a recording. Choose one at the top, or train one."))
             st.page_link("pages/train.py", label=_("Go to Train"), icon=":material/play_circle:")
@@ -31,24 +33,25 @@ def page() -> None:
         return
     losses = catalog["losses"]
     with head:
-        slots = Toolbar(*(st.container(horizontal=True, width="content") for _slot in range(2)))
+        subject, segment = (st.container(horizontal=True, width="content", key=f"lab-{slot}") for slot in SLOTS)
+        st.html('<i class="knob-room"></i>')  # where the view puts its first knob
         stages.read_old_address()
         lesson = choose_lesson()
-    if own := stages.without_batch():
-        with slots.stages:
-            stages.choose_stage([*stages.STAGES], own)
-        if own == "circle":
-            on_circle(slots.loss, losses, lesson)
-            with head:
-                stages.export()
-        else:
-            with slots.loss:
-                samples = choose_samples(run)
-            draw_stage(samples, run, {name: losses[name]["kernel"] for name in LOSSES})
-    else:
-        shown = on_batch(run, losses, lesson, slots)
+    own = stages.without_batch()
+    if not own:
+        shown = on_batch(run, losses, lesson, Toolbar(subject, segment))
         with head:
             stages.export(shown)
+        return
+    with segment:
+        stages.choose_stage(stages.offered_stages(own), own)
+    query_params.keep(run=run.name)
+    if own == "circle":
+        on_circle(subject, losses, lesson)
+        return
+    with subject:
+        samples = choose_samples(run)
+    draw_stage(samples, run, {name: losses[name]["kernel"] for name in LOSSES})
 
 
 state.run(page)

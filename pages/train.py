@@ -23,6 +23,7 @@ def new_run() -> None:
     """Draw the form, and the images augmented with its settings."""
     bar = stage.toolbar()
     with bar:
+        subject = st.container(key="train-subject", width="content")
         st.caption(_("The encoder must learn to ignore:"), width="content")
         chips = st.container(key="train-chips")
         st.space("stretch")
@@ -30,7 +31,7 @@ def new_run() -> None:
         watch.way_back()
     picture, inspector = stage.columns()
     with inspector:
-        draft = form(chips)
+        draft = form(subject, chips)
     with picture:
         has_views = show_images(draft, draw)
     if has_views and draft.data.files:

@@ -38,9 +38,10 @@ from contrastive_lab.locale import N_, Deferred, _, sentence
 from contrastive_lab.loss_lab.choices import choose_batch, first_loss, loss_title, losses_across
 from contrastive_lab.loss_lab.controls import ViewState, draw_trade, formula, knob_form, reported, view_state
 from contrastive_lab.loss_lab.lesson_panel import WITH_THIS, hear, is_pressed, key_of, next_step, panel_of
-from contrastive_lab.loss_lab.stages import STAGE, STAGES, asked_export, choose_stage
+from contrastive_lab.loss_lab.stages import STAGE, STAGES, asked_export, choose_stage, offered_stages
 from contrastive_lab.loss_lab.train_address import can_train, train_address
 from contrastive_lab.loss_setting import dragged, further_knobs_of, knobs_to_compute, live_knob, setting_of
+from contrastive_lab.state import pick_run
 
 SETTINGS = "lab-settings"  # the button with the settings of the loss
 FROZEN = N_("The encoder is frozen: the slider changes how the loss weighs these pairs, not their embeddings.")
@@ -48,9 +49,9 @@ FROZEN = N_("The encoder is frozen: the slider changes how the loss weighs these
 
 @dataclass(frozen=True)
 class Toolbar:
-    """Containers in the page's toolbar for the loss and its settings, and for the stages."""
+    """Containers in the page's toolbar for the run and its loss with all settings, and for the stages."""
 
-    loss: DeltaGenerator
+    subject: DeltaGenerator
     stages: DeltaGenerator
 
 
@@ -69,7 +70,9 @@ def on_batch(run: Run, losses: dict[str, LossEntry], lesson: int, toolbar: Toolb
     """Draw the settings, the live view, and the trade-off of the temperature. Returns the name of the shown space, as
     for `Space.of_name`; "" if there is none."""
     above = st.container(key="lab-above")
-    with toolbar.loss, st.popover(loss_title(run, losses), key=SETTINGS):
+    title = f"{format.plain(run.name)} · {loss_title(run, losses)}"
+    with toolbar.subject, st.popover(title, key=SETTINGS):
+        pick_run()
         loss, pairing, request = choose_batch(run, losses, above)
         about = losses[loss]
         is_file = request is None or request.source.startswith("file:")
@@ -89,7 +92,7 @@ def on_batch(run: Run, losses: dict[str, LossEntry], lesson: int, toolbar: Toolb
     with toolbar.stages:  # a star needs a picture of each row; a loss over dimensions has matrices alone
         has_pictures = not is_file and pairing not in DIRECTIONS and not run.is_recording
         left_out = {"star", "curves"} if about["matrix"] else set() if has_pictures else {"star"}
-        offered = [name for name in STAGES if name not in left_out]
+        offered = offered_stages(left_out=left_out)
         stage = choose_stage(offered, "matrix" if lesson else offered[0])
     if request is None:
         with above:

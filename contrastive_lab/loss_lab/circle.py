@@ -18,7 +18,6 @@ from contrastive_lab.components.siamese import SiameseStart, SiameseView, draw_s
 from contrastive_lab.locale import N_, _
 from contrastive_lab.loss_lab.controls import formula, knob_form, reported
 from contrastive_lab.loss_lab.lesson_panel import hear, key_of, panel_of
-from contrastive_lab.loss_lab.stages import asked_export
 from contrastive_lab.loss_setting import dragged, further_knobs_of, knob_of, live_knob
 
 SETTINGS = "lab-circle-settings"  # the button with the settings of the loss
@@ -84,14 +83,7 @@ def _points(loss: str, about: LossEntry, knobs: dict[str, Any], lesson: int) -> 
         heard = reported(key).get("report")
         more = further_knobs_of(about, knobs)
         view = CircleView(
-            kernel=kernel,
-            score=about["score"],
-            knob=knob,
-            start=start,
-            lesson=panel_of(lesson),
-            heard=heard,
-            more=more,
-            export=asked_export(),
+            kernel=kernel, score=about["score"], knob=knob, start=start, lesson=panel_of(lesson), heard=heard, more=more
         )
         draw_circle(view, key, partial(_hear, key, loss))
 
@@ -134,7 +126,7 @@ def _training(lesson: int) -> None:
         pace=start.speed,
         **{knob.name: knob.value for knob in knobs},
     )
-    view = SiameseView(start, knobs, panel_of(lesson), report.get("report"), asked_export())
+    view = SiameseView(start, knobs, panel_of(lesson), report.get("report"))
     draw_siamese(view, key, partial(_hear, key, SIAMESE))
 
 

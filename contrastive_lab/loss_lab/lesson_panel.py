@@ -68,9 +68,18 @@ def _list(number: int) -> int:
     label = f"{words['control']} {len(done)}/{len(LESSONS)}"
     look: dict[str, Any] = {"format_func": titles.get, "label_visibility": "collapsed"}
     with st.popover(label, key=f"lessons-{_round()}-{number}"):
-        return query_params.one_of(
+        chosen = query_params.one_of(
             st.radio, words["control"], titles, name="lesson", key=CHOSEN, text=_text, on_change=_picked, **look
         )
+        label = _("Playground: train a small encoder")
+        st.button(label, key="lab-playground", icon=":material/sports_esports:", on_click=_play, width="stretch")
+    return chosen
+
+
+def _play() -> None:
+    """Leave for the playground, and close the list."""
+    st.session_state[ROUND] = _round() + 1
+    query_params.begin({"on": "playground"})
 
 
 def _text(number: int) -> str:

@@ -1,6 +1,6 @@
 """The stage of the Loss Lab, and its save menu."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import streamlit as st
@@ -10,11 +10,12 @@ from contrastive_lab.locale import N_, _
 from contrastive_lab.loss_lab.lesson_panel import leave
 from contrastive_lab.report import button
 
+PLAYGROUND = "playground"  # which the list of lessons leads to
 STAGES = {"star": N_("Star"), "matrix": N_("Matrix"), "curves": N_("Curves")} | {
     "circle": N_("Circle"),
-    "playground": N_("Playground"),
+    PLAYGROUND: N_("Playground"),
 }
-OWN = ("circle", "playground")  # which rest on no batch
+OWN = ("circle", PLAYGROUND)  # which rest on no batch
 STAGE = "loss_lab-on"  # the widget
 EXPORT = "lab-export"  # of the session: what was asked for last, and how often
 OF_CURVES = ("none", "scores", "grads", "curves", "formula", "pushes")  # panels of addresses before there were stages
@@ -37,6 +38,11 @@ def without_batch() -> str:
     """Return the stage if it needs no batch, before its control is drawn; else ""."""
     shown = query_params.current("on", STAGES, "")
     return shown if shown in OWN else ""
+
+
+def offered_stages(shown: str = "", left_out: Collection[str] = ()) -> list[str]:
+    """Return the stages to offer; the playground only while it is shown: the list of lessons leads to it."""
+    return [name for name in STAGES if name not in left_out and name in (shown, *list(STAGES)[:-1])]
 
 
 def choose_stage(offered: Sequence[str], first: str) -> str:

@@ -88,12 +88,12 @@ class Advanced:
     in_optimizer: DeltaGenerator
 
 
-def form(chips: DeltaGenerator) -> Draft:
-    """Draw method, data and epochs, the rest in a popover, and Start at the end. Args: chips: container of
-    augmentations."""
+def form(subject: DeltaGenerator, chips: DeltaGenerator) -> Draft:
+    """Draw method and epochs, the rest in a popover, and Start at the end. Args: subject and chips: containers of the
+    toolbar, for the data set and for the augmentations."""
     st.header(_("New run"))
     first = st.container()
-    data = choose_data()  # drawn at once, with what it holds
+    data = choose_data(subject)  # drawn at once, with what it holds
     if (catalog := catalog_or_wait()) is None:
         return Draft(data)
     titles = {name: card["title"] for name, card in catalog["methods"].items()}
@@ -244,11 +244,12 @@ def wrong_data(method: MethodEntry, data: Data) -> str:
     return wrong_folder(data.files, method["title"] if method["needs_captions"] else "") if data.files else ""
 
 
-def choose_data() -> Data:
-    """Draw the choice of a data set by name, with its download if necessary, or of a folder of images."""
+def choose_data(subject: DeltaGenerator) -> Data:
+    """Draw the choice of a data set by name, with its download if necessary, or of a folder of images. Args: subject:
+    container of the choice itself."""
     names = ["digits", "shapes", *torchvision_sets.SIZES, FOLDER]
     name = query_params.one_of(
-        st.selectbox, _("Data"), names, name="data", text=lambda n: "folder" if n == FOLDER else n
+        subject.selectbox, _("Data"), names, name="data", text=lambda n: "folder" if n == FOLDER else n, width=200
     )
     if name == FOLDER:
         folder_picker.take_over_drop("path-folder")

@@ -13,7 +13,7 @@ from contrastive_lab.locale import _
 
 MOST_PIXELS = 128  # of a side of a tile
 SMOOTH_FROM = 48  # pixels of a side; smaller images show their pixels
-ROWS, OTHERS = 5, 6  # the fifth on a phone alone
+ROWS, OTHERS = 5, 8  # the fifth on a phone alone
 
 
 def view_table(images: np.ndarray, views: np.ndarray, heads: Sequence[str], is_pushed: bool, note: str = "") -> str:

@@ -62,7 +62,7 @@ def test_the_picture_holds_each_image_its_two_views_and_views_of_others() -> Non
     drawn = view_table(images, views.astype(np.uint8), ["image", "views", "<others>"], is_pushed=True)
     assert "&lt;others&gt;" in drawn
     rows = drawn.partition("<tbody>")[2].split("<tr>")[1:]
-    assert [row.count("<img") for row in rows] == [1 + 2 + 6] * 5
+    assert [row.count("<img") for row in rows] == [1 + 2 + 8] * 5
     values = [
         int(np.asarray(Image.open(io.BytesIO(base64.b64decode(code)))).max())
         for code in re.findall('base64,([^"]+)', rows[0])

@@ -31,7 +31,6 @@ class CircleView:
     lesson: Mapping[str, Any] | None = None  # what its panel shows (../shared/lesson.js)
     heard: int | None = None  # the number, `report`, of the last report; answers to older ones move nothing
     more: Sequence[SliderKnob] = ()  # knobs that are dragged below `knob`
-    export: Sequence[Any] | None = None  # "png" or "csv", and how many were asked for before; None: it has buttons
 
 
 def draw_circle(view: CircleView, key: str = "circle", on_change: Callable[[], None] | None = None) -> dict[str, Any]:

@@ -32,7 +32,6 @@ export function build() {
   const status = _("Trails: the last 20 steps. The ring is wide: points at the same place stay visible."),
     saves = { PNG: () => savePicture(ring), CSV: () => saveCircle(ring) },
     foot = footOf(() => report(ring, { next: true }), saves);
-  ring.saves = foot.firstChild;
   ring.root = stageOf(
     [ring.canvas, play.root, el("p", { class: "status" }, status)],
     [ring.lesson.root, ...knobsOf(ring), ...figuresOf(ring), settingsOf(ring), foot],

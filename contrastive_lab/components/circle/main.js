@@ -3,16 +3,14 @@
 import { tick } from "./frame.js";
 import { build, showStepSize } from "./layout.js";
 import { readAngles, restart } from "./points.js";
-import { saveCircle, savePicture } from "./save.js";
 import { putFurther, showFurther } from "../shared/further_knobs.js";
 import { showKnob } from "../shared/knob.js";
 import { showLesson } from "../shared/lesson.js";
-import { inApp, isOlder, partOf, saveAsked } from "../shared/part.js";
+import { inApp, isOlder, partOf } from "../shared/part.js";
 
 function show(ring, { meta }) {
   applyMeta(ring, meta);
   showLesson(ring.lesson, meta.lesson);
-  saveAsked(ring, meta.export, { png: savePicture, csv: saveCircle });
   tick(ring);
 }
 
@@ -33,7 +31,6 @@ export function applyMeta(ring, meta) {
   if (!isHeld) showFurther(ring.further, meta.more);
   putFurther(ring.further, ring.kernel);
   showKnob(ring, isHeld);
-  ring.saves.hidden = Boolean(meta.export);
   if (ring.name === name) return;
   ring.name = name;
   if (first) {

@@ -54,7 +54,9 @@ export default function ({ parentElement, data, setStateValue }) {
   tree.addEventListener("focusin", light);
   const filters = el("div", { class: "filters", role: "group", "aria-label": meta.filterTitle }, ...chips);
   parentElement.querySelector(".family")?.remove();
-  parentElement.append(el("div", { class: "family" }, tree, filters, el("small", {}, meta.hint)));
+  parentElement.append(
+    el("div", { class: "family" }, el("h2", {}, meta.title), tree, filters, el("small", {}, meta.hint)),
+  );
   dim();
   links.find((one) => one.dataset.name === focused)?.focus();
 }

@@ -1,7 +1,6 @@
 // The figures above the matrix.
 
 import { valueBothWays } from "./directions.js";
-import { shares } from "./gradients.js";
 import { gliding } from "./motion.js";
 import { isHinge, isPlainSoftmax, positivesOf } from "./pairs.js";
 import { number, say } from "../shared/dom.js";
@@ -48,38 +47,34 @@ export function pullOf(o, M, i, w) {
 /** @param {LossViewState} lab */
 export function drawFigures(lab) {
   const { out: o, anchor: i, meta } = lab,
-    hinge = isHinge(lab),
     many = positivesOf(lab).length,
-    told = hinge ? _("Negatives still pushed") : _("Negatives that matter"),
+    told = isHinge(lab) ? _("Negatives still pushed") : _("Negatives that matter"),
     isDefined = o && o.weight[i] > 0,
     both = valueBothWays(lab),
     bounds = { most: number(1 / lab.kernel?.temperature), knob: lab.kernel?.knob ? " (1/τ)" : "" };
   const texts = {
     effectiveTitle: _("{told}, mean", { told }),
     ownTitle: _("Anchor {anchor}: loss", { anchor: meta.names[i] ?? i }),
-    ownEffectiveTitle: _("{name}: {text}", { name: _("This anchor"), text: told }),
     pullTitle: many === 1 ? _("Gradient on its positive") : _("Gradient on its positives, sum"),
     both: both === null ? "" : _(" both ways {value}", { value: number(both) }),
     bound: isDefined && boundedBy(lab.kernel, many) ? _(" at most {most}{knob}", bounds) : "",
     loss: meta.loss == null ? "–" : number(meta.loss),
-    ...Object.fromEntries(["effective", "own", "ownEffective", "pull"].map((name) => [name, "–"])),
-    ...(o && valuesOf(lab, o, i, hinge, isDefined, many)),
+    ...Object.fromEntries(["effective", "own", "pull"].map((name) => [name, "–"])),
+    ...(o && valuesOf(lab, o, i, isDefined, many)),
   };
   for (const [name, text] of Object.entries(texts)) say(lab[name], text);
 }
 
-function valuesOf(lab, o, i, hinge, isDefined, many) {
+function valuesOf(lab, o, i, isDefined, many) {
   const glide = (name, value) => gliding(lab, name, value),
     of = (count, total) => _("{count} of {total}", { count, total }),
     mean = meanNegatives(o, lab.n),
-    own = () => (hinge ? String(o.effective[i]) : few(glide("counted", shares(lab).counted))),
-    hasNoTriplet = hinge && many && o.negatives[i];
+    hasNoTriplet = isHinge(lab) && many && o.negatives[i];
   const lack = hasNoTriplet ? _("not counted: no active triplet") : _("undefined: no positive or no negative");
   return {
     loss: o.valid ? number(glide("loss", o.value)) : "undefined",
     effective: mean ? of(few(glide("effective", mean[0])), mean[1].toFixed(0)) : _("none"),
     own: isDefined ? number(glide("own", o.loss[i])) : lack,
-    ownEffective: o.negatives[i] ? of(own(), o.negatives[i]) : _("none"),
     pull: isDefined ? number(glide("pull", pullOf(o, lab.M, i, lab.w))) : "–",
   };
 }

@@ -98,10 +98,7 @@ function buildTools(lab) {
 
 function buildKnobs(lab) {
   buildKnob(lab, { turn: (v, stamp) => drag(lab, v, stamp), told: () => report(lab) });
-  lab.further = buildFurther({
-    turn: (stamp, knob) => turnFurther(lab, stamp, knob),
-    told: () => report(lab),
-  });
+  lab.further = buildFurther({ turn: (stamp, knob) => turnFurther(lab, stamp, knob), told: () => report(lab) });
   return el("div", { class: "held" }, lab.knobBar, lab.further.root, lab.further.all);
 }
 
@@ -145,10 +142,10 @@ function buildLegend(lab) {
 function buildInspector(lab) {
   lab.loss = el("span", { class: "loss" });
   lab.both = el("small", {});
-  for (const name of ["effective", "own", "ownEffective"]) lab[name] = el("dd", { class: name });
+  for (const name of ["effective", "own"]) lab[name] = el("dd", { class: name });
   lab.pull = el("span", { class: "pull" });
   lab.bound = el("small", {});
-  for (const name of ["effective", "own", "ownEffective", "pull"]) lab[`${name}Title`] = el("dt", {});
+  for (const name of ["effective", "own", "pull"]) lab[`${name}Title`] = el("dt", {});
   lab.sentence = el("p", { class: "sentence", role: "status", "aria-live": "polite" });
   lab.hint = el("p", { class: "hint", "aria-live": "polite" });
   lab.faces = el("canvas", { class: "faces", "aria-hidden": "true" });
@@ -161,8 +158,9 @@ function buildInspector(lab) {
     "dl",
     { class: "figures" },
     figure(el("dt", {}, _("Loss of the batch")), el("dd", {}, lab.loss, lab.both)),
-    ...["effective", "own", "ownEffective"].map((name) => figure(lab[`${name}Title`], lab[name])),
+    figure(lab.ownTitle, lab.own),
     figure(lab.pullTitle, el("dd", {}, lab.pull, lab.bound)),
+    figure(lab.effectiveTitle, lab.effective),
   );
   lab.pin = button(_("Pin as A"), _("keep this setting and compare it with the next ones"), () => pin(lab));
   lab.panels.two = {

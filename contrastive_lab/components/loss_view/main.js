@@ -8,6 +8,7 @@ import { library } from "./library.js";
 import { applyKernel, load, metaOf } from "./load.js";
 import { saveCsv, savePng } from "./save.js";
 import { readSecond } from "./second_panel.js";
+import { placeKnob } from "./stages.js";
 import { showLesson } from "../shared/lesson.js";
 import { inApp, partOf, saveAsked } from "../shared/part.js";
 
@@ -21,6 +22,7 @@ function show(lab, data) {
   lab.fixed = lab.kernel ? null : library(lab.M, lab.n, lab.w, data.first.computed, meta);
   readSecond(lab, data);
   showLesson(lab.lesson, meta.lesson);
+  placeKnob(lab);
   schedule(lab, true);
   saveAsked(lab, meta.export, { png: savePng, csv: saveCsv });
 }

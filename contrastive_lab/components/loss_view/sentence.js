@@ -80,10 +80,7 @@ function ofSoftmax(lab, o, i) {
       ? _(
           "The gradient is close to zero because the positive is already very similar. It acts on {counted} of " +
             "{n} negatives.",
-          {
-            counted: few(counted),
-            n,
-          },
+          { counted: few(counted), n },
         )
       : _("No negative is pushed: the positive is close enough.");
   }

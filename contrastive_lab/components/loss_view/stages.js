@@ -50,6 +50,23 @@ export function showStage(lab, stage) {
   press(lab.viewBar.children, lab.stage === "matrix" ? lab.view : "");
 }
 
+/**
+ * The first knob stands in the toolbar of the page, over the room that it has there; in a lesson, on a phone and in
+ * other hosts with the picture.
+ *
+ * @param {LossViewState} lab
+ */
+export function placeKnob(lab) {
+  const room = document.querySelector(".knob-room"),
+    observer = (lab.roomObserver ||= new ResizeObserver(() => placeKnob(lab)));
+  if (!room || !lab.root.isConnected) return observer.disconnect();
+  observer.observe(room);
+  const [at, own] = [room, lab.knobBar.closest(".stage")].map((e) => e.getBoundingClientRect()),
+    place = `left: ${at.left - own.left}px; top: ${at.top - own.top}px; width: ${at.width}px`;
+  lab.knobBar.style.cssText = at.width ? place : "";
+  lab.knobBar.classList.toggle("aloft", at.width > 0);
+}
+
 /** @param {LossViewState} lab */
 export function drawStage(lab) {
   const isBeside = lab.stage === "matrix" && sizeOf(lab.root)[0] >= NARROW,

@@ -37,8 +37,9 @@ export function build(part) {
     el(
       "div",
       { class: "side" },
-      ...[part.headline, part.second, el("div", { class: "row" }, part.run, ...again, part.twin), part.which],
+      ...[part.headline, part.second, el("div", { class: "row" }, ...again, part.twin), part.which],
       ...[...rows(false), part.curves, part.figures, el("details", { open: "" }, views, part.views, ...rows(true))],
+      part.run,
     ),
   );
 }

@@ -68,12 +68,12 @@ export function showForward(button, step) {
 }
 
 /**
- * What can be saved, each with its button, for hosts without a menu; and the way to real images.
+ * What can be saved, each with its button, and the way to real images.
  *
  * @param {() => void} onward
- * @param {Record<string, () => void>} [saves]
+ * @param {Record<string, () => void>} saves
  */
-export function footOf(onward, saves = {}) {
+export function footOf(onward, saves) {
   const all = Object.entries(saves).map(([name, onclick]) => el("button", { type: "button", onclick }, name)),
     forward = forwardOf(onward);
   forward.append(_("See it on real images"));

@@ -28,7 +28,6 @@ class SiameseView:
     knobs: Sequence[SliderKnob]  # rate, predictor_rate, momentum
     lesson: Mapping[str, Any] | None = None  # what its panel shows (../shared/lesson.js)
     heard: int | None = None  # the number, `report`, of the last report; answers to older ones move nothing
-    export: Sequence[Any] = ("", 0)  # "png" or "csv", and how many were asked for before
 
 
 def draw_siamese(view: SiameseView, key: str, on_change: Callable[[], None] | None = None) -> None:

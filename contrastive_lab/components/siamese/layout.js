@@ -1,7 +1,7 @@
 // The elements of the part, and what its buttons do.
 
 import { restart, speedOf, step, tick } from "./course.js";
-import { report } from "./save.js";
+import { report, saveCourse, savePicture } from "./save.js";
 import { buildCourse } from "../shared/course.js";
 import { choices, el, press } from "../shared/dom.js";
 import { buildFurther } from "../shared/further_knobs.js";
@@ -32,10 +32,7 @@ export function build() {
   });
   part.canvas = el("canvas", { class: "ring", role: "img" });
   part.methods = el("span", { class: "group" }, ...choices(METHODS, "simsiam", choose("method")));
-  part.boxes = {
-    predictor: checkbox(choose("predictor")),
-    stopGradient: checkbox(choose("stopGradient")),
-  };
+  part.boxes = { predictor: checkbox(choose("predictor")), stopGradient: checkbox(choose("stopGradient")) };
   part.switches = el(
     "div",
     { class: "bar" },
@@ -48,7 +45,8 @@ export function build() {
       "Points: both views of an image, joined by a line; a ring: a target that does not move. " +
         "Circles on the inner ring: the predictor's outputs for them.",
     ),
-    foot = footOf(() => report(part, { next: true }));
+    saves = { PNG: () => savePicture(part), CSV: () => saveCourse(part) },
+    foot = footOf(() => report(part, { next: true }), saves);
   part.root = stageOf(
     [part.canvas, play, el("p", { class: "status" }, about)],
     [part.lesson.root, part.switches, ...courseOf(part), settingsOf(part), foot],

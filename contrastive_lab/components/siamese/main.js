@@ -2,10 +2,9 @@
 
 import { build, show } from "./layout.js";
 import { restart, tick } from "./course.js";
-import { saveCourse, savePicture } from "./save.js";
 import { showFurther } from "../shared/further_knobs.js";
 import { showLesson } from "../shared/lesson.js";
-import { inApp, isOlder, partOf, saveAsked } from "../shared/part.js";
+import { inApp, isOlder, partOf } from "../shared/part.js";
 
 function showAnswer(part, { meta }) {
   const isFirst = part.seed === undefined;
@@ -17,7 +16,6 @@ function showAnswer(part, { meta }) {
   if (isFirst || !isOlder(part, meta)) showFurther(part.further, meta.knobs);
   show(part);
   showLesson(part.lesson, meta.lesson);
-  saveAsked(part, meta.export, { png: savePicture, csv: saveCourse });
   tick(part);
 }
 

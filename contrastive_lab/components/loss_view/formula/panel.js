@@ -30,9 +30,7 @@ export function drawFormula(lab) {
   say(
     note,
     lines.length
-      ? _("The numbers of anchor {anchor}, largest terms of each sum first.", {
-          anchor: lab.meta.names[i],
-        })
+      ? _("The numbers of anchor {anchor}, largest terms of each sum first.", { anchor: lab.meta.names[i] })
       : _("Anchor {anchor} lacks a positive or a negative: its loss is undefined. Choose another row.", {
           anchor: lab.meta.names[i],
         }),
