@@ -101,6 +101,26 @@ def test_the_trainings_map_has_its_tools_apart_and_a_way_to_a_new_run(app: str, 
     assert button["x"] + button["width"] <= WIDTH
 
 
+# Buttons and fields of a toolbar that stick out of the screen.
+CUT = """() => [...document.querySelectorAll(".st-key-toolbar :is(button, input, summary)")].filter((e) => {
+  const { left, right, width } = e.getBoundingClientRect();
+  return width > 1 && (left < 0 || right > innerWidth);
+}).map((e) => e.ariaLabel || e.textContent)"""
+
+
+@pytest.mark.parametrize("name", ["Explore", "Loss Lab", "Compare", "Samples", "Train", "Runs", "Methods"])
+def test_a_toolbar_is_cut_off_nowhere_and_the_page_says_its_name(app: str, phone: Any, name: str) -> None:
+    phone.goto(f"{app}/{name.lower().replace(' ', '_')}")
+    phone.locator(".st-key-toolbar .options").wait_for(state="attached", timeout=SLOW)
+    phone.wait_for_function("() => document.querySelector('.st-key-toolbar').offsetHeight === 48", timeout=SLOW)
+    assert phone.locator(".page-name").inner_text() == name
+    assert phone.evaluate(CUT) == []
+    if (options := phone.locator(".options summary")).is_visible():
+        options.click()
+        assert phone.evaluate(CUT) == []
+        assert phone.locator(".st-key-toolbar").bounding_box()["height"] > 48
+
+
 @pytest.mark.parametrize("runs", [2, 3])
 def test_compares_maps_stand_below_each_other_and_fill_their_stage(app: str, phone: Any, runs: int) -> None:
     names = ["simclr-digits", "sup_con-digits", "moco_v1-digits"][:runs]
@@ -159,7 +179,10 @@ def test_controls_of_the_map_fit_and_a_disabled_button_is_read_in_the_dark(app: 
     assert page.evaluate("() => document.documentElement.scrollWidth <= innerWidth")
     page.locator(".map .stage").wait_for(timeout=SLOW)
     assert page.locator(".map .stage").bounding_box()["height"] >= 0.6 * 844 - 1
-    page.get_by_role("button", name="Open my embeddings").click(timeout=SLOW)
+    opener = page.get_by_role("button", name="Open my embeddings")
+    assert not opener.is_visible()  # until the options are opened
+    page.locator(".options summary").click()
+    opener.click(timeout=SLOW)
     button = page.get_by_role("button", name="Look at it")
     button.wait_for(timeout=SLOW)
     assert button.is_disabled()

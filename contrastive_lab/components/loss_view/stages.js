@@ -61,9 +61,8 @@ export function placeKnob(lab) {
     observer = (lab.roomObserver ||= new ResizeObserver(() => placeKnob(lab)));
   if (!room || !lab.root.isConnected) return observer.disconnect();
   observer.observe(room);
-  const [at, own] = [room, lab.knobBar.closest(".stage")].map((e) => e.getBoundingClientRect()),
-    place = `left: ${at.left - own.left}px; top: ${at.top - own.top}px; width: ${at.width}px`;
-  lab.knobBar.style.cssText = at.width ? place : "";
+  const [at, own] = [room, lab.knobBar.closest(".stage")].map((e) => e.getBoundingClientRect());
+  lab.knobBar.style.cssText = `--left: ${at.left - own.left}px; --top: ${at.top - own.top}px; --width: ${at.width}px`;
   lab.knobBar.classList.toggle("aloft", at.width > 0);
 }
 
