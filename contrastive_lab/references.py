@@ -32,8 +32,8 @@ def choose() -> None:
     """Draw the choice of references, and links to further ones."""
     st.caption(
         _(
-            "These runs are shown beside every other run on the same images: on its scales, in its tables and "
-            "under the lists of Samples."
+            "These runs are shown beside every other run on the same data set: on its scales, in its tables "
+            "and under the lists of Samples."
         )
     )
     named = references.read_names()

@@ -65,7 +65,9 @@ def review(findings: Findings, at: Places) -> None:
     with at.more:
         rows = lists.filtered(findings, rows)
         rows = nearest_rows(findings, cut_to_selection(findings, rows))
-        how = query_params.one_of(st.segmented_control, _("As"), ["pictures", "table"], name="as")
+        has_pictures = findings.pictures.kind == "image"
+        if has_pictures:
+            how = query_params.one_of(st.segmented_control, _("As"), ["pictures", "table"], name="as")
         if one.key != RANDOM and not one.decisions and len(rows):
             retrain.decide_on_many(findings, rows)
     lists.show_narrowed(table)
@@ -82,7 +84,7 @@ def review(findings: Findings, at: Places) -> None:
         with at.desk:
             bench.show(findings, rows, row)
     with at.below:
-        show_below(findings, audit, rows, row, as_table=how == "table")
+        show_below(findings, audit, rows, row, as_table=not has_pictures or how == "table")
         if one.key == "mislabeled" and "suggested" in table.extra:
             lists.confusion(table, every)
 
@@ -110,7 +112,7 @@ def show_below(
         detail.show(findings, row)
     if one.key == "mislabeled" and (text := label_audit.estimate(audit)):
         st.caption(text)
-    if row is not None and (as_table or findings.pictures.kind != "image"):
+    if row is not None and as_table:
         lists.as_table(findings, rows)
     if one.changes and run is not None:
         retrain.results(run)

@@ -176,7 +176,7 @@ def find_threshold(pairs: JudgedPairs, rate: float = RATE, confidence: float = C
         share = shares(threshold)
         if counts.max() == 1:
             return bool(bdtr(share.sum(), n, rate) <= level)
-        return log_capital(share, np.ones(n), rate, 0, 1, bets=(-1, 0)) >= -np.log(level)
+        return bool(log_capital(share, np.ones(n), rate, 0, 1, bets=(-1, 0)) >= -np.log(level))
 
     candidates = np.unique(np.floor(s * DIGITS) + 1) / DIGITS  # each excludes one more similarity
     low, high = -1, len(candidates)

@@ -36,7 +36,7 @@ FILE_KEY = "lab-file"  # of the widget that chooses loaded vectors
 VECTORS = N_(
     "The loss uses the output of the head (z) during training. Later tasks use the output of the encoder (h). An "
     "untrained encoder shows the start of training. An epoch encodes the same batch with the weights saved after it. "
-    "Snapshots are z of a fixed sample of training images after an epoch, one view of each."
+    "Snapshots are z of a fixed set of training samples after an epoch, one view of each."
 )
 PAIRED = N_(
     "Views: two augmentations of each image, self-supervised. Classes: every view of a class, supervised. "

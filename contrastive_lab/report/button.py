@@ -18,7 +18,7 @@ from contrastive_lab.progress import follow
 
 VERSION = 2  # of the report: a change makes those that are kept stale
 HELP = N_(
-    "Maps with images, scores with intervals, the verdict, settings and the live loss view. One file that opens "
+    "Maps, scores with intervals, the verdict, settings and the live loss view. One file that opens "
     "offline in any browser."
 )
 
