@@ -56,12 +56,7 @@ class CompressedScore:
         name = message("{width} {of} in {precision}", width=self.width, **parts)
         unit = message("points of {accuracy}", accuracy=FIGURES[self.metric])
         return Contrast(
-            first=name,
-            second=FULL,
-            difference=self.loss,
-            interval=tuple(self.interval),
-            basis=N_("the queries"),
-            unit=unit,
+            first=name, second=FULL, difference=self.loss, interval=self.interval, basis=N_("the queries"), unit=unit
         )
 
 

@@ -82,9 +82,9 @@ def write(folder: Path) -> list[Path]:
 
 def _lines() -> tuple[list[dict[str, object]], list[list[tuple[str, int]]], list[int]]:
     """Return the triplets, the relevant texts of each question with their grades, and the topic of each question."""
-    rng, subjects = np.random.default_rng(0), []
+    rng, subjects = np.random.default_rng(0), list[tuple[int, str, str]]()
     for topic, names in enumerate(THINGS.values()):
-        subjects += [(topic, *name.split("/")) for name in names.split()]
+        subjects += [(topic, thing, name) for thing, name in (both.split("/") for both in names.split())]
     intents = [*product(subjects, ACTIONS.items())]
     answers, asides, questions = [], [], []
     for number, ((_, thing, name), (verbs, how)) in enumerate(intents):
@@ -103,7 +103,7 @@ def _lines() -> tuple[list[dict[str, object]], list[list[tuple[str, int]]], list
         negative = [asides[i], *near, second if i in planted else far]
         positive = [first] if i in planted else [first, second]
         lines.append({"id": f"q{i}", "query": questions[i], "positive": positive, "negative": negative})
-    return lines, [[(first, 2), (second, 1)] for first, second in answers], [topic for (topic, *_), _ in intents]
+    return lines, [[(first, 2), (second, 1)] for first, second in answers], [topic for (topic, _, _), _ in intents]
 
 
 def encode(texts: Sequence[str], lengths: tuple[int, int], width: int, seed: int) -> Float32[np.ndarray, "n d"]:

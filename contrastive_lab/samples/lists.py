@@ -11,7 +11,7 @@ import streamlit as st
 from contrastive_core.base import safe_files
 from contrastive_core.base.json_files import JsonObject
 from contrastive_core.samples.label_audit import LabelAudit
-from contrastive_core.samples.sample_lists import LISTS, OWN_RANK, RANDOM, SampleList, why_no_suspects
+from contrastive_core.samples.sample_lists import FALSE_NEGATIVES, LISTS, OWN_RANK, RANDOM, SampleList, why_no_suspects
 from contrastive_core.samples.sample_table import SampleTable, decimals
 from contrastive_lab import cache, format, locale, query_params
 from contrastive_lab.components.cut_off import CutOff, draw_cut_off
@@ -30,6 +30,7 @@ LISTED = "samples-listed"  # of the session: how long the list above the cut-off
 CUTS = np.linspace(0, 1, 51)
 COUNTED = N_("probability that the label is wrong; counts on a logarithmic scale")
 KEY = "samples-list"  # of the chip
+SHARE = 0.95  # of the own cosine, above which a margin leaves out a negative (NV-Retriever, arXiv 2407.15831)
 
 
 def pick(table: SampleTable) -> SampleList:
@@ -102,6 +103,8 @@ def show_basis(findings: Findings, one: SampleList) -> None:
     lines = [locale.text(why)] if (why := why_no_suspects(findings.table)) else []
     if one.are_twins:
         lines += map(locale.text, one.facts(findings.table))
+    if one.key == FALSE_NEGATIVES:
+        lines.append(_margin(findings))
     if one.rests_on == "losses":
         card = cache.catalog()["losses"].get(request.loss, {})
         if card.get("per_sample") == "none":
@@ -119,6 +122,22 @@ def show_basis(findings: Findings, one: SampleList) -> None:
             lines.append(text.format(recall=f"{100 * min(recalls):.0f} %"))
     for line in lines:
         st.caption(format.plain(line))
+
+
+def _margin(findings: Findings) -> str:
+    """Describe which pairs of the list a relative margin would leave out as negatives, also of the decided ones."""
+    table = findings.table
+    is_out, listed = table.extra["twin_cosine"] > SHARE * table.extra["own_cosine"], table.ranked(FALSE_NEGATIVES)
+    counts = {"out": int(is_out[listed].sum()), "listed": len(listed), "share": SHARE}
+    for name, choice in (("match", "relabel"), ("other", "keep")):
+        of_choice = [sample for sample, mark in findings.marked.items() if mark["what"] == choice]
+        rows = np.isin(table.columns["id"], of_choice)
+        counts |= {f"{name}_out": int(is_out[rows].sum()), name: int(rows.sum())}
+    text = _(
+        "A relative margin of {share} (TopK-PercPos) leaves out {out} of these {listed} pairs. Of those you decided, "
+        "it leaves out {match_out} of {match} matches and {other_out} of {other} others."
+    )
+    return text.format(**counts)
 
 
 def filtered(findings: Findings, rows: np.ndarray) -> np.ndarray:

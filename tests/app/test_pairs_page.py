@@ -21,7 +21,7 @@ from contrastive_core.compare.towers import READING
 from contrastive_core.engine import answers
 from contrastive_core.recording import watch
 from contrastive_core.samples import annotations as sample_annotations
-from contrastive_core.samples.sample_table import request_of
+from contrastive_core.samples.sample_table import pair_table, request_of
 from contrastive_core.spaces import loaded_vectors, recorded_rows
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.towers import joined
@@ -133,6 +133,14 @@ def test_filters_orders_and_the_other_list(name: str, desk: Desk, monkeypatch: p
     app.run()
     assert [mark["what"] for mark in marks(name, "false_negatives")] == ["relabel"]
     assert not marks(name, "mismatched")
+    space = request_of(name, "train", pairs=True).embedding
+    found, rows = answers.make("tower_pairs", {"space": space.values}), space.rows()
+    assert rows is not None
+    table = pair_table(rows, found.arrays, found.meta)
+    is_out, listed = table.extra["twin_cosine"] > 0.95 * table.extra["own_cosine"], table.ranked("false_negatives")
+    assert 0 < is_out[listed].sum() < len(listed)
+    said = f"leaves out {is_out[listed].sum()} of these {len(listed)} pairs. Of those you decided, it leaves out "
+    assert f"{said}{int(is_out[table.row(desk.item.id)])} of 1 matches and 0 of 0 others." in words(app)
 
 
 def test_single_rows_are_still_listed(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
