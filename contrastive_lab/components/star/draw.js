@@ -37,7 +37,10 @@ export function drawScene(scene, forces, sheet, colors) {
   const pictures = { scene, g, sheet };
   for (const image of [...scene.images].sort((a, b) => a.force - b.force)) drawImage(pictures, image);
   drawPicture(pictures, scene.batch.picture, [0, 0], 2.1 * scene.tile, colors.ink, 3);
-  const boxes = [[0, 0, 2.2 * scene.tile, 2.2 * scene.tile], ...scene.images.flatMap((one) => boxesOf(scene, one))];
+  const boxes = [
+    [0, 0, 2.1 * scene.tile + 24, 2.1 * scene.tile + 24],
+    ...scene.images.flatMap((one) => boxesOf(scene, one)),
+  ];
   for (const image of scene.images) drawLabel(scene, g, image, colors, boxes);
   drawMark(scene, g, colors.accent);
 }
@@ -80,8 +83,11 @@ function drawRings({ scale, ring, tile, images }, g, { ink, accent }) {
     const text = k ? String(similarity) : _("similarity {s}", { s: similarity });
     const angles = Array.from({ length: 40 }, (_one, n) => RING_TEXT + (n % 2 ? -1 : 1) * Math.ceil(n / 2) * 0.15),
       places = angles.map((angle) => pointOf({ radius: radius + 10, angle })),
-      at = freePlace(places, [g.measureText(text).width, 16], taken);
-    if (at) g.fillText(text, at[0], at[1] + 4);
+      wide = g.measureText(text).width,
+      at = freePlace(places, [wide, 16], taken);
+    if (!at) return;
+    g.fillText(text, at[0], at[1] + 4);
+    taken.push([...at, wide + 48, 48]); // two of them stand apart
   });
   g.textAlign = "start";
   g.globalAlpha = 1;
