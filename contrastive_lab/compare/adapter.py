@@ -13,7 +13,7 @@ from contrastive_lab.figures import draw_table
 from contrastive_lab.locale import N_, _, message
 from contrastive_lab.progress import answer_or_wait
 
-A, B = SHAPES[:2]
+A, B = SHAPES[0], SHAPES[1]
 TITLE = N_("Map the vectors of {a} to those of {b}")
 
 
@@ -48,7 +48,7 @@ def show(spaces: list[Space]) -> None:
     old = {"map": _("no map: queries of {a}").format(a=A), "kept, %": round(100 * meta["old"][0], 1)}
     draw_table([*table, old], hide_index=True, placeholder="–")
     shares, first, at_random = ([100 * value for value in column] for column in zip(*meta["partial"], strict=True))
-    series = {_("frequent answers first"): (shares, first), _("in random order"): (shares, at_random)}
+    series = {str(_("frequent answers first")): (shares, first), str(_("in random order")): (shares, at_random)}
     figure = plots.curves(series, _("documents encoded again, %"), _("answers kept, %"))
     figures.draw(figure, "adapter", "adapter")
     groups = [
@@ -65,7 +65,7 @@ def show(spaces: list[Space]) -> None:
         draw_table(groups, hide_index=True)
     with st.container(horizontal=True):
         out, listed = io.BytesIO(), [{"id": name} for name in meta["first"]]
-        np.savez(out, **{name: result.arrays[name] for name in ("matrix", "offset")}, kind=meta["kind"])
+        np.savez(out, matrix=result.arrays["matrix"], offset=result.arrays["offset"], kind=meta["kind"])
         st.download_button(_("Map as .npz"), out.getvalue(), "adapter.npz", on_click="ignore")
         csv = format.table_csv(listed)
         st.download_button(_("Documents to encode first"), csv, "encode_first.csv", "text/csv", on_click="ignore")

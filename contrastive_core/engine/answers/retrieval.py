@@ -50,8 +50,12 @@ def adapter(values: Values, on_progress: OnProgress, device: str) -> Result:
         queries, documents = usable[::4], np.delete(usable, np.s_[::4])
     queries = queries[np.linspace(0, len(queries) - 1, min(len(queries), adapters.MOST)).round().astype(np.int64)]
     on_fraction = fraction_of(on_progress, N_("a map between the models"))
-    both = ((old.features[at], new.features[at]) for at in (documents, queries))
-    found = adapters.judge(*both, None if new.labels is None else new.labels[queries], on_fraction=on_fraction)
+    found = adapters.judge(
+        (old.features[documents], new.features[documents]),
+        (old.features[queries], new.features[queries]),
+        None if new.labels is None else new.labels[queries],
+        on_fraction=on_fraction,
+    )
     groups = [{**asdict(one), "name": new.class_name(one.label)} for one in found.groups]
     meta = {
         "kind": found.adapter.kind,
