@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -12,16 +13,20 @@ from typing import Any
 import numpy as np
 
 from contrastive_core.base.json_files import JsonObject
-from contrastive_core.base.messages import N_
-from contrastive_core.base.safe_files import read_regular
+from contrastive_core.base.messages import N_, message
+from contrastive_core.base.safe_files import printable, read_regular
 from contrastive_core.base.score import Scores, holm, paired_interval, paired_p, scores_from_json, scores_to_json
 from contrastive_core.compare.verdicts import Difference, PairedTest, say_best
+from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.qrels import LIMIT, judgments_file
+from contrastive_core.spaces.recorded_rows import numbered
 from contrastive_core.spaces.space import Space
 
 NOTHING_IN_COMMON = N_(
     "these runs have no samples in common: they are of different data sets (samples are matched by their ids)"
 )
+MOST = 8  # spaces
+TWICE = N_("{name} contains the id {id} {times} times. Samples are matched by id, so each id must be unique")
 MARGIN = 0.005  # smallest relevant difference between metrics of queries
 FORM = 4  # version of the result; a change invalidates stored ones
 CLAIMED = N_(
@@ -65,6 +70,32 @@ def without_seed(config: JsonObject) -> JsonObject:
 def hash_of(qrels: str | Path) -> str:
     """Return the SHA-256 of a file of relevance judgments. Raises: NotRegular; OSError."""
     return hashlib.sha256(read_regular(judgments_file(qrels), LIMIT)).hexdigest()
+
+
+def common(sets: Sequence[EmbeddingSet]) -> list[EmbeddingSet]:
+    """Reduce the sets to their common samples, in the order of the first set.
+
+    Raises: ValueError for fewer than two or more than eight sets, no common samples, or duplicate ids."""
+    if not 2 <= len(sets) <= MOST:
+        raise ValueError(message("two to {most} runs can be compared; got {sets}", most=MOST, sets=len(sets)))
+    keys = [_keys(rows) for rows in sets]
+    for rows, own in zip(sets, keys, strict=True):
+        if len({*own}) < len(own):
+            name, (twice, times) = rows.provenance.get("file"), Counter(own).most_common(1)[0]
+            raise ValueError(message(TWICE, name=name or N_("A space"), id=printable(twice, 80), times=times))
+    shared = set.intersection(*map(set, keys))
+    if len(shared) < 2:
+        raise ValueError(NOTHING_IN_COMMON)
+    order = tuple(i for i in keys[0] if i in shared)
+    places = [{name: row for row, name in enumerate(own)} for own in keys]
+    return [
+        s if own == order else s.take([at[i] for i in order]) for s, own, at in zip(sets, keys, places, strict=True)
+    ]
+
+
+def _keys(rows: EmbeddingSet) -> tuple[str, ...]:
+    """Return the keys that match samples: their ids, numbered if the views of an image share an id."""
+    return tuple(numbered(np.array(rows.ids)).tolist()) if "view" in rows.columns else rows.ids
 
 
 @dataclass(frozen=True)

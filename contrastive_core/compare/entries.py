@@ -7,7 +7,6 @@ metrics, gives p values, which Holm's method corrects for the number of pairs an
 difference is a paired bootstrap. A difference is significant only if its interval excludes zero and its corrected p is
 below 0.05. This holds for these encoders; a statement about methods needs three seeds of each."""
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,9 +15,8 @@ import numpy as np
 
 from contrastive_core.base.messages import N_, message
 from contrastive_core.base.progress import OnProgress, ignore_progress
-from contrastive_core.base.safe_files import printable
 from contrastive_core.base.score import Scores
-from contrastive_core.compare.comparison import NOTHING_IN_COMMON, Comparison
+from contrastive_core.compare.comparison import Comparison, common
 from contrastive_core.compare.evaluate import evaluate_sets, metric_names
 from contrastive_core.compare.judged_queries import FIGURES, check_documents, figures_of_rows
 from contrastive_core.compare.representation_similarity import ckas, graphs_of, matrix, overlaps, procrustes
@@ -27,11 +25,8 @@ from contrastive_core.compare.verdicts import ACCURACIES, compare_methods, compa
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.graphs import Graphs
 from contrastive_core.spaces.qrels import Qrels
-from contrastive_core.spaces.recorded_rows import numbered
 from contrastive_core.spaces.towers import PAIR, Towers, towers_of
 
-MOST = 8
-TWICE = N_("{name} contains the id {id} {times} times. Samples are matched by id, so each id must be unique")
 NEAREST = 20  # number of neighbors that are compared
 
 
@@ -45,32 +40,6 @@ class Entry:
     test: EmbeddingSet
     group: tuple[str, int] = ("", 0)
     scores: Scores = field(default_factory=dict)
-
-
-def common(sets: Sequence[EmbeddingSet]) -> list[EmbeddingSet]:
-    """Reduce the sets to their common samples, in the order of the first set.
-
-    Raises: ValueError for fewer than two or more than eight sets, no common samples, or duplicate ids."""
-    if not 2 <= len(sets) <= MOST:
-        raise ValueError(message("two to {most} runs can be compared; got {sets}", most=MOST, sets=len(sets)))
-    keys = [_keys(rows) for rows in sets]
-    for rows, own in zip(sets, keys, strict=True):
-        if len({*own}) < len(own):
-            name, (twice, times) = rows.provenance.get("file"), Counter(own).most_common(1)[0]
-            raise ValueError(message(TWICE, name=name or N_("A space"), id=printable(twice, 80), times=times))
-    shared = set.intersection(*map(set, keys))
-    if len(shared) < 2:
-        raise ValueError(NOTHING_IN_COMMON)
-    order = tuple(i for i in keys[0] if i in shared)
-    places = [{name: row for row, name in enumerate(own)} for own in keys]
-    return [
-        s if own == order else s.take([at[i] for i in order]) for s, own, at in zip(sets, keys, places, strict=True)
-    ]
-
-
-def _keys(rows: EmbeddingSet) -> tuple[str, ...]:
-    """Return the keys that match samples: their ids, numbered if the views of an image share an id."""
-    return tuple(numbered(np.array(rows.ids)).tolist()) if "view" in rows.columns else rows.ids
 
 
 def compare(

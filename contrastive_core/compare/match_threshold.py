@@ -44,8 +44,8 @@ FOUND = N_(
     "pairs that are no match reach it."
 )
 BASIS = N_(
-    "{kept} % of {matches} matches reach it (95 % CI {low} to {high}). Basis: {queries} queries, {others} pairs that "
-    "are no match ({kind}), of which {false} % reach it."
+    "{kept} % of {matches} matches reach it (95 % CI {low} to {high}). Basis: {queries} queries and {others} pairs "
+    "that are no match ({kind}); {false} % of them reach it."
 )
 TOO_FEW = N_(
     "{name}: no threshold is shown to keep the false-match rate at {rate} %, even without a false match. "

@@ -23,7 +23,7 @@ from jaxtyping import Bool, Int64
 from contrastive_core.base.betting import mean_interval
 from contrastive_core.base.messages import N_, Message, join, message
 from contrastive_core.base.paths import data_home
-from contrastive_core.compare.entries import common
+from contrastive_core.compare.comparison import common
 from contrastive_core.compare.towers import most_similar
 from contrastive_core.compare.verdicts import Contrast
 from contrastive_core.ops.partner_ranks import BLOCK, unit_rows

@@ -10,8 +10,9 @@ from contrastive_core import metrics, runs
 from contrastive_core.base.messages import N_, message
 from contrastive_core.base.progress import OnProgress, fraction_of, prefixed
 from contrastive_core.base.score import Scores, scores_from_json, scores_to_json
+from contrastive_core.compare.comparison import common
 from contrastive_core.compare.differences import ROW, find_differences
-from contrastive_core.compare.entries import NEAREST, Entry, common, compare
+from contrastive_core.compare.entries import NEAREST, Entry, compare
 from contrastive_core.compare.evaluate import evaluate_sets
 from contrastive_core.compare.representation_similarity import (
     MOST,

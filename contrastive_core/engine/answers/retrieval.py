@@ -9,7 +9,7 @@ from contrastive_core.base.messages import N_
 from contrastive_core.base.progress import OnProgress, fraction_of
 from contrastive_core.compare import adapter as adapters
 from contrastive_core.compare import compression as compressed
-from contrastive_core.compare.entries import common
+from contrastive_core.compare.comparison import common
 from contrastive_core.compare.judged_queries import Relevant
 from contrastive_core.engine.answers import Values, rows_of
 from contrastive_core.engine.answers.scores import two_towers
