@@ -8,6 +8,7 @@ import json
 import math
 import os
 import signal
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -153,6 +154,21 @@ def test_a_change_of_a_run_that_has_ended_is_refused_and_says_so() -> None:
     with pytest.raises(ValueError, match=r"over is not running \(done\), so nothing was changed"):
         ask(run, lr=0.1)
     assert run.requests() == []
+
+
+def test_two_tabs_that_change_one_setting_lose_no_change_and_the_later_value_stays() -> None:
+    run = created("mine")
+    run.set_status("queued")
+    values = [[0.05 + (2 * k + tab) / 1000 for k in range(40)] for tab in (0, 1)]
+    with ThreadPoolExecutor(2) as tabs:  # each writes its lines at once
+        list(tabs.map(lambda own: [ask(run, **{"loss.temperature": value}) for value in own], values))
+    asked = [one["to"] for one in run.requests()]
+    assert sorted(asked) == sorted([*values[0], *values[1]])
+    trained(run)
+    taken = run.changes()
+    assert [change["to"] for change in taken] == asked
+    assert [change["from"] for change in taken] == [0.2, *asked[:-1]]
+    assert {change["step"] for change in taken} == {1}
 
 
 @pytest.mark.parametrize("kind", ["lines", "huge", "link", "pipe"])
