@@ -94,6 +94,6 @@ function caption(settings, k) {
       const label = symbolOf({ label: _(about[name][0]) });
       return name === "loss" ? textOf(own.loss) : `${label} = ${textOf(own[name])}`;
     });
-  if (own.dimensions > 3) texts.push(_("projected from {d} dimensions to three", { d: own.dimensions }));
+  if (own.dimensions > 3) texts.push(_("projected from {d} dimensions", { d: own.dimensions }));
   return (isTwin ? `${"AB"[k]}: ` : "") + (texts.join(", ") || _("the same setting: change one knob"));
 }

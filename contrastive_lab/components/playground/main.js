@@ -98,7 +98,7 @@ function hear(part, message) {
   part.state = message;
   message.sides.forEach((side, k) => {
     const course = part.history[k];
-    if (course.length && side.step < course.at(-1)[0]) course.length = 0;
+    if (side.step === 0) course.length = 0; // it begins again
     if (side.step !== course.at(-1)?.[0]) course.push([side.step, side.knn]);
     if (course.length > HISTORY) part.history[k] = course.filter((_point, q) => q % 2 === 0);
     moveTo(part.balls[k], side.points);
