@@ -3,7 +3,7 @@ which continues a run from a saved epoch with other settings."""
 
 from argparse import Namespace
 
-from contrastive_core import losses, methods, runs
+from contrastive_core import runs
 from contrastive_core.base.errors import BadSetting
 from contrastive_core.base.json_files import json_bytes
 from contrastive_core.base.messages import N_
@@ -12,6 +12,7 @@ from contrastive_core.cli.output import out_path, print_result
 from contrastive_core.engine import queue
 from contrastive_core.runs import changes
 from contrastive_core.runs.branch import branch as branch_off
+from contrastive_core.runs.branch import live_settings_of
 
 
 def change(args: Namespace) -> None:
@@ -20,9 +21,7 @@ def change(args: Namespace) -> None:
     if not args.settings and not args.out:
         raise BadSetting(N_("name a setting to change, such as loss.temperature=0.1, or a file with --out"))
     if args.settings:
-        config = run.config
-        knobs = losses.knobs(str(config.get("loss"))), methods.knobs(str(config.get("method")))
-        changes.request(run, changes.live_settings(config, *knobs), changes.settings_of(args.settings))
+        changes.request(run, live_settings_of(run.config), changes.settings_of(args.settings))
     if args.out:
         write_bytes(out_path(args.out, ".json"), json_bytes(changes.schedule_of(run.changes())), shared=True)
     asked = f"{run.name}: asked for {', '.join(args.settings)} at its next step\n" if args.settings else ""

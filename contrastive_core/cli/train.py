@@ -22,11 +22,11 @@ from contrastive_core.exchange import pretrained
 from contrastive_core.exchange.checkpoint_import import create_run, open_checkpoint
 from contrastive_core.ops import collectives
 from contrastive_core.ops.collectives import World
+from contrastive_core.runs.branch import live_settings_of
 from contrastive_core.runs.changes import read_schedule
 from contrastive_core.runs.run import Run
 from contrastive_core.runs.train_config import OPTIONS, TrainConfig, from_dict, usual_epochs, with_settings
 from contrastive_core.train import loop
-from contrastive_core.train.changes import settings_of
 from contrastive_core.train.settings import inherit_encoder, kept_smaller, with_cache, with_image_size
 from contrastive_core.train.setup import TrainSetup, manifest_of, prepare
 
@@ -86,7 +86,7 @@ def _setup_and_run(args: Namespace, world: World, on_progress: OnProgress) -> tu
         def create() -> Run:
             about = manifest_of(setup, _command(sys.argv[1:]))
             if args.schedule:
-                about["schedule"] = read_schedule(args.schedule, settings_of(setup.config))
+                about["schedule"] = read_schedule(args.schedule, live_settings_of(setup.config.to_dict()))
             stem = runs.stem_of(config.method, config.dataset, config.seed, args.set)
             name, settings = args.run or runs.free_name(stem), setup.config.to_dict()
             return runs.create(name, settings, setup.dataset.fingerprint, **about)

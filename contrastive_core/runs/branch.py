@@ -11,7 +11,7 @@ from contrastive_core.base.errors import Damaged
 from contrastive_core.base.json_files import JsonObject
 from contrastive_core.base.messages import N_, message
 from contrastive_core.runs import checkpoints
-from contrastive_core.runs.changes import checked, live_settings, saved_epochs
+from contrastive_core.runs.changes import Live, checked, live_settings, saved_epochs
 from contrastive_core.runs.run import Run
 
 OWN = (  # entries of run.json that `create` makes
@@ -20,14 +20,17 @@ OWN = (  # entries of run.json that `create` makes
 ).split()
 
 
+def live_settings_of(config: Mapping[str, Any]) -> dict[str, Live]:
+    """Return the settings that can be changed during a training with this config. Args: config: resolved."""
+    return live_settings(config, losses.knobs(str(config.get("loss"))), methods.knobs(str(config.get("method"))))
+
+
 def branch(run: Run, *every: Mapping[str, Any], epoch: int | None = None) -> list[Run]:
     """Create stopped runs that continue from one state of `run` before its end, each with changed values from the next
     step on. Resuming them trains them. Args: every: changed values by name, one mapping per new run; epoch: the epoch
     of the state; None: the newest. Raises: BadSetting for values that cannot be changed; ValueError if no such state is
     kept."""
-    config = run.config
-    knobs = losses.knobs(str(config.get("loss"))), methods.knobs(str(config.get("method")))
-    live = live_settings(config, *knobs)
+    config, live = run.config, live_settings_of(run.config)
     checked_values = [{name: checked(live, name, to) for name, to in values.items()} for values in every]
     kept = saved_epochs(run)
     states = checkpoints.state_manifests(run) if epoch is None else [kept[epoch]] if epoch in kept else []

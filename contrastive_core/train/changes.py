@@ -8,10 +8,9 @@ import contextlib
 import dataclasses
 import secrets
 import time
-from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from collections.abc import Sequence
+from typing import cast
 
-from contrastive_core import losses, methods
 from contrastive_core.base import json_files
 from contrastive_core.base.errors import BadSetting
 from contrastive_core.base.json_files import JsonObject
@@ -19,30 +18,22 @@ from contrastive_core.base.messages import message
 from contrastive_core.base.safe_files import FileStamp, file_stamp
 from contrastive_core.losses import Loss
 from contrastive_core.ops import collectives
-from contrastive_core.runs.changes import Change, Live, checked, live_settings
+from contrastive_core.runs.branch import live_settings_of
+from contrastive_core.runs.changes import Change, checked
 from contrastive_core.runs.run import Run
-from contrastive_core.runs.train_config import TrainConfig
 from contrastive_core.train.checks import nothing_to_learn
 from contrastive_core.train.setup import TrainSetup
 
 LOOK_SECONDS = 0.05  # between two looks at the file of requests
 
 
-def settings_of(config: TrainConfig) -> dict[str, Live]:
-    """Return the settings that can be changed during a training with this config. Args: config: resolved."""
-    return _live(config.to_dict(), config)
-
-
-def _live(settings: Mapping[str, Any], config: TrainConfig) -> dict[str, Live]:
-    return live_settings(settings, losses.knobs(config.loss or ""), methods.knobs(config.method))
-
-
 class LiveChanges:
     """Finds, logs and applies changes of settings during training."""
 
     def __init__(self, setup: TrainSetup, run: Run) -> None:
+        """`values`: the settings of the next step by name; `lr`: the learning rate before its schedule."""
         self.setup, self.run, self.writes = setup, run, setup.world.is_rank0
-        self.live = settings_of(setup.config)
+        self.live = live_settings_of(setup.config.to_dict())
         self.values = {name: setting.start for name, setting in self.live.items()}
         self.taken: list[Change] = []
         self._coming: list[JsonObject] = []  # that a resume takes again
@@ -50,11 +41,6 @@ class LiveChanges:
         self._known: set[str] = set()  # ids that are logged, or cannot be taken
         self._stamp: FileStamp | None = None
         self._next_look = 0.0
-
-    @property
-    def lr(self) -> float:
-        """The learning rate before the schedule."""
-        return self.values["lr"]
 
     def start(self, step: int, saved: Sequence[Change] = ()) -> str:
         """Begin after `step` steps with the changes of the `saved` state, and apply those that are due. Returns a note
@@ -70,7 +56,7 @@ class LiveChanges:
         logged, settings = self.run.logged_changes(), self.run.config
         every = sorted({one["id"]: one for one in [*saved, *logged]}.values(), key=lambda one: one["step"])
         is_same_loss = settings.get("loss") == self.setup.config.loss
-        before = _live(settings, self.setup.config) if is_same_loss else {}
+        before = live_settings_of(settings) if is_same_loss else {}
         new = {n: v for n, v in self.values.items() if n in before and before[n].start != v}  # --set of this resume
         self.values |= {name: before[name].start for name in new}
         is_diverged = bool(self.run.status().get("is_diverged"))

@@ -91,7 +91,8 @@ def _train(
         steps, warmup = len(order), round((config.warmup or 0) * len(order))
         with closing(loader.batches(order[position.batch :])) as batches:
             for batch in batches:
-                lr = learning_rate(position.step, steps * config.epochs, changes.lr, config.schedule or "", warmup)
+                peak = changes.values["lr"]
+                lr = learning_rate(position.step, steps * config.epochs, peak, config.schedule or "", warmup)
                 set_learning_rate(setup.optimizer, lr)
                 logs = should_log(setup.device, position.step)
                 output = compute_step(setup, batch, looks=logs)  # forward, loss, backward
@@ -116,7 +117,7 @@ def _train(
                     save(setup, run, position, totals, writer, changes.taken)
                     return "stopped"
         similarity = monitor.pair_similarity(output.pairs)
-        figures = {"loss": epoch_means(totals, position.step, changes.lr)[0], **similarity}
+        figures = {"loss": epoch_means(totals, position.step, changes.values["lr"])[0], **similarity}
         totals.zero_()
         log.unread = unread_files(setup.dataset.images)
         collectives.on_rank0(partial(_log_epoch, setup, run, log, position, figures))

@@ -19,21 +19,7 @@ from contrastive_lab.components.shared.transport import ALIGN
 from contrastive_lab.playground import LOSSES, view_of
 from contrastive_lab.report.document import data_script, el, verbatim
 
-STYLE = """
-:root { color-scheme: light dark; --st-text-color: light-dark(#1E2A35, #E3E8ED);
-  --st-background-color: light-dark(#FCFCFB, #14191F); --st-border-color: light-dark(#DDE2E6, #323C47);
-  --stage-height: calc(100dvh - 49px); }
-body { margin: 0; background: var(--st-background-color); color: var(--st-text-color);
-  font: 16px/1.5 "Source Sans", "Source Sans 3", system-ui, sans-serif; }
-header { display: flex; gap: 0 16px; align-items: center; min-height: 48px; padding: 0 16px;
-  border-bottom: 1px solid var(--st-border-color); }
-h1 { margin: 0; font-size: 16px; }
-header span { flex: 1; overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
-header .segment { white-space: nowrap; }
-@media (max-width: 600px) { header span { display: none; } h1 { flex: 1; font-size: 14px; line-height: 1.3; } }
-header button { padding: 4px 10px; font: inherit; font-size: 14px; color: inherit; background: none; border: 0; }
-header button[aria-pressed="true"] { font-weight: 600; text-decoration: underline; }
-"""
+STYLE = Path(__file__).with_name("file.css")
 
 
 def kernels() -> dict[str, Mapping[str, Any]]:
@@ -60,7 +46,7 @@ def page(kernels: Mapping[str, Mapping[str, Any]], small: SmallImages, name: str
         el("meta", name="viewport", content="width=device-width, initial-scale=1"),
         el("meta", http_equiv="Content-Security-Policy", content=policy),
         el("title", title),
-        verbatim("style", STYLE + style_sheet("playground")),
+        verbatim("style", STYLE.read_text("utf-8") + style_sheet("playground")),
     )
     body = el(
         "body",

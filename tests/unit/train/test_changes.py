@@ -24,7 +24,7 @@ from contrastive_core.lab.lab_view import BatchRequest
 from contrastive_core.ops.collectives import World
 from contrastive_core.runs import changes as live_changes
 from contrastive_core.runs import checkpoints
-from contrastive_core.runs.branch import branch
+from contrastive_core.runs.branch import branch, live_settings_of
 from contrastive_core.runs.run import Run
 from contrastive_core.runs.train_config import TrainConfig
 from contrastive_core.train import changes, loop, metrics_log
@@ -54,7 +54,7 @@ def created(name: str, config: TrainConfig = CONFIG, **about) -> Run:
 
 @functools.cache
 def live() -> dict[str, live_changes.Live]:
-    return changes.settings_of(prepare(CONFIG).config)
+    return live_settings_of(prepare(CONFIG).config.to_dict())
 
 
 def ask(run: Run, **values: float) -> None:
@@ -294,7 +294,7 @@ def test_the_loss_lab_has_a_runs_own_batch_after_any_kept_epoch_with_the_knobs_o
 def test_weights_that_are_all_zero_are_no_change() -> None:
     config = dataclasses.replace(CONFIG, loss="vicreg", method="vicreg")
     run = created("zero", config)
-    live = changes.settings_of(prepare(config).config)
+    live = live_settings_of(prepare(config).config.to_dict())
 
     def on_lines(lines: list[dict]) -> None:
         if any(line.get("step") == 2 for line in lines):
@@ -312,7 +312,7 @@ def of_process(world: World) -> list:
 
     def on_lines(lines: list[dict]) -> None:
         if world.is_rank0 and any(line.get("step") == 3 and "images_per_s" in line for line in lines):
-            live_changes.request(run, changes.settings_of(setup.config), {"loss.temperature": 0.1})
+            live_changes.request(run, live_settings_of(setup.config.to_dict()), {"loss.temperature": 0.1})
 
     loop.train(setup, run, on_lines=on_lines)
     return [setup.loss.temperature, [p.detach().numpy().tobytes() for p in setup.method.parameters()]]
