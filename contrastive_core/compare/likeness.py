@@ -230,7 +230,8 @@ def _outputs(side: Picture | Words, x: Tensor) -> tuple[Tensor, list[tuple[nn.Mo
     hooks = [module.register_forward_hook(keep) for module in side.layers.modules()]
     try:
         rows = side.encode(x)
-        return rows, [one for one in seen if one[1].dim() == seen[-1][1].dim()]  # no matrices of attention
+        several = [one for one in seen if _count(side, one[1]) > 1] or seen
+        return rows, [one for one in several if one[1].dim() == several[-1][1].dim()]  # no matrices of attention
     finally:
         for hook in hooks:
             hook.remove()
