@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from contrastive_core.advice.held_out import Trial
-from contrastive_core.advice.plan import NO_TIME, Answer, AnswerRow, Candidate, Plan
+from contrastive_core.advice.plan import NO_TIME, RESERVE, Answer, AnswerRow, Candidate, Plan, trainings
 from contrastive_core.base.json_files import JsonObject
 from contrastive_core.base.messages import N_, join, message
 from contrastive_core.base.score import holm, t_test
@@ -63,6 +63,7 @@ class Verdict:
 def answer_of(plan: Plan, evidence: Evidence, failed: Mapping[str, str], dataset: Dataset, rows: np.ndarray) -> Answer:
     """Build the answer from the evidence so far. `rows` are the held-out rows; `failed` holds reasons by label."""
     found = decide_start(evidence) if plan.is_start else decide_settings(evidence)
+    verdict = join(" ", [found.sentence, *_below_baseline(plan, evidence)])
     tried = [_row(t.scores, found.chosen, t) for t in evidence.trials if t.scores.scores]
     most = max((row["seeds"] for row in tried), default=0)
     tried.sort(key=lambda row: (row["seeds"] < most, -row["mean"]))
@@ -72,7 +73,7 @@ def answer_of(plan: Plan, evidence: Evidence, failed: Mapping[str, str], dataset
         "plan": plan.to_dict(),
         "rows": tried,
         "references": sorted(references, key=lambda row: -row["mean"]),
-        "verdict": found.sentence,
+        "verdict": verdict,
         "is_shown": found.is_shown,
         "comparisons": [one.sentence for one in found.comparisons],
         "recommended": next((row for row in tried if row["is_chosen"]), None),
@@ -120,14 +121,26 @@ def decide_settings(evidence: Evidence) -> Verdict:
     said = N_("Keep the default, {label}.") if best is None else N_("Use {label}.")
     chosen = default.label if best is None else best.first
     parts = [message(said, label=chosen), (best or found[0]).sentence]
-    untrained = max((one.mean for one in evidence.references.values()), default=0.0)
-    if max(one.mean for one in evidence.scored) < untrained:
-        text = N_(
-            "All trainings score below the baseline without training ({share} %): they were too short to "
-            "choose from. Plan a longer search."
-        )
-        parts.append(message(text, share=f"{100 * untrained:.1f}"))
     return Verdict(sentence=join(" ", parts), chosen=chosen, is_shown=best is not None, comparisons=found)
+
+
+def _below_baseline(plan: Plan, evidence: Evidence) -> list[str]:
+    """Say for which length of training the choice holds, and how long a longer search takes, if no training reaches
+    the best score without training."""
+    baseline = max(evidence.references.values(), key=lambda one: one.mean, default=None)
+    made = [s.seconds for s in evidence.trials[0].by_seed.values() if not s.failure]
+    if plan.is_start or baseline is None or not made or max(one.mean for one in evidence.scored) >= baseline.mean:
+        return []
+    epochs = plan.candidates[0].epochs
+    more = plan.most if plan.most > epochs else 2 * epochs
+    each = max(made) * more / epochs
+    text = N_(
+        "This is the choice for trainings of {epochs} epochs. None of them beats {baseline} ({share} %), so train for "
+        "longer before you use the encoder. A search with {more} epochs takes about {minutes} min."
+    )
+    values = {"epochs": epochs, "baseline": baseline.label, "share": f"{100 * baseline.mean:.1f}", "more": more}
+    minutes = math.ceil(trainings(len(evidence.trials)) * each / (60 * RESERVE))
+    return [message(text, **values, minutes=minutes)]
 
 
 def decide_start(evidence: Evidence) -> Verdict:

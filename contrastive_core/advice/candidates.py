@@ -14,6 +14,7 @@ import numpy as np
 from contrastive_core import losses, methods
 from contrastive_core.advice.held_out import held_out_rows
 from contrastive_core.advice.plan import (
+    ENOUGH,
     NEEDS_LABELS,
     NO_TIME,
     OVERHEAD,
@@ -50,7 +51,7 @@ LARGE_BATCH = 64  # smallest batch (images) for methods that need large batches
 LARGE = "large batch"  # of `records.cards.USES`
 EPOCHS = 20  # the default of `train`
 MINUTES = 30.0
-SHORTEST = 2  # minimum epochs of the default
+SHORTEST = 2  # minimum epochs of the default, with two settings
 
 
 @dataclass(frozen=True)
@@ -286,16 +287,17 @@ def _paces(plan: Plan, pace_of: Callable[[TrainConfig], float], on_progress: OnP
 
 
 def _fitted(plan: Plan, most: int, paces: Mapping[str, float]) -> Plan:
-    """Set the epochs of each candidate and drop candidates that do not fit into the time. The default trains between
-    SHORTEST and `most` epochs. Raises BadSetting if fewer than two candidates fit."""
+    """Set the epochs of each candidate and drop candidates that do not fit into the time. The default trains for at
+    least ENOUGH epochs while more than two settings are left, otherwise for SHORTEST, and for `most` at the longest.
+    Raises BadSetting if fewer than two candidates fit."""
     pace, tried = paces[plan.method], list(plan.candidates)
+    plan = dataclasses.replace(plan, pace=pace, most=most)
     fewest = 1 + bool(plan.frozen) if plan.is_start else 2
-    count = max(fewest, len(tried))
-    while (each := plan.budget / trainings(count) - OVERHEAD) < SHORTEST * pace and count > fewest:
+    count, enough = max(fewest, len(tried)), min(most, ENOUGH)
+    while (each := plan.budget / trainings(count) - OVERHEAD) < enough * pace and count > fewest:
         count -= 1
-    if each < SHORTEST * pace:
-        needed = plan.minutes * trainings(count) * (SHORTEST * pace + OVERHEAD) / plan.budget
-        values = {"minutes": f"{plan.minutes:g}", "needed": math.ceil(needed), "seeds": len(SEEDS)}
+    if each < min(enough, SHORTEST) * pace:
+        values = {"minutes": f"{plan.minutes:g}", "needed": plan.minutes_for(count, enough), "seeds": len(SEEDS)}
         raise BadSetting(
             "{minutes} min is too short for a comparison with {seeds} seeds; allow at least {needed} min", **values
         )

@@ -40,6 +40,7 @@ FINALISTS = 2  # settings besides the default that are trained with every seed
 OVERHEAD = 2.0  # seconds to load the images and to score a training
 RESERVE = 0.95  # of the time; the rest is for the test images and the answer
 NO_TIME = N_("not enough time")
+ENOUGH = 8  # epochs, as long as the benchmark's; settings are dropped before trainings get shorter
 
 
 @dataclass(frozen=True)
@@ -79,6 +80,8 @@ class Plan:
     batch_size: int | None = None  # for every training, if the default gives too few steps
     frozen: tuple[str, ...] = ()  # names of runs whose frozen encoders are scored
     left_out: Mapping[str, str] = field(default_factory=dict)  # why settings are not tried, by label
+    pace: float = 0.0  # seconds of an epoch of the default, as measured
+    most: int = 0  # epochs of the default if there is enough time
 
     @property
     def is_start(self) -> bool:
@@ -129,7 +132,7 @@ class Plan:
             held_out=f"{self.held_out:,}",
             all=f"{self.train + self.held_out:,}",
         )
-        parts = [said, time]
+        parts = [said, time, *self._time_needed()]
         if self.batch_size is not None:
             parts.append(message("All train in batches of {batch_size}.", batch_size=self.batch_size))
         if self.left_out:
@@ -137,11 +140,30 @@ class Plan:
             parts.append(message("Left out: {why}.", why=why))
         return join(" ", parts)
 
+    def _time_needed(self) -> list[str]:
+        """Return the minutes that longer trainings and the settings without time need; nothing if none lack time."""
+        enough, tried = min(self.most, ENOUGH), len(self.candidates)
+        untried = list(self.left_out.values()).count(NO_TIME)
+        found = list[str]()
+        if self.candidates[0].epochs < enough:
+            text = N_("These trainings are short. With {minutes} min, each of them has {epochs} epochs.")
+            found.append(message(text, minutes=self.minutes_for(tried, enough), epochs=enough))
+        if untried:
+            text = N_("With {minutes} min, all {count} settings are tried.")
+            found.append(message(text, minutes=self.minutes_for(tried + untried, enough), count=tried + untried))
+        return found
+
+    def minutes_for(self, count: int, epochs: int) -> int:
+        """Return the minutes in which `count` settings train for `epochs` epochs at the measured pace."""
+        return math.ceil(self._trainings(count) * (epochs * self.pace + OVERHEAD) / (60 * RESERVE))
+
+    def _trainings(self, count: int) -> int:
+        return trainings(1 + bool(self.frozen) if self.is_start else count)
+
     @property
     def duration(self) -> float:
         """Planned seconds of all trainings."""
-        count = 1 + bool(self.frozen) if self.is_start else len(self.candidates)
-        return trainings(count) * (self.seconds + OVERHEAD)
+        return self._trainings(len(self.candidates)) * (self.seconds + OVERHEAD)
 
     def to_dict(self) -> JsonObject:
         return dataclasses.asdict(self)

@@ -165,8 +165,8 @@ def _show_start(data: str, method: str, fitting: list[str]) -> None:
 def _among(fitting: list[str]) -> list[str]:
     """Return the methods to choose from; [] for all that fit the data."""
     help = _(
-        "The search compares only these. The method above is the default if it is one of them, else the first of them. "
-        "Empty: all methods that fit the data."
+        "The search compares only these methods. It starts from the method above if that is one of them. Leave it "
+        "empty to compare all methods that fit the data."
     )
     return query_params.many_of(
         st.multiselect,
