@@ -87,7 +87,7 @@ def test_similarity_stands_beside_what_chance_gives(monkeypatch: pytest.MonkeyPa
             said = f"Chance {limit:.2f} · calibrated **{value:.2f}** · p 0.005"
             assert said in [c.value for c in app.caption]
         else:
-            assert any("Every pair of spaces is more similar than chance gives" in c.value for c in app.caption)
+            assert any("Every pair of spaces is more similar than by chance" in c.value for c in app.caption)
 
 
 @pytest.mark.parametrize(
