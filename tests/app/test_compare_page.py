@@ -20,7 +20,7 @@ from contrastive_core.spaces import loaded_vectors
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.space import Space
 from contrastive_lab import cache, format
-from contrastive_lab.compare import dumbbells, maps, score_tables, verdict
+from contrastive_lab.compare import disagreements, dumbbells, maps, score_tables, verdict
 from contrastive_lab.compare.disagreements import ComparedSamples
 from contrastive_lab.compare.dumbbells import Dumbbell
 from contrastive_lab.samples.example import OFFERED
@@ -223,6 +223,8 @@ def test_disagreement_opens_where_samples_are() -> None:
         found.differences[0].only_b,
         int((~found.correct["knn"]).all(0).sum()),
     ]
+    rows, _texts = disagreements._in_strip(samples)
+    assert {*rows.tolist()} <= {*np.concatenate([*samples.ways.values()][:2]).tolist()}  # those that the button counts
 
 
 def test_references_name_the_images_that_they_are_judged_on() -> None:

@@ -60,6 +60,7 @@ def test_a_leaderboard_is_of_one_data_set_and_the_best_comes_first(monkeypatch: 
         assert shown[picture]["simclr-digits"].startswith(f"data:{kind};base64,")
         assert not isinstance(shown[picture]["mine"], str)
     assert app.header[0].value == listed(app)[0]  # the best one is looked at
+    assert app.dataframe[0].proto.arrow_data.styler.styles.count("row0_") == len(shown.columns) + 1  # and highlighted
     app.button_group(key="runs-data").set_value("shapes").run()
     columns = json.loads(app.dataframe[0].proto.columns)
     assert columns["kNN, 0 to 100 %"]["label"].endswith("│ raw pixels 42.4")
