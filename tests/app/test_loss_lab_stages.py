@@ -85,3 +85,10 @@ def test_the_playground_takes_own_images_and_vectors(monkeypatch: pytest.MonkeyP
     (error,) = app.error
     assert error.value.replace("\\", "") == "few.npy has 3 readable samples; at least 20 are needed"
     assert len(drawn) == count + 1  # the one before, until the button was pressed
+
+
+def test_the_list_of_lessons_leads_to_the_playground(monkeypatch: pytest.MonkeyPatch) -> None:
+    app = opened(monkeypatch, lesson="3")
+    app.button(key="lab-playground").click().run()
+    assert (app.query_params["on"], "lesson" in app.query_params) == ("playground", False)
+    assert not app.exception
