@@ -147,6 +147,7 @@ def test_a_lesson_has_its_task_picture_and_slider_on_one_screen(app: str, phone:
     star, knob = phone.locator(".lab .starry"), phone.locator(".lab .held .knob.lit")
     knob.wait_for(timeout=SLOW)
     assert star.bounding_box()["height"] > 280
+    assert phone.get_by_role("button", name="Leave").is_visible()
     box = knob.bounding_box()
     assert box["y"] + box["height"] < 844
 
