@@ -106,7 +106,7 @@ def listed(findings: Findings, audit: label_audit.LabelAudit | None, at: Places)
 def show_below(
     findings: Findings, audit: label_audit.LabelAudit | None, rows: np.ndarray, row: int | None, as_table: bool
 ) -> None:
-    """Draw the details of the sample and of the whole list below the bench."""
+    """Draw the details of the sample and of the whole list below the review panel."""
     one, run = findings.list, retrain.request_to_train(findings).run
     if row is not None:
         detail.show(findings, row)

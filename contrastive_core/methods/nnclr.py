@@ -28,7 +28,7 @@ class Settings(PredictorSettings):
 class NNCLR(Method):
     card = read_method_card("nnclr")
     Settings = Settings
-    loss_knobs_reason = N_("τ 0.2: the paper's 0.1 waits for a large queue")
+    loss_knobs_reason = N_("τ 0.2: the paper's 0.1 is for a large queue")
 
     def build(self) -> None:
         self.predictor = make_predictor(self.settings, self.head.out_dim)

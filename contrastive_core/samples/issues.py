@@ -257,7 +257,7 @@ def build_table(inputs: SampleInputs, on_progress: OnProgress = ignore_progress)
         ]
         extra["loss_over_knob"] = np.asarray(np.mean(over, 0))
     if inputs.batch_size and draws:
-        on_progress(N_("loss in training's batches"), None)
+        on_progress(N_("loss in batches as in training"), None)
         in_batches = sample_losses.losses_in_batches(draws[0], inputs.batch_size, REPEATS)
         extra["loss_in_batches"], extra["loss_in_batches_spread"] = in_batches
     return SampleTable(

@@ -21,7 +21,7 @@ def show(spaces: list[Space]) -> None:
     """Draw the threshold of each space at the chosen false-match rate, and the shares of matches by similarity."""
     st.subheader(_("From which similarity is a pair a match?"))
     rate = st.number_input(
-        _("False-match rate at most, %"),
+        _("Highest false-match rate, %"),
         0.1,
         50.0,
         100 * RATE,
