@@ -91,11 +91,11 @@ def quality_of(quality: Mapping[str, float]) -> str:
         return ""
     recall = recall_text(quality.get("recall"))
     judged, n = quality.get("judged", 0), quality.get("n", 0)
-    text = _("Trustworthiness {trustworthiness}, continuity {continuity} (k = {k}; 1 is best). ")
+    template = _("Trustworthiness {trustworthiness}, continuity {continuity} (k = {k}; 1 is best). ")
     if recall:
-        text = _("Trustworthiness {trustworthiness}, continuity {continuity} (k = {k}; 1 is best; {recall}). ")
+        template = _("Trustworthiness {trustworthiness}, continuity {continuity} (k = {k}; 1 is best; {recall}). ")
     shown = {name: f"{quality[name]:.3f}" for name in ("trustworthiness", "continuity")}
-    text = text.format(**shown, k=quality.get("k", "–"), recall=recall)
+    text = template.format(**shown, k=quality.get("k", "–"), recall=recall)
     if judged < n:
         text += _("Both are computed on {judged} of {n} rows. ").format(judged=f"{judged:,}", n=f"{n:,}")
     if (landmarks := quality.get("trustworthiness_of_landmarks")) is not None:
