@@ -7,7 +7,7 @@ from contrastive_core.samples.duels import BOTH, KEYS, MARGIN, NEITHER, Duels
 from contrastive_core.spaces.space import Space
 from contrastive_lab import cache, format, guard, locale, pictures, stage
 from contrastive_lab.compare import verdict
-from contrastive_lab.locale import N_, _, ngettext
+from contrastive_lab.locale import N_, Deferred, _, ngettext
 from contrastive_lab.samples.findings import window
 
 VIEW = N_("Duels")
@@ -26,7 +26,7 @@ def show(spaces: list[Space]) -> None:
         _judge(_duels(*spaces[:2]), spaces[0])
 
 
-@st.cache_resource(max_entries=4, show_spinner=False)
+@st.cache_resource(max_entries=4, show_spinner=Deferred(N_("Comparing queries with answers…")))
 def _duels(a: Space, b: Space) -> Duels:
     sets = [rows for space in (a, b) if (rows := cache.embedding(space)) is not None]
     return Duels.of([a.title, b.title], sets)

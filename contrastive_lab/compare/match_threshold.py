@@ -12,7 +12,7 @@ from contrastive_core.spaces.space import Space
 from contrastive_lab import cache, format, guard, locale, plots
 from contrastive_lab.compare import verdict
 from contrastive_lab.compare.space_picker import SHAPES
-from contrastive_lab.locale import N_, _
+from contrastive_lab.locale import N_, Deferred, _
 
 VIEW = N_("Match threshold")
 
@@ -59,7 +59,7 @@ def show(spaces: list[Space]) -> None:
     )
 
 
-@st.cache_resource(max_entries=8, show_spinner=False)
+@st.cache_resource(max_entries=8, show_spinner=Deferred(N_("Comparing queries with answers…")))
 def _pairs(space: Space, judgments: Path | None, content: str) -> JudgedPairs:
     rows = cache.embedding(space)
     towers = None if rows is None else cache.towers(rows)
