@@ -29,7 +29,8 @@ from contrastive_core.models.encoders import forward_batch_size
 from contrastive_core.models.text_tower import TextTower
 
 ORDERS, COVERINGS = 20, 8  # random orders in which patches are covered, and images of each
-STEPS, DIRECTIONS = 32, 64  # points of an integral; of wider rows, so many directions are differentiated
+STEPS, TOKEN_STEPS = 32, 8  # points of an integral; fewer in a transformer, whose blocks follow
+DIRECTIONS = 64  # of wider rows, so many are differentiated
 ENOUGH = 0.5  # share of a row that is lost without the patches of a layer of tokens, to take that layer
 PREFIX = 8  # tokens of an image without a place (class, registers), at most
 POOLS = (nn.AdaptiveAvgPool2d, nn.AdaptiveMaxPool2d)  # whose input is the layer
@@ -130,7 +131,8 @@ class _Layer:
         """Return the part of each patch in the row, in some directions. Raises CannotScore."""
         if self.is_exact:
             return _rows(self.output)[0, -self.places :].to(directions.dtype) @ directions / self.places
-        at = (torch.arange(STEPS, device=self.output.device) + 0.5) / STEPS
+        steps = TOKEN_STEPS if self.output.dim() == 3 and isinstance(self.side, Picture) else STEPS
+        at = (torch.arange(steps, device=self.output.device) + 0.5) / steps
         change = self.output - self.reference
         line = (self.reference + at.view(-1, *[1] * (change.dim() - 1)) * change).requires_grad_(True)
         with torch.enable_grad():
