@@ -279,7 +279,7 @@ function paint(view) {
 }
 
 function hints() {
-  const lines = [["←"], ["→", _("previous, next")], ["U", _("undo")], ["?", _("all keys")]];
+  const lines = [["←"], ["→", _("browse")], ["U", _("undo")], ["?", _("all keys")]];
   return lines.flatMap(([key, text]) => [el("kbd", {}, key), text ? el("span", {}, text) : ""]);
 }
 
