@@ -165,13 +165,13 @@ def _figure(found: list[Trade], at: float, trained: Any) -> Any:
 def _in_words(found: list[Trade], at: float) -> str:
     """Describe the push at the current τ: the share of negatives that it covers, and its share on the own class."""
     here = min(found, key=lambda f: abs(np.log(f.temperature / at)))
-    text = _("At τ {temperature} the push covers {spread} % of the negatives.")
+    template = _("At τ {temperature} the push covers {spread} % of the negatives.")
     if here.own_class is not None:
-        text = _(
+        template = _(
             "At τ {temperature} the push covers {spread} % of the negatives; {own_class} % of it is on the "
             "anchor's own class."
         )
     own_class = f"{100 * (here.own_class or 0):.0f}"
-    text = text.format(temperature=f"{at:g}", spread=f"{100 * here.spread:.0f}", own_class=own_class)
+    text = template.format(temperature=f"{at:g}", spread=f"{100 * here.spread:.0f}", own_class=own_class)
     about = _("A low τ separates similar samples, a high τ keeps them together.")
     return f"{text} {about} (Wang and Liu, 2021; Kukleva et al., 2023.)"
