@@ -15,7 +15,15 @@ from contrastive_core.runs.run import Run
 from contrastive_lab.loss_lab import batch, controls, lesson_panel, train_address
 from contrastive_lab.loss_setting import dragged
 
-RELEASED = {"temperature": 0.0732, "margin": 0.35, "negative_margin": -0.125, "tau_plus": 0.07, "q": 0.25, "sigma": 0.3}
+RELEASED = {
+    "temperature": 0.0732,
+    "margin": 0.35,
+    "negative_margin": -0.125,
+    "positive_share": 0.9,
+    "tau_plus": 0.07,
+    "q": 0.25,
+    "sigma": 0.3,
+}
 ON_TRAIN = {
     "nt_xent": "simclr-shapes",
     "hard_negative": "simclr-digits",
