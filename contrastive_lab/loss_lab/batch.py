@@ -117,20 +117,27 @@ def on_batch(run: Run, losses: dict[str, LossEntry], lesson: int, toolbar: Toolb
         return shown
     draw_pairs(run, setting, view, losses, page)
     with frame.below():
-        if request.source in ("z", "h", *SOURCE) and not run.is_recording and likeness.is_wanted():
-            _why_alike(run, setting, view, page)
-        if view.note:
-            st.caption(format.plain(view.note))
-        if view.kernel is None:
-            st.caption(_("The server computes this loss when you release the slider."))
-        if live_knob(about) == "temperature":
-            tau = float(knobs["temperature"])
-            if view.towers:
-                scale = _("τ {temperature} is scale {scale} in sentence-transformers.")
-                st.caption(scale.format(temperature=f"{tau:g}", scale=f"{1 / tau:.4g}"))
-            if stage == "curves":
-                draw_trade(of_run.get("temperature"), view, partial(_classes, setting, view), tau)
+        _notes(run, setting, view, page, of_run.get("temperature"))
     return shown
+
+
+def _notes(run: Run, setting: LabSetting, view: LabView, page: "PageState", trained_at: float | None) -> None:
+    """Draw what stands below the picture: why a pair is alike, notes, and the trade-off of the temperature. Args:
+    trained_at: the run's temperature."""
+    source = setting.rows[2].source
+    if source in ("z", "h", *SOURCE) and not run.is_recording and likeness.is_wanted():
+        _why_alike(run, setting, view, page)
+    if view.note:
+        st.caption(format.plain(view.note))
+    if view.kernel is None:
+        st.caption(_("The server computes this loss when you release the slider."))
+    if live_knob(setting.about) == "temperature":
+        tau = float(setting.knobs["temperature"])
+        if view.towers:
+            scale = _("τ {temperature} is scale {scale} in sentence-transformers.")
+            st.caption(scale.format(temperature=f"{tau:g}", scale=f"{1 / tau:.4g}"))
+        if page.stage == "curves":
+            draw_trade(trained_at, view, partial(_classes, setting, view), tau)
 
 
 def _why_alike(run: Run, setting: LabSetting, view: LabView, page: "PageState") -> None:
