@@ -45,7 +45,7 @@ LABELS = Door(
     address={"example": "wrong-labels"},
 )
 VECTORS = Door(
-    title=N_("Open my embeddings"), text=N_("Drop a file of vectors anywhere on this page."), page="explore", address={}
+    title=N_("Open my embeddings"), text=N_("Drop a file of vectors here."), page="explore", address={}
 )
 TRAIN = Door(
     title=N_("Train on my images"),

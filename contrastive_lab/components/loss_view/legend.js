@@ -107,8 +107,8 @@ function atFirst(lab, i, j) {
     j === null
       ? _("Anchor: {anchor}.", { anchor: anchorText(lab, i) })
       : _("Its hardest negative: {negative} · {numbers}.", { negative: candidateText(lab, j), numbers: told });
-  if (isTouched()) return _("{pair} Tap a cell to choose its anchor.", { pair });
-  return _("{pair} Point at another pair; click a cell, or use the arrow keys, to choose its anchor.", { pair });
+  if (isTouched()) return _("{pair} Tap a pair to choose its anchor.", { pair });
+  return _("{pair} Point at another pair; click it, or use the arrow keys, to choose its anchor.", { pair });
 }
 
 function inWords(lab, i, j) {

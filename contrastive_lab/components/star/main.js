@@ -86,13 +86,14 @@ function wordsOf(star, host) {
   star.sentence = el("p", said, star.first, " ", star.second, " ", star.third);
   const press = (button) => () => host.report("chosen", { presses: ++star.presses, button });
   const about = _(
-    "A contrastive loss pulls two views of an image together and pushes all other images away. " +
+    "A contrastive loss pulls two views of an image together and pushes all others away. " +
       "Drag τ and see who gets the push.",
   );
   star.note = el("small", {});
   return el(
     "div",
     { class: "words" },
+    el("small", {}, el("b", {}, "Contrastive Lab "), _("Train, compare and check contrastive encoders.")),
     el("h2", {}, _("One number decides which images are pushed apart.")),
     el("p", {}, about),
     el("div", { class: "knob" }, span("τ"), star.slider, star.readout),
