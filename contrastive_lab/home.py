@@ -44,9 +44,7 @@ LABELS = Door(
     page="samples",
     address={"example": "wrong-labels"},
 )
-VECTORS = Door(
-    title=N_("Open my embeddings"), text=N_("Drop a file of vectors here."), page="explore", address={}
-)
+VECTORS = Door(title=N_("Open my embeddings"), text=N_("Drop a file of vectors here."), page="explore", address={})
 TRAIN = Door(
     title=N_("Train on my images"),
     text=N_("Choose a folder and watch its map form."),

@@ -231,8 +231,11 @@ def draw_pairs(run: Run, setting: LabSetting, view: LabView, losses: dict[str, L
     anchor = lab_view.confusable_anchor(view) if state.anchor is None else state.anchor
     offered = losses_across(losses) if setting.pairing in DIRECTIONS else losses
     others = [(f"loss:{n}", about["title"]) for n, about in offered.items() if n != setting.loss]
+    first = _as_drawn(setting, view)
+    if page.lesson:  # the margin is the one of the two limits on false negatives that lesson 9 is about
+        first = replace(first, more=[knob for knob in first.more if knob.name != "positive_share"])
     shown = LossView(
-        first=_as_drawn(setting, view),
+        first=first,
         axes=PairAxes.of(view, NO_THUMBNAILS if lacks_images else _thumbnails(*setting.rows)),
         name=setting.loss,
         title=setting.about["title"],
