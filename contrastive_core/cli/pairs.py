@@ -12,6 +12,7 @@ from contrastive_core.cli.output import counted, out_path, print_note, print_res
 from contrastive_core.compare.towers import tower_notes
 from contrastive_core.data.captions import LENGTH, split_words
 from contrastive_core.engine import answers
+from contrastive_core.samples.given_negatives import find_given_negatives
 from contrastive_core.samples.tower_pairs import TowerPairs, find_tower_pairs
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.space import TOWERS, Space
@@ -40,6 +41,9 @@ def pairs(args: Namespace) -> None:
         )
     found, said = find_tower_pairs(towers), tower_notes(towers)
     columns = _columns(rows, found)
+    given, score = find_given_negatives(towers, found.partner if found.query_tower else found.query)
+    columns |= {"given_negative": np.where(given < 0, "", np.array(rows.ids)[given]), "given_score": score}
+    suspects = [i for i in np.argsort(-score, kind="stable").tolist() if given[i] >= 0][: args.top]
     if out:
         write_table(out, {name: column[found.mismatched()] for name, column in columns.items()})
     record = {
@@ -51,6 +55,7 @@ def pairs(args: Namespace) -> None:
         "out": out and str(out),
         "mismatched": [_mismatch(rows, found, columns, i) for i in found.mismatched()[: args.top].tolist()],
         "false_negatives": [_false_negative(rows, found, *two) for two in found.false_negatives()[: args.top].tolist()],
+        "given_negatives": [_given(rows, found, given[i], score[i], i) for i in suspects],
     }
     title = printable(f"{args.file} + {args.other}" if args.other else args.file)
     print_result(args, record, _text(str(out) if out else title, towers, found, record))
@@ -97,6 +102,12 @@ def _false_negative(rows: EmbeddingSet, found: TowerPairs, i: int, j: int) -> Js
     return {"false_negative": float(score)} | own | {k: _named(rows, v) for k, v in {**names, **others}.items()}
 
 
+def _given(rows: EmbeddingSet, found: TowerPairs, given: np.integer, score: np.floating, i: int) -> JsonObject:
+    names = {"query": found.query[i], "partner": found.partner[i], "negative": given}
+    own = {"score": float(score), "similarity": float(found.similarity[i])}
+    return own | {name: _named(rows, at) for name, at in names.items()}
+
+
 def _texts(rows: EmbeddingSet, at: np.ndarray) -> np.ndarray:
     """Return the texts of the rows at the indices `at`; "" for rows without a text."""
     texts = rows.columns.get(TEXT, rows.texts)
@@ -131,6 +142,12 @@ def _text(name: str, towers: Towers, found: TowerPairs, record: JsonObject) -> s
         lines += [
             f"{one['false_negative']:7.2f}  {one['query']} | {one['partner']} (cosine {one['similarity']:.2f})",
             f"         {one['other_query']} | {one['other_partner']} (cosine {one['other_similarity']:.2f})",
+        ]
+    lines += ["", "Given negatives that resemble the query and its answers"] if record["given_negatives"] else []
+    for one in record["given_negatives"]:
+        lines += [
+            f"{one['score']:7.2f}  {one['query']} | {one['partner']} (cosine {one['similarity']:.2f})",
+            f"         given as a negative: {one['negative']}",
         ]
     return "\n".join(lines)
 

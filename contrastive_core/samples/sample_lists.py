@@ -12,8 +12,11 @@ from contrastive_core.data.overrides import LABEL, PARTNER
 from contrastive_core.samples.sample_table import FEWEST, NEAR, TWO_LABELS, K, SampleTable, percent
 from contrastive_core.samples.shown_pairs import (
     ShownBeside,
+    beside_given,
     beside_pair,
     beside_twin,
+    given_evidence,
+    given_values,
     of_pair,
     pair_evidence,
     pair_orders,
@@ -21,7 +24,7 @@ from contrastive_core.samples.shown_pairs import (
 )
 
 RANDOM = "random"
-MISMATCHED, FALSE_NEGATIVES = "mismatched", "false_negatives"
+MISMATCHED, FALSE_NEGATIVES, GIVEN_NEGATIVES = "mismatched", "false_negatives", "given_negatives"
 VOTED = ("min_loss_class", "knn_prediction", "probe_prediction", "discriminant_prediction")
 VOTERS = {"mislabeled": N_("All voters"), "wrong_by_loss": N_("The loss"), "wrong_by_neighbors": N_("Neighbors")}
 VOTERS |= {"wrong_by_probe": N_("Probe"), "wrong_by_scaled_probe": N_("Scaled probe")}
@@ -370,6 +373,26 @@ LISTS = {
             changes="",
             orders=pair_orders("false_negatives", "twin_margin"),
             values=pair_values("twin_partner", "twin_cosine", "twin_margin", "twin"),
+        ),
+        SampleList(
+            key=GIVEN_NEGATIVES,
+            title=N_("Given negatives"),
+            how=N_(
+                "Rows that the file lists as negatives of a query. The score is the mean of two cosines: to the query, "
+                "and to its answers. The higher it is, the more likely the negative is a match."
+            ),
+            score=N_("similarity to the query and its answers"),
+            reason=given_evidence,
+            column="given_negatives",
+            beside=beside_given,
+            title_beside=N_("Its partner, and the given negative"),
+            choices=NEGATIVE_CHOICES,
+            question=N_("The file gives a row as a negative of this query. Is it a match?"),
+            decisions="pairs-given_negatives",
+            other=of_pair("given"),
+            changes="",
+            orders={"given_negatives": N_("Suspicion"), "-given_margin": N_("Margin")},
+            values=given_values,
         ),
     )
 }

@@ -16,9 +16,10 @@ from contrastive_core.base.json_files import JsonObject
 from contrastive_core.base.messages import N_
 from contrastive_core.base.paths import data_home
 from contrastive_core.runs.run import Run
+from contrastive_core.samples.given_negatives import find_given_negatives
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.space import TOWERS, Space
-from contrastive_core.spaces.towers import TEXT
+from contrastive_core.spaces.towers import NEGATIVE_OF, TEXT, towers_of
 
 COLUMNS = tuple(
     "id label loss weight rank mislabeled false_negative duplicate outlier nearest_positive nearest_negative".split()
@@ -204,6 +205,12 @@ def pair_table(rows: EmbeddingSet, found: Mapping[str, np.ndarray], about: JsonO
         "twin_margin": found["similarity"] - twin_cosine,
     }
     query_tower, partner_tower = about["names"]
+    if NEGATIVE_OF in rows.columns and (towers := towers_of(rows)) is not None:
+        asked = query if towers.names[0] == query_tower else partner
+        given, extra["given_negatives"] = find_given_negatives(towers, asked)
+        extra["given"] = np.where(given < 0, "", ids[given])
+        extra["given_cosine"] = np.einsum("nd,nd->n", unit[asked], unit[given]).astype(np.float64)
+        extra["given_margin"] = found["similarity"] - extra["given_cosine"]
     texts = rows.columns.get(TEXT)
     return SampleTable(
         columns={**dict.fromkeys(COLUMNS, nothing), "id": ids[query], "label": np.full(n, "")},

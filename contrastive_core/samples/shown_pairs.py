@@ -83,6 +83,28 @@ def pair_values(other: str, cosine: str, margin: str, twin: str = "") -> Callabl
     return values
 
 
+def beside_given(table: SampleTable, row: int) -> list[ShownBeside]:
+    """Return the partner of a pair's query, and the given negative."""
+    cosine = f"{table.extra['given_cosine'][row]:.2f}"
+    text = message("given as a negative, cosine to the query {cosine}", cosine=cosine)
+    return [_partner(table, row), ShownBeside(str(table.extra["given"][row]), text)]
+
+
+def given_evidence(table: SampleTable, row: int) -> str:
+    values = {name: f"{table.extra[f'{name}_cosine'][row]:.3f}" for name in ("given", "own")}
+    return message("Cosine to the query: negative {given}, answer {own}.", **values)
+
+
+def given_values(table: SampleTable, row: int) -> JsonObject:
+    """Return the columns of the list of given negatives, with the towers' names."""
+    extra, (query, partner) = table.extra, table.towers
+    found: JsonObject = {query: str(table.columns["id"][row]), partner: str(extra["partner"][row])}
+    found[N_("given negative")] = str(extra["given"][row])
+    told: JsonObject = {message("{tower}, text", tower=name): table.texts.get(id, "") for name, id in found.items()}
+    columns = {N_("own cosine"): "own_cosine", N_("cosine of the negative"): "given_cosine"}
+    return found | (told if table.texts else {}) | {k: round(float(extra[v][row]), 4) for k, v in columns.items()}
+
+
 def pair_orders(score: str, margin: str) -> dict[str, str]:
     titles = (N_("Suspicion"), N_("Rank of its own partner"), N_("Own cosine"), N_("Margin"))
     return dict(zip((score, "own_rank", "-own_cosine", f"-{margin}"), titles, strict=True))

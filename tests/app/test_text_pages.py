@@ -62,7 +62,8 @@ PLACES = [
     ("explore", {"vectors": "{0}", "map": "pca"}),
     ("loss_lab", {"rows": "file", "file": "{0}", "size": "16"}),
     ("samples", {"on": "vectors:{0}"}),
-    ("samples", {"on": "vectors:{0}", "list": "false_negative_pairs"}),
+    ("samples", {"on": "vectors:{0}", "list": "false_negatives"}),
+    ("samples", {"on": "vectors:{0}", "list": "given_negatives"}),
     *(("compare", {"runs": "vectors:{0},vectors:{1}", "view": view}) for view in
       ("Overview", "Disagreements", "Similarity", "Tables", "Duels", "Match threshold")),
 ]  # fmt: skip
@@ -77,5 +78,6 @@ def test_no_page_speaks_of_images_where_rows_are_texts(
         query = {name: value.format(*files) for name, value in address.items()}
         app = opened(page, monkeypatch, lang=language, **query)
         assert not app.exception
+        assert "list" not in query or query["list"] in app.query_params["list"]  # the list exists
         found += [(page, address.get("view", ""), text) for text in drawn(app) if WORDS[language].search(text)]
     assert not found, "\n".join(map(str, found))

@@ -7,13 +7,22 @@ from dataclasses import fields
 import numpy as np
 import pytest
 
-from contrastive_core.samples.sample_lists import FALSE_NEGATIVES, LISTS, MISMATCHED
+from contrastive_core.samples.sample_lists import FALSE_NEGATIVES, GIVEN_NEGATIVES, LISTS, MISMATCHED
 from contrastive_core.samples.sample_table import SampleTable, pair_table
 from contrastive_core.samples.tower_pairs import TowerPairs, find_tower_pairs
 from contrastive_core.spaces.embedding_set import EmbeddingSet
-from contrastive_core.spaces.towers import joined, towers_of
+from contrastive_core.spaces.towers import NEGATIVE_OF, joined, towers_of
 
 N = 40
+
+
+def table_of(rows: EmbeddingSet) -> tuple[EmbeddingSet, TowerPairs, SampleTable]:
+    towers = towers_of(rows)
+    assert towers is not None
+    pairs = find_tower_pairs(towers)
+    arrays = {f.name: v for f in fields(pairs) if isinstance(v := getattr(pairs, f.name), np.ndarray)}
+    names = [towers.names[pairs.query_tower], towers.names[1 - pairs.query_tower]]
+    return towers.rows, pairs, pair_table(towers.rows, arrays, {"names": names, "candidates": pairs.candidates})
 
 
 @pytest.fixture
@@ -25,12 +34,7 @@ def found() -> tuple[EmbeddingSet, TowerPairs, SampleTable]:
     a[20], b[20] = a[21] + 0.01, b[21] + 0.01  # the same said twice
     texts = {"text": np.array([f"says {i}" for i in range(N)])}
     sets = EmbeddingSet(a.astype(np.float32)), EmbeddingSet(b.astype(np.float32), columns=texts)
-    towers = towers_of(joined(*sets, ("query", "document")))
-    assert towers is not None
-    pairs = find_tower_pairs(towers)
-    arrays = {f.name: v for f in fields(pairs) if isinstance(v := getattr(pairs, f.name), np.ndarray)}
-    names = [towers.names[pairs.query_tower], towers.names[1 - pairs.query_tower]]
-    return towers.rows, pairs, pair_table(towers.rows, arrays, {"names": names, "candidates": pairs.candidates})
+    return table_of(joined(*sets, ("query", "document")))
 
 
 def test_both_lists_have_the_order_of_the_search(found) -> None:
@@ -75,3 +79,31 @@ def test_columns_are_named_by_the_towers_that_they_hold(found) -> None:
     assert "From document to its partner: cosine " in LISTS[MISMATCHED].reason(table, row)
     twins = LISTS[FALSE_NEGATIVES].values(table, int(table.ranked("false_negatives")[0]))  # type: ignore[misc]
     assert twins["other document, text"] in ("says 20", "says 21")
+
+
+def test_a_given_negative_that_resembles_an_answer_comes_first() -> None:
+    rng = np.random.default_rng(1)
+    x, far = rng.normal(size=(N, 8)), rng.normal(size=(N, 8))
+    queries, answers = (x + 0.2 * rng.normal(size=(N, 8)) for _ in range(2))
+    far[5] = answers[5] + 0.1 * rng.normal(size=8)  # the query's second answer
+    pairs, none = np.arange(N).astype(str), np.full(N, "")
+    documents = EmbeddingSet(np.concatenate([answers, far]).astype(np.float32))
+    documents.columns[NEGATIVE_OF] = np.concatenate([none, pairs])
+    both = joined(EmbeddingSet(queries.astype(np.float32)), documents, ("query", "document"), pairs, [*pairs, *none])
+    rows, _, table = table_of(both)
+    one = LISTS[GIVEN_NEGATIVES]
+    order = one.order(table)
+    assert len(order) == N  # each negative once
+    row, ids = int(order[0]), list(rows.ids)
+    assert table.extra["given"][row] == ids[N + N + 5]
+    assert one.other(table, row) == ids[N + N + 5] == one.beside(table, row)[1].id
+    unit = rows.features / rows.lengths[:, None]
+    query, answer, negative = (unit[at] for at in (5, N + 5, N + N + 5))
+    assert table.extra["given_cosine"][row] == pytest.approx(float(query @ negative), abs=1e-5)
+    line = one.values(table, row)  # type: ignore[misc]
+    assert line["given negative"] == ids[N + N + 5]
+    assert {line["query"], line["document"]} == {ids[5], ids[N + 5]}
+    means = unit[:N].mean(0), unit[N:].mean(0)
+    parts = (query - means[0], answer - means[1], negative - means[1])
+    q, a, n = (part / np.linalg.norm(part) for part in parts)
+    assert table.score("given_negatives")[row] == pytest.approx(float(n @ (q + a)) / 2, abs=1e-5)

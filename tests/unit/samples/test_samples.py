@@ -16,7 +16,7 @@ from contrastive_core.ops.neighbors import nearest
 from contrastive_core.samples import label_voters, sample_table
 from contrastive_core.samples import losses as sample_losses
 from contrastive_core.samples import run_samples as sample_build
-from contrastive_core.samples.sample_lists import FALSE_NEGATIVES, LISTS, MISMATCHED, reason
+from contrastive_core.samples.sample_lists import FALSE_NEGATIVES, GIVEN_NEGATIVES, LISTS, MISMATCHED, reason
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 
 
@@ -280,7 +280,8 @@ def test_every_list_says_why() -> None:
     assert reason(table, "duplicate", 10) == "nearest: 100, at 0 % of the distance to its 20th neighbor"
     assert "rank 1 of 300" in reason(table, "loss", int(table.ranked("loss")[0]))
     lists = {name: one for name, one in LISTS.items() if len(one.order(table))}
-    assert set(lists) == set(LISTS) - {MISMATCHED, FALSE_NEGATIVES, "two_labels"}  # of pairs and of copies
+    of_pairs = {MISMATCHED, FALSE_NEGATIVES, GIVEN_NEGATIVES}
+    assert set(lists) == set(LISTS) - {*of_pairs, "two_labels"}  # of pairs and of copies
     for name, one in lists.items():
         assert reason(table, name, 0)
         assert bool(one.question) == bool(one.decisions)  # what is no label is asked for, and kept apart
