@@ -100,7 +100,7 @@ def test_what_was_not_trained_here_is_marked() -> None:
         more = {"imported": imported} if imported else {}
         runs.create(name, config, **more).set_status("done")
     rows = {name: table.row(runs.load(name)) for name in marks}
-    assert [r["trained"] for r in rows.values()] == ["here", "not here", "no, random weights"]
+    assert [r["trained"] for r in rows.values()] == ["here", "not trained here", "no, random weights"]
     assert [r["epochs"] for r in rows.values()] == [1, None, None]
     labels = [state._label(runs.load(name)) for name in marks]
     assert labels == ["a", "b · not trained here", "c · random weights"]

@@ -160,7 +160,7 @@ def test_a_sweep_that_comes_along_is_changed_under_another_name(monkeypatch: pyt
     app = opened("runs", monkeypatch, view="sweeps", sweep="temperature")
     fields = {field.label: field for field in [*app.text_input, *app.text_area]}
     assert fields["Name"].value == "my-temperature"
-    assert any("15 of these results come with the app" in c.value for c in app.caption)
+    assert any("24 of these results come with the app" in c.value for c in app.caption)
     for name, refused in (("temperature", "there is a sweep 'temperature' already"), ("mine", "")):
         fields = {field.label: field for field in [*app.text_input, *app.text_area]}
         fields["Name"].input(name)

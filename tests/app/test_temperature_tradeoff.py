@@ -32,7 +32,7 @@ def test_it_follows_the_temperature(monkeypatch: pytest.MonkeyPatch) -> None:
         assert not app.exception
         text = caption(app)
         assert text.startswith(f"At τ {float(temperature):g} the push covers")
-        found = re.match(r".*covers (\d+) % of the negatives; (\d+) % of it falls", text)
+        found = re.match(r".*covers (\d+) % of the negatives; (\d+) % of it is on", text)
         spread.append(int(found[1]))
         own.append(int(found[2]))
     assert spread == sorted(spread)

@@ -9,8 +9,10 @@ import pytest
 
 from contrastive_core import runs
 from contrastive_core.cli.main import main
+from contrastive_core.compare.adapter import Adapter
 from contrastive_core.compare.embed import data_of, embed_run, from_weights
 from contrastive_core.exchange import exporters as exporter
+from contrastive_core.exchange.adapter_files import save_adapter
 from contrastive_core.exchange.exporters import _cell, export_tensorboard
 
 RUN = "sup_con-digits"
@@ -29,6 +31,16 @@ def test_onnx_gives_what_torch_gives(tmp_path: Path) -> None:
     np.testing.assert_allclose(given, wanted, 1e-5, 1e-5)
     assert session.get_outputs()[0].name == "z"
     assert [p.name for p in tmp_path.glob("*.onnx*")] == ["encoder.onnx"]  # one file, no parts
+
+
+def test_an_adapter_in_onnx_gives_what_numpy_gives(tmp_path: Path) -> None:
+    onnxruntime = pytest.importorskip("onnxruntime")
+    rng = np.random.default_rng(0)
+    adapter = Adapter("ridge", *(rng.normal(size=shape).astype(np.float32) for shape in ((12, 8), 8)))
+    save_adapter(adapter, tmp_path / "map.onnx")
+    session = onnxruntime.InferenceSession(str(tmp_path / "map.onnx"), providers=["CPUExecutionProvider"])
+    rows = rng.normal(size=(50, 12)).astype(np.float32)
+    np.testing.assert_allclose(session.run(None, {"old": rows})[0], adapter(rows), atol=1e-5)
 
 
 def test_an_onnx_file_that_differs_is_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -76,7 +76,7 @@ def test_frequent_answers_encoded_again_keep_more_and_the_group_that_loses_is_na
     assert found.partial[0.5][0] > frequent > found.partial[0.0][0] == found.partial[0.0][1]
 
 
-def test_the_command_writes_the_map_for_numpy_and_onnx(tmp_path: Path, monkeypatch, capsys) -> None:
+def test_the_command_writes_the_map(tmp_path: Path, monkeypatch, capsys) -> None:
     monkeypatch.setenv("CONTRASTIVE_LAB_HOME", str(tmp_path / "home"))
     for name, turn in (("old", np.eye(12, dtype=np.float32)), ("new", TURN[:, :8])):
         sides = EmbeddingSet(QUERIES @ turn), EmbeddingSet(OLD @ turn)
@@ -89,11 +89,8 @@ def test_the_command_writes_the_map_for_numpy_and_onnx(tmp_path: Path, monkeypat
     assert (made["queries"], made["held"], made["fitted"]) == (120, 200, 400)
     with np.load(tmp_path / "map.npz") as kept:
         adapter = Adapter(str(kept["kind"]), kept["matrix"], kept["offset"])
-    assert main(["compare", *files, "--adapter", str(tmp_path / "map.onnx")]) == 0
-    assert f"{adapter.kind}"[:5].lower() in capsys.readouterr().out.lower()
-    session = pytest.importorskip("onnxruntime").InferenceSession(str(tmp_path / "map.onnx"))
-    (given,) = session.run(None, {"old": OLD})
-    assert given == pytest.approx(adapter(OLD), abs=1e-5)
+    nearest_new = (unit_rows(OLD @ TURN[:, :8]) @ adapter(OLD).T).argmax(1)
+    assert (nearest_new == np.arange(len(OLD))).mean() > 0.9
     for arguments, said in (
         ([*files, "--adapter", "map.txt"], "--adapter must end in .npz or .onnx; got 'map.txt'"),
         ([*files, files[0], "--adapter", str(tmp_path / "a.npz")], "--adapter takes two spaces"),

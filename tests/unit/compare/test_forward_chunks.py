@@ -101,7 +101,7 @@ def test_augmented_views(large: datasets.Dataset, monkeypatch: pytest.MonkeyPatc
 
 def test_the_loss_lab(large: datasets.Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
     run, encoder = runs.load("simclr-digits"), Mean()
-    monkeypatch.setattr("contrastive_core.lab.batch.load_model", lambda *_: of(encoder))
+    monkeypatch.setattr("contrastive_core.lab.batch.load_model", lambda *_, **__: of(encoder))
     monkeypatch.setattr("contrastive_core.lab.batch.data_of", lambda *_: large)
     monkeypatch.setattr("contrastive_core.lab.batch.AT_ONCE", 100)
     batch = load_batch(run, BatchRequest("z", 32, 2, 0))

@@ -79,10 +79,10 @@ def test_scores_that_come_with_the_app_stand_until_a_cell_is_trained() -> None:
     scored(first, 300)
     rows = with_shipped(found, sweep_file.status(found))
     by_state = {state: [row for row in rows if row["status"] == state] for state in ("done", "waiting")}
-    assert (len(by_state["done"]), len(by_state["waiting"])) == (15, 9)
+    assert (len(by_state["done"]), len(by_state["waiting"])) == (24, 0)
     (own,) = [row for row in by_state["done"] if "shipped" not in row]
     assert (own["run"], own["knn test"]) == (first, 0.25)
     shown = verdict(found, [row for row in rows if "shipped" in row and row["τ"] != "0.2"], "knn test")[0]
-    assert shown.endswith("τ 0.1 is significantly better than τ 0.5 and τ 1.0.")
+    assert shown.endswith("τ 0.1 is significantly better than τ 0.5, τ 1.0 and τ 2.0.")
     other = read(path.read_text().replace("epochs = 24", "epochs = 7"), "temperature.toml")
     assert not any("shipped" in row for row in with_shipped(other, sweep_file.status(other)))
