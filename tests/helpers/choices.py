@@ -234,7 +234,7 @@ class Choosing:
 
     def _from_list(self, place: Any, but: list[str]) -> str | None:
         """Choose from the list that opens."""
-        place.locator("[aria-haspopup=listbox]").first.click()
+        place.locator("[aria-haspopup=listbox]:visible, input[role=combobox]:visible").last.click()
         listed = self.page.get_by_role("option")
         listed.first.wait_for(timeout=1000 * PATIENCE)
         texts = [t.strip() for t in listed.all_inner_texts()]

@@ -106,6 +106,7 @@ def check_labels(visit: Visit) -> None:
     size = page.viewport_size
     for number in range(-1, page.locator(OPENED_BY).count()):  # the page itself, then what opens
         if number >= 0:
+            page.set_viewport_size(size)  # on a phone the toolbar is folded up
             page.locator(OPENED_BY).nth(number).click()
             page.get_by_test_id("stPopoverBody").first.wait_for()
             visit.answers.wait(0)
