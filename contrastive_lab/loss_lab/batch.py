@@ -70,7 +70,7 @@ def on_batch(run: Run, losses: dict[str, LossEntry], lesson: int, toolbar: Toolb
     """Draw the settings, the live view, and the trade-off of the temperature. Returns the name of the shown space, as
     for `Space.of_name`; "" if there is none."""
     above = st.container(key="lab-above")
-    title = f"{format.plain(run.name)} · {loss_title(run, losses)}"
+    title = f"{run.name} · {loss_title(run, losses)}"  # a name has no markup; a screen reader would hear its escapes
     with toolbar.subject, st.popover(title, key=SETTINGS):
         pick_run()
         loss, pairing, request = choose_batch(run, losses, above)
