@@ -103,7 +103,7 @@ def start(sweep: Sweep, path: Path, todo: int, is_untimed: bool) -> None:
     of = f"most-{key}"
     most = query_params.number(a.number_input, _("Runs to train now"), 1, todo, name="", default=todo, key=of)
     hours = sweep.budget_hours
-    help = _("Trains one cell at a time. You can close the app meanwhile.")
+    help: str = _("Trains one cell at a time. You can close the app meanwhile.")
     if hours:
         text = _("Trains one cell at a time and starts no cell after {hours} h. You can close the app meanwhile.")
         help = text.format(hours=f"{hours:g}")
