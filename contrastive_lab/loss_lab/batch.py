@@ -125,7 +125,7 @@ def _notes(run: Run, setting: LabSetting, view: LabView, page: "PageState", trai
     """Draw what stands below the picture: why a pair is alike, notes, and the trade-off of the temperature. Args:
     trained_at: the run's temperature."""
     source = setting.rows[2].source
-    if source in ("z", "h", *SOURCE) and not run.is_recording and likeness.is_wanted():
+    if not page.lesson and source in ("z", "h", *SOURCE) and not run.is_recording and likeness.is_wanted():
         _why_alike(run, setting, view, page)
     if view.note:
         st.caption(format.plain(view.note))
