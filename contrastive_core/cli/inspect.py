@@ -204,8 +204,11 @@ def compare(args: Namespace) -> None:
     if args.adapter:
         write_adapter(args)
         return
-    if args.differences or args.duels:
-        (name_differences if args.differences else judge_duels)(args)
+    if args.differences:
+        name_differences(args)
+        return
+    if args.duels:
+        judge_duels(args)
         return
     metrics = _names(args.metrics) or [*ACCURACIES]
     check_accuracies(metrics)

@@ -74,13 +74,17 @@ def pair_values(other: str, cosine: str, margin: str, twin: str = "") -> Callabl
         found[message("other {tower}", tower=partner)] = str(extra[other][row])
         if twin:
             found[message("other {tower}", tower=query)] = str(extra[twin][row])
-        told: JsonObject = {message("{tower}, text", tower=name): table.texts.get(id, "") for name, id in found.items()}
         columns = {N_("own rank"): "own_rank", N_("own rank back"): "own_rank_back", N_("own cosine"): "own_cosine"}
-        columns |= {N_("other cosine"): cosine, N_("margin"): margin}
-        figures = {name: round(float(extra[column][row]), 4) for name, column in columns.items()}
-        return found | (told if table.texts else {}) | figures
+        return _line(table, row, found, columns | {N_("other cosine"): cosine, N_("margin"): margin})
 
     return values
+
+
+def _line(table: SampleTable, row: int, ids: JsonObject, columns: dict[str, str]) -> JsonObject:
+    """Return ids by title, their texts if there are any, and the figures of columns by title."""
+    told: JsonObject = {message("{tower}, text", tower=name): table.texts.get(id, "") for name, id in ids.items()}
+    figures = {name: round(float(table.extra[column][row]), 4) for name, column in columns.items()}
+    return ids | (told if table.texts else {}) | figures
 
 
 def beside_given(table: SampleTable, row: int) -> list[ShownBeside]:
@@ -100,9 +104,7 @@ def given_values(table: SampleTable, row: int) -> JsonObject:
     extra, (query, partner) = table.extra, table.towers
     found: JsonObject = {query: str(table.columns["id"][row]), partner: str(extra["partner"][row])}
     found[N_("given negative")] = str(extra["given"][row])
-    told: JsonObject = {message("{tower}, text", tower=name): table.texts.get(id, "") for name, id in found.items()}
-    columns = {N_("own cosine"): "own_cosine", N_("cosine of the negative"): "given_cosine"}
-    return found | (told if table.texts else {}) | {k: round(float(extra[v][row]), 4) for k, v in columns.items()}
+    return _line(table, row, found, {N_("own cosine"): "own_cosine", N_("cosine of the negative"): "given_cosine"})
 
 
 def pair_orders(score: str, margin: str) -> dict[str, str]:

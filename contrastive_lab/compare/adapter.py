@@ -1,10 +1,9 @@
 """A map from the vectors of A to those of B on Compare: the recall it keeps, and what to encode again first."""
 
-import io
-
 import numpy as np
 import streamlit as st
 
+from contrastive_core.base.json_files import npz_bytes
 from contrastive_core.compare.adapter import adapter_request, title_of
 from contrastive_core.spaces.space import Space
 from contrastive_lab import figures, format, locale, plots, query_params
@@ -64,8 +63,7 @@ def show(spaces: list[Space]) -> None:
     if groups:
         draw_table(groups, hide_index=True)
     with st.container(horizontal=True):
-        out, listed = io.BytesIO(), [{"id": name} for name in meta["first"]]
-        np.savez(out, matrix=result.arrays["matrix"], offset=result.arrays["offset"], kind=meta["kind"])
-        st.download_button(_("Map as .npz"), out.getvalue(), "adapter.npz", on_click="ignore")
-        csv = format.table_csv(listed)
+        kept = npz_bytes(kind=np.array(meta["kind"]), **{name: result.arrays[name] for name in ("matrix", "offset")})
+        st.download_button(_("Map as .npz"), bytes(kept), "adapter.npz", on_click="ignore")
+        csv = format.table_csv({"id": name} for name in meta["first"])
         st.download_button(_("Documents to encode first"), csv, "encode_first.csv", "text/csv", on_click="ignore")
