@@ -117,11 +117,18 @@ def doors() -> None:
                     title = f"**{locale.text(door.title)}**"
                     st.page_link(f"pages/{door.page}.py", label=title, query_params=door.address)
                 st.caption(format.plain(locale.text(door.text)))
-                if door is VECTORS:
-                    label, on = _("Example: questions and answers"), {"example": questions.NAME}
-                    st.page_link("pages/compare.py", label=label, icon=":material/forum:", query_params=on)
-                if door.page == LEARN.page:
-                    st.page_link("pages/loss_lab.py", label=_("Watch it learn"), query_params={"on": "playground"})
+                _second_link(door)
+
+
+def _second_link(door: Door) -> None:
+    """Draw the link below a card's text."""
+    if door is VECTORS:
+        label, on = _("Example: questions and answers"), {"example": questions.NAME}
+        st.page_link("pages/compare.py", label=label, query_params=on)
+    elif door.page == LEARN.page:
+        st.page_link("pages/loss_lab.py", label=_("Watch it learn"), query_params={"on": "playground"})
+    elif door.page == LABELS.page and door is not LABELS:  # the card itself opens a run
+        st.page_link("pages/samples.py", label=_("Example: digits"), query_params=LABELS.address)
 
 
 def drop_target() -> None:
@@ -147,7 +154,7 @@ def _labels_door() -> Door:
     mine = next((run for run in _own_runs() if run.weights.exists() and run.manifest.get("classes")), None)
     if mine is None:
         return LABELS
-    text = message("Review suspects with one key press each. Opens your run {name}.", name=mine.name)
+    text = message("Opens your run {name}.", name=mine.name)
     return replace(LABELS, text=text, address={"run": mine.name})
 
 

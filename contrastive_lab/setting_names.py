@@ -44,7 +44,7 @@ NAMES = {
     "gray": "grayscale",
     "blur_low": N_("smallest blur, pixels"),
     "blur_high": N_("largest blur, pixels"),
-    "solarize_from": N_("solarized from"),
+    "solarize_from": N_("solarization threshold"),
     "noise_sigma": N_("strength of the noise"),
     "cutout_size": N_("side of the cutout"),
     "order": N_("order of steps"),

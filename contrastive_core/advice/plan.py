@@ -25,7 +25,7 @@ QUESTIONS = {
     "method": N_("pairs that are compared"),
     "augmentation": N_("positive views"),
     "head": N_("layers between the encoder and the loss"),
-    "batch": N_("how many images are compared at once"),
+    "batch": N_("images compared at once"),
     START: N_(
         "whether to train at all: use raw pixels or a frozen encoder, continue training it, or train from scratch"
     ),

@@ -154,7 +154,7 @@ def _wrong(value: Any, schema: Schema, depth: int) -> str:
     if kind is list and schema.length not in (None, len(value)):
         return message("has {value} members, not {length}", value=len(value), length=schema.length)
     if kind is dict and (missing := [key for key in schema.required if key not in value]):
-        return message("has {missing}", missing=message("no {key}", key=f"{missing[0]!r}"))
+        return message("has no {key}", key=f"{missing[0]!r}")
     return ""
 
 

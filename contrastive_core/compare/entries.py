@@ -117,7 +117,7 @@ def _alike(sets: Sequence[EmbeddingSet], kept: Graphs, is_left_out: bool) -> dic
         unknown = np.full((len(sets), len(sets)), np.nan)
         matrices = dict.fromkeys(("cka", "overlap", "procrustes"), unknown)
         return {**matrices, "k": 0, "graphs": np.empty((len(sets), len(sets[0]), 0), np.int64), "recall": None}
-    kept.on_progress(N_("how alike they are"), None)
+    kept.on_progress(N_("similarity of the spaces"), None)
     features = [s.features for s in sets]
     graphs, recall = graphs_of(sets, min(NEAREST, len(sets[0]) - 1), kept)
     matrices = {"cka": ckas(features), "overlap": overlaps(graphs), "procrustes": matrix(features, procrustes)}

@@ -56,7 +56,7 @@ class TrainConfig:
     dataset: str = _option("digits", N_("data set: digits (default), shapes, cifar10, …, folder:PATH or csv:PATH"))
     root: str | None = _option(None, N_("folder of downloaded data sets"), metavar="FOLDER")
     image_size: int | None = _option(None, IMAGE_SIZE, metavar="PIXELS")
-    resize: str = _option("crop", N_("how a folder's images are made square: crop (default) or pad"))
+    resize: str = _option("crop", N_("method that makes a folder's images square: crop (default) or pad"))
     cache: str = _option("auto", CACHE)
     epochs: int = _option(
         EPOCHS, N_("number of epochs (default: 20; on digits, 100 for byol and 60 for simsiam)"), low=1

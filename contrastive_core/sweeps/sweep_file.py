@@ -47,7 +47,6 @@ from contrastive_core import runs
 from contrastive_core.base import json_files
 from contrastive_core.base.errors import BadSetting, NotRegular, UnknownName
 from contrastive_core.base.json_files import JsonObject
-from contrastive_core.base.messages import N_
 from contrastive_core.base.paths import data_home
 from contrastive_core.base.safe_files import open_regular, read_regular
 from contrastive_core.compare.evaluation import read_evaluation
@@ -196,7 +195,7 @@ def title_of(path: str | Path) -> str:
     path = Path(path)
     with contextlib.suppress(OSError, ValueError), open_regular(path) as file:
         lines = file.read(HEAD).decode(errors="ignore").splitlines()
-        line = next(line for line in (*lines, N_("title = ''")) if re.match(r"title\s*=", line))
+        line = next(line for line in (*lines, "title = ''") if re.match(r"title\s*=", line))
         title = tomllib.loads(line)["title"]
         if isinstance(title, str) and title.strip():
             return title

@@ -15,7 +15,7 @@ from contrastive_lab.progress import answer_or_wait
 
 
 def about(spaces: Sequence[Space]) -> Differences | None:
-    """Say how many groups stand out and on which basis; None while they are searched."""
+    """Say how many groups stand out and on which basis; None while the search runs."""
     result = answer_or_wait("differences", differences_request(spaces), message("Groups that differ"), may_stop=True)
     if result is None:
         return None

@@ -212,7 +212,7 @@ def _choose_way(samples: ComparedSamples) -> str:
     ways = samples.ways
     return query_params.one_of(
         st.radio,
-        _("They disagree on"),
+        _("Kind of disagreement"),
         [*ways, NEIGHBORS, GROUPS],
         name="disagree",
         default=next((way for way, rows in ways.items() if len(rows)), NEIGHBORS),

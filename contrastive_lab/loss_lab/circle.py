@@ -33,8 +33,8 @@ KNOBS = {  # label, from, to, and the value that the measured facts of the lesso
 }
 TRAINING = N_(
     "A training small enough to watch: 16 images, a small encoder that puts two views of each on the circle, and a "
-    "small predictor. There are no negatives. Turn off the stop-gradient or the predictor, press Run, and the points "
-    "collapse into one."
+    "small predictor. There are no negatives. Turn off the stop-gradient or the predictor, press Run (▶), and "
+    "the points collapse into one."
 )
 MODEL = N_(
     "Each image is four random numbers; a view adds noise to them. Encoder and predictor are networks with one hidden "

@@ -102,7 +102,7 @@ LESSONS = (
         checks=(Check("alignment_below", 0.05),),  # 1.9 at first, below 0.01 at rest
         region=("ring",),
         title=N_("Attract and repel"),
-        task=N_("Press Run until points of one shape stand together."),
+        task=N_("Press Run (▶) until points of one shape stand together."),
         question=N_("Points of one shape are views of one image. The arrows show where the loss moves them."),
         goals=(N_("Mean squared distance within a shape: {now}. Goal: below 0.05."),),
         said=N_(
@@ -216,8 +216,8 @@ LESSONS = (
         title=N_("Why does it not collapse?"),
         task=N_("Let the points collapse in two ways. Then keep them apart for 500 steps."),
         question=N_(
-            "BYOL and SimSiam only pull views together. The stop-gradient is off: press Run. Next turn it on and the "
-            "predictor off. Then turn both on."
+            "BYOL and SimSiam only pull views together. The stop-gradient is off: press Run (▶). Next turn it on and "
+            "the predictor off. Then turn both on."
         ),
         goals=(
             N_("Without stop-gradient, spread: {now}. Goal: below 0.1."),

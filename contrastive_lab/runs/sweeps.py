@@ -47,7 +47,9 @@ def sweeps() -> None:
     def title(name: str) -> str:
         return titles.get(name, name)
 
-    name = query_params.one_of(st.selectbox, _("Sweep"), titles, name="sweep", key=PICKER, format_func=title)
+    scored = next((name for name in files if (READY / f"{name}.json").exists()), None)  # it opens with a figure
+    look: dict[str, Any] = {"default": scored, "key": PICKER, "format_func": title}
+    name = query_params.one_of(st.selectbox, _("Sweep"), titles, name="sweep", **look)
     if name == NEW:
         by_form(own_folder())
         return
@@ -77,7 +79,7 @@ def plan(sweep: Sweep, path: Path) -> None:
     counts = {s: states.count(s) for s in ("done", "running", "queued")}
     bad = states.count("failed") + states.count("stopped")
     a, b, c, d = st.columns(4)
-    a.metric(_("Runs done"), _("{done} of {states}").format(done=counts["done"], states=len(states)))
+    a.metric(_("Trained here"), _("{done} of {states}").format(done=counts["done"], states=len(states)))
     b.metric(_("Running, queued"), f"{counts['running']}, {counts['queued']}")
     c.metric(_("Stopped or failed"), bad, help=_("Start continues with them."))
     seconds = sweep_file.estimate(sweep)
@@ -246,7 +248,7 @@ def toml_of(name: str, base: dict[str, Any], axes: list[tuple[str, str]], seeds:
             _("seeds must be whole numbers separated by commas; got {seeds}").format(seeds=f"{seeds!r}")
         ) from None
     lines = [f"title = {json.dumps(name)}", f"form = {json.dumps(form)}"]
-    lines += [_("seeds = {numbers}").format(numbers=numbers), f"budget_hours = {hours}", "", "[base]"]
+    lines += [f"seeds = {numbers}", f"budget_hours = {hours}", "", "[base]"]
     lines += [f"{k} = {json.dumps(v)}" for k, v in base.items()]
     for key, values in axes:
         if key:

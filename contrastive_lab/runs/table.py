@@ -58,7 +58,7 @@ COLUMNS = {name: st.column_config.NumberColumn(format="%.1f", help=help) for nam
     MAP: st.column_config.ImageColumn(width=100),
     AXIS: st.column_config.ImageColumn(width=330, help=OF_AXIS),
     "name": st.column_config.TextColumn(width=176),
-    "epochs": st.column_config.NumberColumn(width=80, help=N_("Epochs done, of those planned")),
+    "epochs": st.column_config.NumberColumn(width=80, help=N_("Number of finished epochs")),
     "of": st.column_config.NumberColumn(N_("planned")),
 }
 

@@ -130,7 +130,7 @@ def _choose_source(names: list[str], loaded: dict[str, loaded_vectors.About]) ->
     key = f"samples-on-{cache.digest(names[0])}"
     first = looked_at if looked_at in names else names[0]
     return query_params.one_of(
-        st.selectbox, _("Of"), names, name="on", key=key, default=first, format_func=title, width=240
+        st.selectbox, _("Source"), names, name="on", key=key, default=first, format_func=title, width=240
     )
 
 

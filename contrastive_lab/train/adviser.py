@@ -142,7 +142,7 @@ def _show_start(data: str, method: str, fitting: list[str]) -> None:
     """Draw the choice of questions and time, and the plan before the start."""
     choose = query_params.many_of(
         st.multiselect,
-        _("What to choose"),
+        _("Questions"),
         [*QUESTIONS],
         name="choose",
         default=["temperature"],

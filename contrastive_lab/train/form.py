@@ -41,7 +41,7 @@ from contrastive_lab.train.watch import watch_next
 
 FOLDER = N_("folder of images…")
 NO_CLASSES = N_("none: no classes")
-DEFAULT_LOSS = N_("the method's own")
+DEFAULT_LOSS = N_("the method's default")
 STARTED = N_("runs started here")
 
 

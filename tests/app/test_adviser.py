@@ -86,7 +86,7 @@ def test_the_card_offers_what_was_best_on_such_images(app: AppTest) -> None:
     assert not app.multiselect
     app.button(key="open-adviser").click().run()
     assert not app.exception
-    assert [m.label for m in app.multiselect] == ["What to choose"]
+    assert [m.label for m in app.multiselect] == ["Questions"]
 
 
 def test_what_was_found_stands_there_and_the_winner_can_be_trained_for_longer(app: AppTest, monkeypatch) -> None:
@@ -177,7 +177,7 @@ def test_methods_to_compare_are_chosen_and_planning_says_what_it_times(app: AppT
     monkeypatch.setattr(Job, "stop", lambda question: stopped.append(question.kind))
     app.run()
     assert not any(m.label == "Methods to compare" for m in app.multiselect)
-    next(m for m in app.multiselect if m.label == "What to choose").set_value(["method"]).run()
+    next(m for m in app.multiselect if m.label == "Questions").set_value(["method"]).run()
     assert not app.exception
     for chosen in (["byol", "simclr"], ["vicreg", "byol", "nnclr"], ["simclr", "vicreg"]):
         methods = next(m for m in app.multiselect if m.label == "Methods to compare")

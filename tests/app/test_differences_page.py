@@ -41,5 +41,5 @@ def test_until_there_is_an_answer_the_page_shows_how_far_it_is(monkeypatch: pyte
     assert not app.exception
     assert not any("lie together" in part.value for part in app.markdown)
     assert any(button.label == "Stop" for button in app.button)
-    next(one for one in app.radio if one.label == "They disagree on").set_value("Both wrong").run()
+    next(one for one in app.radio if one.label == "Kind of disagreement").set_value("Both wrong").run()
     assert app.query_params["disagree"] in ("Both wrong", ["Both wrong"])

@@ -62,6 +62,7 @@ def test_the_door_to_wrong_labels_opens_ones_own_newest_run(monkeypatch: pytest.
     app = page_on("home", monkeypatch)
     assert not app.exception
     assert "Opens your run newer." in text_of(app).replace("\\", "")
+    assert "Example: digits" in [link.proto.label for link in app.get("page_link")]
 
 
 def test_the_door_to_the_lessons_opens_the_first_that_is_not_done(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -125,7 +125,7 @@ def snapshots(values: Values, on_progress: OnProgress, device: str) -> Result:
     chosen = np.unique(np.linspace(0, len(epochs) - 1, SNAPSHOTS).round().astype(int))
     epochs = [epochs[q] for q in chosen]
     features = [run.snapshot(epoch)[layer] for epoch in epochs]
-    on_progress(N_("how alike the snapshots are"), None)
+    on_progress(N_("similarity of the snapshots"), None)
     k = min(20, len(features[0]) - 1)
     graphs, _ = graphs_of([EmbeddingSet(x) for x in features], k, Graphs(device))
     arrays = {"cka": ckas(features), "overlap": overlaps(graphs), "procrustes": matrix(features, procrustes)}

@@ -293,7 +293,7 @@ def test_a_comparison_says_what_it_waits_for(capsys: pytest.CaptureFixture[str],
     stages = list(dict.fromkeys(json.loads(line, object_hook=decode)["stage"] for line in out.open()))
     assert stages[0] == "simclr-digits: embedding"
     assert "sup_con-digits: embedding" in stages
-    assert stages[-2:] == ["how alike they are", "chance"]
+    assert stages[-2:] == ["similarity of the spaces", "chance"]
 
 
 def test_the_first_epoch_is_seen_to_move() -> None:
