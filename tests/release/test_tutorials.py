@@ -68,6 +68,6 @@ def test_output(tmp_path, command, shown, files):
         words = [sys.executable, "-m", "contrastive_core", *words[1:]]
     environment = {**os.environ, "CONTRASTIVE_LAB_RUNS": str(tmp_path / "runs"), "PYTHONPATH": str(ROOT)}
     done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300)
-    printed = " ".join((done.stdout + done.stderr).split())
+    printed = " ".join((done.stderr + done.stdout).split())  # a note comes before the answer
     for part in re.split(r"…", shown):
         assert " ".join(part.split()) in printed, done.stdout + done.stderr
