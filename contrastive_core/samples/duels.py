@@ -26,11 +26,11 @@ from contrastive_core.base.paths import data_home
 from contrastive_core.compare.comparison import common
 from contrastive_core.compare.towers import most_similar
 from contrastive_core.compare.verdicts import Contrast
-from contrastive_core.ops.partner_ranks import BLOCK, unit_rows
 from contrastive_core.samples import annotations
 from contrastive_core.samples.annotations import Marks
 from contrastive_core.samples.label_audit import draw
 from contrastive_core.spaces.embedding_set import EmbeddingSet
+from contrastive_core.spaces.nearest import nearest_of
 from contrastive_core.spaces.towers import TEXT, towers_of
 
 MOST = 2000  # queries, the first of the random order
@@ -113,7 +113,8 @@ class Duels:
         if first and second:
             found = [most_similar(towers, queries) for towers in (first, second)]
         else:
-            found = [_nearest(rows, queries) for rows in pair]
+            sides = [(rows, rows.usable) for rows in pair]
+            found = [at[nearest_of(rows.take(at), np.searchsorted(at, queries), 1)[0][:, 0]] for rows, at in sides]
         name = hashlib.sha256(" ".join(hashes).encode()).hexdigest()[:24]
         file = data_home() / "decisions" / "duels" / f"{name}.jsonl"
         return cls((names[0], names[1]), pair[0], queries, np.stack(found), file)
@@ -168,13 +169,3 @@ class Duels:
             both=said.count(BOTH),
             neither=said.count(NEITHER),
         )
-
-
-def _nearest(rows: EmbeddingSet, queries: Int64[np.ndarray, " n"]) -> Int64[np.ndarray, " n"]:
-    """Return the most similar other usable row of each query."""
-    unit, usable, found = unit_rows(rows.features), rows.usable, []
-    for part in np.array_split(queries, 1 + len(queries) * len(usable) // BLOCK):
-        similarity = unit[part] @ unit[usable].T
-        similarity[np.arange(len(part)), np.searchsorted(usable, part)] = -np.inf
-        found.append(usable[similarity.argmax(1)])
-    return np.concatenate(found)

@@ -25,7 +25,7 @@ from jaxtyping import Float64, Int64
 from contrastive_core.base.errors import CannotScore
 from contrastive_core.base.messages import N_
 from contrastive_core.compare.towers import right_answers
-from contrastive_core.ops.partner_ranks import RightAnswers, ranks_in, similarity_blocks
+from contrastive_core.ops.partner_ranks import RightAnswers, ranks_in, similarity_blocks, unit_rows
 from contrastive_core.samples.sample_table import standardized
 from contrastive_core.spaces.towers import Towers
 
@@ -86,7 +86,7 @@ def find_tower_pairs(towers: Towers) -> TowerPairs:
     forth = _across((unit[query], group), (unit[rows_p], group_p), answers.take(chosen))
     partner = rows_p[forth.at]
     back = _across((unit[partner], group), (unit[rows_q], group_q), answers.reversed.take(forth.at), forth.own)
-    q, p = (_centered(unit, rows, pairs) for rows, pairs in ((rows_q, query), (rows_p, partner)))
+    q, p = (unit_rows(unit[pairs] - unit[rows].mean(0)) for rows, pairs in ((rows_q, query), (rows_p, partner)))
     near_q, near_p = (_nearest(x, group) for x in (q, p))
     of_queries, of_partners = _agreement(p, near_q), _agreement(q, near_p)
     relative = 2 * forth.own - _mean(forth.nearest[0]) - _mean(back.nearest[0])
@@ -115,12 +115,6 @@ def _unit(towers: Towers) -> np.ndarray:
     """Scale all rows to length 1; rows without a direction are not used."""
     with np.errstate(invalid="ignore"):
         return (towers.rows.features / towers.rows.lengths[:, None]).astype(np.float32)
-
-
-def _centered(unit: np.ndarray, tower: np.ndarray, pairs: np.ndarray) -> np.ndarray:
-    """Subtract the tower's mean from the unit rows `pairs`, and scale them to length 1."""
-    rows = unit[pairs] - unit[tower].mean(0)
-    return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,14 +20,17 @@ def nearest_of(rows: EmbeddingSet, at: np.ndarray | int, k: int) -> tuple[np.nda
     number."""
     some = np.atleast_1d(np.asarray(at))
     found: list[tuple[np.ndarray, np.ndarray]] = [(np.zeros(0, np.int64), np.zeros(0))] * len(some)
-    for start, s in _cosines(rows, some):
-        for r, scores in enumerate(s):
-            index = _top(scores, k)
-            both = np.concatenate([found[r][0], start + index])
-            values = np.concatenate([found[r][1].astype(s.dtype), scores[index]])
-            order = np.argsort(-values, kind="stable")[:k]  # the earlier, of smaller numbers, first
-            found[r] = both[order], values[order]
-    index, similarity = (np.stack(v) for v in zip(*found, strict=True))
+    for block in range(0, len(some), BLOCK):
+        for start, s in _cosines(rows, some[block : block + BLOCK]):
+            for r, scores in enumerate(s, block):
+                index = _top(scores, k)
+                both = np.concatenate([found[r][0], start + index])
+                values = np.concatenate([found[r][1].astype(s.dtype), scores[index]])
+                order = np.argsort(-values, kind="stable")[:k]  # the earlier, of smaller numbers, first
+                found[r] = both[order], values[order]
+    shape = len(some), min(k, len(rows))
+    index = np.array([row for row, _ in found], np.int64).reshape(shape)
+    similarity = np.array([cosines for _, cosines in found]).reshape(shape)
     return (index, similarity) if np.ndim(at) else (index[0], similarity[0])
 
 
@@ -73,10 +76,7 @@ def nearest_of_all(rows: EmbeddingSet, k: int) -> tuple[np.ndarray, np.ndarray]:
     graph = kept_graph(rows, k)
     if graph is not None and graph[2] is None:
         return graph[:2]
-    starts = range(0, len(rows), BLOCK)
-    blocks = [nearest_of(rows, np.arange(s, min(s + BLOCK, len(rows))), k) for s in starts]
-    index, similarity = zip(*blocks, strict=True)
-    return np.concatenate(index), np.concatenate(similarity)
+    return nearest_of(rows, np.arange(len(rows)), k)
 
 
 def kept_graph(rows: EmbeddingSet, k: int) -> tuple[np.ndarray, np.ndarray, float | None] | None:

@@ -156,7 +156,7 @@ def likeness(values: Values, on_progress: OnProgress, device: str) -> Result:
     run = runs.load(space.name)
     on_progress(N_("similarity of patches"), None)
     if "rows" in values:
-        thumbs: Any = load_batch(run, BatchRequest(**values["batch"])).thumbs
+        thumbs = _thumbs(run.name, run.weights_hash(), BatchRequest(**values["batch"]))
         samples = [row if isinstance(row, str) else thumbs[row] for row in values["rows"]]
     else:
         splits = values.get("splits", [space.split] * 2)
@@ -177,6 +177,12 @@ def likeness(values: Values, on_progress: OnProgress, device: str) -> Result:
     }
     images = {f"image{k}": one for k, one in enumerate(samples) if not isinstance(one, str)}
     return Result(meta, {"patches": found.patches, **images})
+
+
+@functools.lru_cache(maxsize=1)
+def _thumbs(run: str, weights: str, request: BatchRequest) -> Any:
+    """Return the thumbnails of a batch, whose pairs are clicked one after another."""
+    return load_batch(runs.load(run), request).thumbs
 
 
 def _sample(run: Run, split: str, name: str) -> np.ndarray | str:
