@@ -1,7 +1,5 @@
 """What every test shares: few threads, homes in temporary folders, no skipped browser in CI."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """What every page needs: the catalog of what is registered."""
 
-from __future__ import annotations
-
 import importlib
 
 import pytest

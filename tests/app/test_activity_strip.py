@@ -1,7 +1,5 @@
 """The strip of activity in the bar at the top: on every page, and nothing where there is nothing."""
 
-from __future__ import annotations
-
 import os
 import time
 from typing import Any

@@ -1,7 +1,5 @@
 """The map between two models on Compare: what it keeps with its bound, what to encode first, and its file."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from opened_page import opened

@@ -1,7 +1,5 @@
 """The adviser on Train: a look, a plan, what was found; every choice counts."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,8 +1,6 @@
 """Compare: the verdict and its dumbbells come before the references, a tick needs a size, views and places of A and B
 are in the address."""
 
-from __future__ import annotations
-
 import csv
 import io
 from dataclasses import replace

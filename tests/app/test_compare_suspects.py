@@ -1,7 +1,5 @@
 """Compare says that test labels hold suspects, where they could change the order of runs."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Compression on Explore: the smallest vectors that lose little, a line for each precision, and a table of all."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The cut-off on the list of likely wrong labels: what it says, draws and leaves."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Pages of a healthy run beside damaged ones, and of the damaged themselves."""
 
-from __future__ import annotations
-
 import dataclasses
 import html
 import json

@@ -1,7 +1,5 @@
 """Compare names the groups of samples that lie together in one space and apart in the other."""
 
-from __future__ import annotations
-
 import pytest
 from opened_page import opened
 

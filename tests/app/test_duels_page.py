@@ -1,7 +1,5 @@
 """Duels on Compare: blind answers, one decision a click, and the verdict after each; the threshold of a match."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

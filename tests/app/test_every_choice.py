@@ -1,7 +1,5 @@
 """Every choice counts: with every widget of every page, three values one after the other stay chosen."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

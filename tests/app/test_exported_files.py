@@ -1,7 +1,5 @@
 """What Explore writes for other tools: nothing long is searched for, nothing large is text."""
 
-from __future__ import annotations
-
 import ast
 import csv
 import io

@@ -1,7 +1,5 @@
 """A figure as PDF: as large as it says, with its fonts, and with nothing from elsewhere."""
 
-from __future__ import annotations
-
 import base64
 import io
 import re

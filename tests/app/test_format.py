@@ -1,7 +1,5 @@
 """Records as text and tables: figures with their unit, and nothing a spreadsheet would run."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

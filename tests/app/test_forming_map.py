@@ -1,7 +1,5 @@
 """The map that forms on Train: clusters keep their places from one epoch to the next."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The front page: its star is the Loss Lab's first view, its doors lead somewhere, own runs stand there."""
 
-from __future__ import annotations
-
 import base64
 
 import numpy as np

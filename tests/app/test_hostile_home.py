@@ -1,8 +1,6 @@
 """A folder of runs that somebody else has made: hidden folders, planted queues and records, links, pipes. Nothing is
 started, signaled or written outside, whether the folder is made one's own or one of its runs is opened."""
 
-from __future__ import annotations
-
 import fcntl
 import json
 import os

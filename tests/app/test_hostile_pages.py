@@ -4,8 +4,6 @@ HOSTILE_ALL=1 draws each page beside every broken file; else each page is drawn 
 from a fixed seed.
 """
 
-from __future__ import annotations
-
 import os
 import random
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Import of a library's model on Runs: what would be fetched stands there before, with a tick."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Beside Explore's map: the answer on the whole encoder, a sample's vote, and exactly one primary next step."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The Loss Lab on a file of two towers: one direction at a time, losses that do not run between towers, bad files."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

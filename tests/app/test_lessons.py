@@ -1,7 +1,5 @@
 """The lessons: what they set leads to their goals, and their words are there in each language."""
 
-from __future__ import annotations
-
 import json
 import re
 from functools import cache

@@ -1,7 +1,5 @@
 """Sliders of a training that runs, marks of what changed, and where pages say it."""
 
-from __future__ import annotations
-
 import numpy as np
 import plotly.graph_objects as go
 import pytest

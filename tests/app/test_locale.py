@@ -1,7 +1,5 @@
 """The interface in the session's language: catalogs complete, messages translated where they are shown."""
 
-from __future__ import annotations
-
 import ast
 import json
 import pickle

@@ -1,7 +1,5 @@
 """The stages of the Loss Lab: which one comes first, and where addresses from before there were stages lead."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

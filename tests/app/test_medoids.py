@@ -1,7 +1,5 @@
 """Rows that stand for a map: one in each crowd, the same ones each time, never two of one place."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from contrastive_lab.components.scatter.rows import medoids

@@ -1,7 +1,5 @@
 """Pages opened on a file that the command line named: the address has its id, not its path."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 from types import SimpleNamespace

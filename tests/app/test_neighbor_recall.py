@@ -1,7 +1,5 @@
 """Approximate neighbors are said beside the figures that are made of them, on Runs."""
 
-from __future__ import annotations
-
 import pytest
 from kept_scores import keep_scores
 from test_named_files import page_at

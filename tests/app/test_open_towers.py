@@ -1,7 +1,5 @@
 """A second file is given in "Open my embeddings": Explore then shows two towers, or one sentence says why not."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Vector files whose notes on themselves are hostile, and damaged entries in the list of opened files."""
 
-from __future__ import annotations
-
 import json
 import os
 import random

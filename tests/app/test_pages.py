@@ -1,7 +1,5 @@
 """Every page, without a browser: with nothing, with a shipped run, with a damaged one."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """Pairs of two towers on the Samples page: both lists on the same desk, their filters, decisions and files."""
 
-from __future__ import annotations
-
 import csv
 import io
 from collections.abc import Callable

@@ -4,8 +4,6 @@ Machado, Oliveira and Fernandes, "A physiologically-based model for simulation o
 deficiency" (2009), severity 1.0, on linear RGB; CIEDE2000 as Sharma, Wu and Dalal (2005) have it.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import tomllib

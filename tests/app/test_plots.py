@@ -1,7 +1,5 @@
 """Records as Plotly figures."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,8 +1,6 @@
 """Widgets and the address: where they start, that every choice counts, and that nothing in an
 address is trusted."""
 
-from __future__ import annotations
-
 import json
 from types import SimpleNamespace
 from typing import Any

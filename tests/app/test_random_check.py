@@ -1,7 +1,5 @@
 """The random check of Samples: rows to judge, what they say of all labels, and what survives."""
 
-from __future__ import annotations
-
 from datetime import datetime
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Pages on a recording: each shows what it has, and says what a recording does not hold."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

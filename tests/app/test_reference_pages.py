@@ -1,7 +1,5 @@
 """References on pages: as marks and columns beside a run's scores, in the popover, under the lists of Samples."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The button that makes a report: asked for once, followed, then offered."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

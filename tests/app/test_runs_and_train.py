@@ -1,7 +1,5 @@
 """Runs and Train: every choice counts, one after the other; a sweep form says what it refuses."""
 
-from __future__ import annotations
-
 import json
 from itertools import pairwise
 

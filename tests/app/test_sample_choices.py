@@ -1,7 +1,5 @@
 """Samples without a browser: what is selected on a map, near an own picture, or disputed is a list of its own."""
 
-from __future__ import annotations
-
 import io
 
 import numpy as np

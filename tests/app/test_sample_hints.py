@@ -1,7 +1,5 @@
 """What Samples say of weak encoders, methods without labels, texts, and losses without a value per sample."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

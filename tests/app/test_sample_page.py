@@ -1,7 +1,5 @@
 """The Samples page without a browser: lists, filters, decisions, across runs, what has no image."""
 
-from __future__ import annotations
-
 import csv
 import importlib
 import io

@@ -1,7 +1,5 @@
 """The strip of scores: where marks stand on each scale, what is said of them, what is escaped."""
 
-from __future__ import annotations
-
 import re
 
 from contrastive_core.base.score import Score

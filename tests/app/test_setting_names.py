@@ -1,7 +1,5 @@
 """Settings as pages name them."""
 
-from __future__ import annotations
-
 from contrastive_lab.setting_names import shown_name, shown_value
 
 

@@ -1,7 +1,5 @@
 """Methods: the tree leads to each, and what differs between a few is true of them."""
 
-from __future__ import annotations
-
 import pytest
 from opened_page import page_on
 

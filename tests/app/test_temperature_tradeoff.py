@@ -1,7 +1,5 @@
 """The trade-off of τ, in the Loss Lab: said for the batch and the τ that are chosen."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

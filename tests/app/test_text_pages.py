@@ -1,7 +1,5 @@
 """No page speaks of images where all rows are texts, in either language."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Sentences on Explore's tower panel: zero-shot templates that can be edited, and a query that finds images."""
 
-from __future__ import annotations
-
 import pytest
 from opened_page import opened
 from streamlit.testing.v1 import AppTest

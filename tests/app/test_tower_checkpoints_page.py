@@ -1,7 +1,5 @@
 """Compare of two checkpoints of one clip run, and the curves of its two towers on Train."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Compare of two pairs of towers: all rows are judged, by recall, which stands side by side; gaps have words."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

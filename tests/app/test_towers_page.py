@@ -1,7 +1,5 @@
 """Explore of two towers: their scores, what is said of a chosen row, and no word of images where rows are texts."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from opened_page import opened

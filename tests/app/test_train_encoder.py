@@ -1,7 +1,5 @@
 """Train: optimizer, layer-wise decay, a library's encoder, another run's weights; what survives."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 from pathlib import Path
 from typing import Any

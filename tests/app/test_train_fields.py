@@ -1,7 +1,5 @@
 """Train's fields: defaults with reasons, errors beside their field, no Start while there is one."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

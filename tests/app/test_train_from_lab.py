@@ -1,7 +1,5 @@
 """From the Loss Lab to Train: a loss and the knobs that were dragged arrive in the form. From a run to the Loss Lab."""
 
-from __future__ import annotations
-
 from typing import Any
 from urllib.parse import parse_qs
 

@@ -1,7 +1,5 @@
 """Five sizes of Source Sans in two weights on every page, in canvases too."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from pathlib import Path

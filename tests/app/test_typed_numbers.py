@@ -1,7 +1,5 @@
 """Numbers in the fields of forms and beside buttons: their bounds, and that they are what is done."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Intervals on the pages: bands while training, the whole range, and what was chosen to compare."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from opened_page import opened

@@ -1,7 +1,5 @@
 """The views of a training to come: what the page asks, what it is told, and the sheet it shows."""
 
-from __future__ import annotations
-
 import base64
 import io
 import re

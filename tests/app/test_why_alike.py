@@ -1,7 +1,5 @@
 """Why two samples are alike, once it is asked, where pairs are met: Explore, the Loss Lab, Samples."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,8 +1,6 @@
 """The strip of activity, in the browser: what goes on again and what fails is told without a word
 from the page."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

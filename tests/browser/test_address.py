@@ -1,7 +1,5 @@
 """The address: one entry in the browser's history for a page, one for a choice; and what a page gives away as PDF."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The app as a newcomer meets it: look, drag, train, refresh in between, see the map change."""
 
-from __future__ import annotations
-
 import re
 import time
 from collections.abc import Callable

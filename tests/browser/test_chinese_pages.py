@@ -1,7 +1,5 @@
 """The app in Chinese: the switch between the languages and the flow of a method; test_every_page.py reads the pages."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

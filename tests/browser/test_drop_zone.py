@@ -1,7 +1,5 @@
 """A folder dropped onto Train becomes a data set; what is no image is named."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The strip of epochs on Train: play and the slider move the points in the browser alone."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from patience import PATIENCE

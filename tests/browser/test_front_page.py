@@ -1,7 +1,5 @@
 """The front page as a newcomer meets it: the star moves, and each door leads to its goal."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -1,8 +1,6 @@
 """The ten lessons in the app, each answered by doing it, by keys alone and in Chinese;
 release/test_lessons_by_finger.py goes through them in English."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

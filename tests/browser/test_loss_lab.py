@@ -1,7 +1,5 @@
 """The Loss Lab in the app: whatever is chosen stands in the address and comes back from it."""
 
-from __future__ import annotations
-
 import csv
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Ten wrong labels are planted, found, decided on by keys and by touch, and trained without."""
 
-from __future__ import annotations
-
 import csv
 import json
 import math

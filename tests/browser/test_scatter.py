@@ -1,7 +1,5 @@
 """The map in a browser: zoom, lasso, box, hover, search, keys; a selection goes back as rows."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Explore and Compare with planted data: equal runs, a better one, its samples, 50,000 points."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Two towers in a browser: pairs that are decided on by keys, sentences that find images, lines between partners."""
 
-from __future__ import annotations
-
 import csv
 import io
 import re

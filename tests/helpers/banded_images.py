@@ -1,7 +1,5 @@
 """Images of five bands, of which the last tells the classes apart, and a run that was trained on them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Tests that loop over cases, in place of one item for each: what fails says which case it was."""
 
-from __future__ import annotations
-
 import functools
 import inspect
 from collections.abc import Callable, Iterable, Iterator

@@ -1,7 +1,5 @@
 """Every widget of a drawn page, choices with it, and whether the server has answered them."""
 
-from __future__ import annotations
-
 import time
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A small clip run on a folder of images with captions, trained in a moment."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 from typing import Any

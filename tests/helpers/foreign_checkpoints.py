@@ -1,7 +1,5 @@
 """Checkpoints as other projects write them: their names, with random weights."""
 
-from __future__ import annotations
-
 import argparse
 import importlib.util
 import sys

@@ -1,7 +1,5 @@
 """Scores of a run as its pages find them, without computing any."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from contrastive_core.base.score import Scores, scores_to_json

@@ -1,7 +1,5 @@
 """The Loss Lab's page in a browser."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The lessons of the Loss Lab as a person goes through them in a browser."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """The live view of the Loss Lab on a page of its own (tests/browser/live_script.py), and what it holds."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from patience import repainted

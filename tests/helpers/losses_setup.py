@@ -1,7 +1,5 @@
 """Batches and settings that every test of the losses shares."""
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import inspect

@@ -1,7 +1,5 @@
 """The map on a page of its own (tests/browser/scatter_script.py), what it holds, and gestures on it."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

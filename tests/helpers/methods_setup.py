@@ -1,7 +1,5 @@
 """A small method, a batch and a step, as the tests of methods share them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

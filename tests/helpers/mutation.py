@@ -1,7 +1,5 @@
 """A file as damage or malice leaves it, for the tests that read mutated files."""
 
-from __future__ import annotations
-
 import random
 
 

@@ -1,7 +1,5 @@
 """The browser parts' own modules, run by node: what they compute is held to the library without a browser."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """A real Jupyter server on 127.0.0.1, and a notebook whose cells are run in a browser."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

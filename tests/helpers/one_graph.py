@@ -1,8 +1,6 @@
 """Compiles encoding, pairs and loss of each method as one graph; a line of JSON for each, with the value of the loss
 compiled and plain, or why there is no such graph. A process of its own: type checks of the tests are no graph."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Pages of the app as a test opens them."""
 
-from __future__ import annotations
-
 import pytest
 from streamlit.testing.v1 import AppTest
 

@@ -1,7 +1,5 @@
 """Checks of a page that is open in a browser: axe-core, what a field says of itself, its words in Chinese."""
 
-from __future__ import annotations
-
 import re
 from itertools import product
 from typing import Any

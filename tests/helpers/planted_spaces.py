@@ -1,7 +1,5 @@
 """Spaces with planted differences: equal runs, one that is worse by ten points, 50,000 vectors."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """An adviser on digits whose trainings are played: what each setting is worth is given."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The circle on a page of its own (tests/browser/circle_script.py), and what it holds."""
 
-from __future__ import annotations
-
 from typing import Any
 
 __all__ = ["FIND", "ask", "visit"]

@@ -1,7 +1,5 @@
 """The bench of Samples without a browser."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from streamlit.testing.v1 import AppTest

@@ -1,7 +1,5 @@
 """Small sets of vectors that several tests look for odd samples in."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

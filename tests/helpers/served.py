@@ -5,8 +5,6 @@ there is no browser the test is skipped with the reason (in CI a skip is a failu
 tests/conftest.py names, so that all levels share one browser and one server.
 """
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, contextmanager

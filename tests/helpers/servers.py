@@ -1,7 +1,5 @@
 """A server that can be killed and started again at the same address, and who it spoke to."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

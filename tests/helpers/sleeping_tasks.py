@@ -1,7 +1,5 @@
 """Tasks whose processes sleep, for tests of what waits for them and what ends them."""
 
-from __future__ import annotations
-
 import subprocess
 import time
 from collections.abc import Callable, Iterator

@@ -4,8 +4,6 @@ Each function takes, for one anchor, what it is compared with (`Row`) and the lo
 returns (L_i, w_i). Scores are computed here from the rows, by loops, in double precision.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Any

@@ -5,8 +5,6 @@ no annotation has axes, beartype alone checks the same. Where one has, arguments
 in an earlier call are not checked again.
 """
 
-from __future__ import annotations
-
 import builtins
 import dataclasses
 import functools

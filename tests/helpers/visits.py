@@ -1,8 +1,6 @@
 """A visit of one page: two choices with a widget of each kind, in an app that has a sweep, queued runs
 and a run in the bin. `tests/app/test_every_choice.py` tries every widget, without a browser."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import time

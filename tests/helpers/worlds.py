@@ -1,7 +1,5 @@
 """Several processes on this machine, as `--processes` starts them."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """An answer that is never ready; it leaves a file where it was stopped."""
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """What is at work, what waits and what failed, as the records of child processes tell it."""
 
-from __future__ import annotations
-
 import json
 import os
 import time

@@ -1,7 +1,5 @@
 """The command `contrastive-lab`: windows, the redirect file, completion, sentences."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal

@@ -1,7 +1,5 @@
 """Small files that would fill the memory, each read in a child process that may take 1 GiB more than its libraries."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import json

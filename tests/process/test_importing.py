@@ -1,7 +1,5 @@
 """Imports as tasks: names that are taken, and a training that waits for the run it starts from."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Four real trainings, killed at random moments again and again, end bit-equal to one in one go."""
 
-from __future__ import annotations
-
 import os
 import random
 import time

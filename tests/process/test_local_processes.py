@@ -1,7 +1,5 @@
 """`--processes` on one machine: nobody else can join, and all processes end together."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal

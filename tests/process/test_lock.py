@@ -1,7 +1,5 @@
 """Locks keep others out and know the dead."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """What `contrastive-lab THING` takes a name for, the page it gives, and what it refuses."""
 
-from __future__ import annotations
-
 import os
 import threading
 import time

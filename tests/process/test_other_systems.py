@@ -1,8 +1,6 @@
 """Windows and macOS, as far as another system can try them: no module needs what only POSIX has,
 and folders are where each system's documentation puts them."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The queue: one run at a time on each device; killed anywhere, nothing is lost or doubled."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

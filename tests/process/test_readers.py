@@ -3,8 +3,6 @@
 HOSTILE_ALL=1 tries ten times as many.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

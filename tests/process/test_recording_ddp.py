@@ -1,7 +1,5 @@
 """`watch` in a loop under DistributedDataParallel: rank 0 writes its rows, or those of all."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

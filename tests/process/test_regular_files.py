@@ -1,8 +1,6 @@
 """Files from anybody: ordinary ones only, so many bytes, names that a message can hold; and the
 child with little memory in which they are parsed."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Limits of the sandbox: a call ends at its time, and a child that dies is reported."""
 
-from __future__ import annotations
-
 import os
 import time
 

@@ -1,7 +1,5 @@
 """Temporary folders of killed processes: the next one removes them, and only them."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """The running server: this computer only, and no page elsewhere may speak through it."""
 
-from __future__ import annotations
-
 import http.client
 import json
 import os

@@ -1,7 +1,5 @@
 """One task for all that runs in a child process: started once, followed, stopped, and why not."""
 
-from __future__ import annotations
-
 import shlex
 import shutil
 import subprocess

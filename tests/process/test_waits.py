@@ -1,7 +1,5 @@
 """Between two log lines no step waits for its device, whatever the method: counted on a device made for it."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Jobs that the worker makes: shared, followed, stopped, and why they failed."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

@@ -1,7 +1,5 @@
 """What trainings and recordings need as in the other levels: metrics at once, and no step dropped."""
 
-from __future__ import annotations
-
 import pytest
 from clip_runs import clip_home, clip_run
 

@@ -1,7 +1,5 @@
 """Images of five bands in TensorBoard's projector."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,8 +1,6 @@
 """The second choice counts as the first did, with what only a selection or the live view offers; test_every_page.py
 tries the widgets that pages begin with."""
 
-from __future__ import annotations
-
 from typing import Any
 from urllib.parse import unquote
 

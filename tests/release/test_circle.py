@@ -1,7 +1,5 @@
 """The circle: its points do what the loss wants (unit/components/test_circle_gradients.py holds their gradients)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The circle in a browser: the work of a frame, downloads, two towers, and answers that come late."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Every command of the README in a fresh clone, with nothing but what the README told its reader to install."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

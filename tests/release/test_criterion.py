@@ -1,7 +1,5 @@
 """`w.wrap` in real loops of lightly and pytorch-metric-learning, both in the test extra."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from lightly.loss import NegativeCosineSimilarity, NTXentLoss

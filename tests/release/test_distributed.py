@@ -1,7 +1,5 @@
 """Many processes compute what one big batch would: gloo at 1, 2 and 4 processes on this machine."""
 
-from __future__ import annotations
-
 import functools
 import itertools
 

@@ -1,7 +1,5 @@
 """torchrun as a user calls it: two groups stand for two machines, one process dies, runs go on."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import re

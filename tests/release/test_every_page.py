@@ -5,8 +5,6 @@ holds a backslash, no placeholder is cut off, no Chinese page has an English sen
 a widget of each kind counts as the first did.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from typing import Any

@@ -1,7 +1,5 @@
 """Runs for other tools, read back by those tools."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

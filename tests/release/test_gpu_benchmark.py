@@ -1,7 +1,5 @@
 """The command for the day a GPU is there, whole, at tiny sizes on a CPU."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import time

@@ -1,8 +1,6 @@
 """Encoding, pairs and loss of every method are one graph for a compiler: nothing in them returns to Python, as CUDA
 graphs and tuned kernels need. What is random (views, noise, directions) is drawn before."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

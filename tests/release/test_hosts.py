@@ -1,7 +1,5 @@
 """The same parts in three hosts: the app, a notebook of a real Jupyter server, and a file."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

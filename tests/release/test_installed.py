@@ -2,8 +2,6 @@
 in a real browser. Nothing is fetched: the environment sees the dependencies that are here already.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

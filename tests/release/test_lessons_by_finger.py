@@ -1,7 +1,5 @@
 """The lessons in the app on a phone, answered with a finger."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,8 +1,6 @@
 """A new training of a library's model scales its images as the library says; a run that was begun
 without that goes on as it was."""
 
-from __future__ import annotations
-
 import dataclasses
 import importlib.util
 from typing import Any

@@ -1,7 +1,5 @@
 """Loops of other libraries: each declares its loss, a planted fault is named, and the loop without one is silent."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

@@ -1,7 +1,5 @@
 """The callback in a real loop of pytorch-lightning, which is in the test extra through lightly."""
 
-from __future__ import annotations
-
 import pytest
 import pytorch_lightning as lightning
 import torch

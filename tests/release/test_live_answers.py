@@ -1,8 +1,6 @@
 """The live view in a browser: pull and push look alike everywhere, and no answer takes back what
 one does meanwhile."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

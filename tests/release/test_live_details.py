@@ -1,7 +1,5 @@
 """The live view in a browser: its panels, their figures and words, touch, addresses and downloads."""
 
-from __future__ import annotations
-
 import math
 import re
 from pathlib import Path

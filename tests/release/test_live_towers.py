@@ -1,7 +1,5 @@
 """The live view of two towers in a browser: partners on both sides, and the loss in both directions."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

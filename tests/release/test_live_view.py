@@ -1,7 +1,5 @@
 """The live view in a browser: what is dragged is computed there, and told once."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

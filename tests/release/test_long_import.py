@@ -1,7 +1,5 @@
 """An import whose images take long to decode, in a real browser: followed, refreshed, stopped."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import time

@@ -1,7 +1,5 @@
 """The Loss Lab in the app: odd addresses, files, queues and banks, matrices of dimensions."""
 
-from __future__ import annotations
-
 import csv
 import re
 import tomllib

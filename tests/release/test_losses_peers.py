@@ -4,8 +4,6 @@ Where they deviate, the test says how: other means, other factors, and a logarit
 constant inside, which saturates where a log-sum-exp does not.
 """
 
-from __future__ import annotations
-
 import pytest
 import torch
 

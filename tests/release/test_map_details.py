@@ -1,7 +1,5 @@
 """The map in a browser: images that are brought, selections from elsewhere, names as keys."""
 
-from __future__ import annotations
-
 from typing import Any
 from urllib.parse import quote
 

@@ -1,7 +1,5 @@
 """Methods in a real browser: the family tree leads to each, sets some side by side, and filters without the server."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

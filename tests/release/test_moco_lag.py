@@ -1,7 +1,5 @@
 """MoCo beside lightly's: with the same weights, queue, batches and views, every step has the same loss."""
 
-from __future__ import annotations
-
 import pytest
 
 pytest.importorskip("lightly.loss")

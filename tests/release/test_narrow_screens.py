@@ -1,7 +1,5 @@
 """Pages on a phone: tables with whole words, maps that fill their stage, lessons beside theirs."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from itertools import combinations

@@ -1,7 +1,5 @@
 """One seed is one run: the same step losses at 1, 2 and 4 processes, through the command line."""
 
-from __future__ import annotations
-
 from functools import partial
 from pathlib import Path
 

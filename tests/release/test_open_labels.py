@@ -1,7 +1,5 @@
 """A plain array of embeddings and its labels beside it, opened on Explore: three files of each."""
 
-from __future__ import annotations
-
 import io
 import re
 from pathlib import Path

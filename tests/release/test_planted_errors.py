@@ -1,7 +1,5 @@
 """Planted errors among real images, found as well as by cleanlab."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """The playground's file without a server: it learns, its knobs are taken, and it asks for nothing."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """sentence-transformers' ranking loss, recorded with two towers, is the library's."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from sentence_transformers import SentenceTransformer

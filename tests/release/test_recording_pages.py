@@ -1,7 +1,5 @@
 """A recording in a real browser: it is followed while it grows, and each choice on it counts."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Runs in a real browser: closed, refreshed, opened twice, and its server killed in between."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,7 +1,5 @@
 """The Samples page in a browser where nothing has a label."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The pictures of README and docs show the app as it is: the labels of each page are those stored beside them."""
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """A text tower from a local sentence-transformers folder: its rows, what it refuses, and a run that rests on it."""
 
-from __future__ import annotations
-
 import json
 import pickle
 import shutil

@@ -1,7 +1,5 @@
 """What a page chooses for the sidebar, turning to another, is seen in the browser and stays."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

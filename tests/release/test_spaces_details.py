@@ -1,7 +1,5 @@
 """Compare and Explore with planted data: maps that move, images on a map."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from map_page import FIND as MAP

@@ -1,7 +1,5 @@
 """Seconds until an accuracy is reached: read off a curve, put beside the peer's, with an interval over seeds."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 

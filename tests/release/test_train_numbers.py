@@ -1,7 +1,5 @@
 """Train's numbers in a browser: a box keeps a number outside to itself and says why; emptied it has its default."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """The callback in real loops of transformers and sentence-transformers, both in the test extra."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch import nn

@@ -1,7 +1,5 @@
 """The command line's `train`, once for each of many settings, by each process of a world."""
 
-from __future__ import annotations
-
 from contrastive_core.cli.main import main
 from contrastive_core.ops import collectives
 from contrastive_core.ops.collectives import World

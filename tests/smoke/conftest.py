@@ -1,7 +1,5 @@
 """What pages need: the catalog of what is registered."""
 
-from __future__ import annotations
-
 import pytest
 
 

@@ -1,7 +1,5 @@
 """Every page opens on a shipped run, and the worker answers what pages ask."""
 
-from __future__ import annotations
-
 import time
 
 import pytest

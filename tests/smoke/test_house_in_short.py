@@ -1,7 +1,5 @@
 """The app starts without torch, and nothing is left to tidy; tests/unit/house holds all rules."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

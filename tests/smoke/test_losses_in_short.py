@@ -1,7 +1,5 @@
 """Every loss, with its defaults, is the paper's formula; tests/unit/losses tries all settings on all builders."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from losses_setup import build, knobs_of, make, usable

@@ -1,7 +1,5 @@
 """Every method takes two steps, and one training that was stopped goes on bit-equal."""
 
-from __future__ import annotations
-
 import signal
 from typing import Any
 

@@ -8,8 +8,6 @@ sentence; an audit hook watches that no other program is started, nobody is call
 written outside of the folder.
 """
 
-from __future__ import annotations
-
 import importlib
 import json
 import os

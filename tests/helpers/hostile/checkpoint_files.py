@@ -1,7 +1,5 @@
 """Readers of checkpoints and weights, with torch."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import random

@@ -1,7 +1,5 @@
 """Readers of data: vectors, tables, pictures, lists of samples, arrays, sweeps. No torch."""
 
-from __future__ import annotations
-
 import pickle
 from collections.abc import Iterator
 from pathlib import Path

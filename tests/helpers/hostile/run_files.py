@@ -1,7 +1,5 @@
 """Every JSON file of a run, by every other shape that JSON can have, and a result that was kept of it."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`advise` on the command line: real trainings of a small folder, stopped and gone on with."""
 
-from __future__ import annotations
-
 import json
 import signal
 from pathlib import Path

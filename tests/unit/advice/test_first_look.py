@@ -1,7 +1,5 @@
 """A first look: planted facts are found, and what follows has its reason."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

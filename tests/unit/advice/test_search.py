@@ -1,8 +1,6 @@
 """The search: the same time for each candidate, three seeds for the best, what is claimed, and going on after a kill.
 Trainings are played."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

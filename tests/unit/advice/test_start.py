@@ -1,7 +1,5 @@
 """Whether to train at all: one of four answers, and never "train" on noise."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The interval of a mean by betting: it holds at all sample sizes together, and its ends are where the capital says."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.special import betaln

@@ -1,7 +1,5 @@
 """Why something went wrong, in words for a person."""
 
-from __future__ import annotations
-
 import pickle
 
 from cases import cases

@@ -1,7 +1,5 @@
 """What was read of files stays in memory, and a file that changes is read again."""
 
-from __future__ import annotations
-
 import os
 import time
 from pathlib import Path

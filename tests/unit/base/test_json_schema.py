@@ -1,7 +1,5 @@
 """Schemas of types say what a file may hold, and name what does not fit."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Annotated, Any, TypedDict
 

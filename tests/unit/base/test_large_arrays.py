@@ -1,7 +1,5 @@
 """Room for large arrays: zeros in memory, or in a file without a name that goes with them."""
 
-from __future__ import annotations
-
 import gc
 import os
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Archives of any size: NumPy's format, streamed out, large arrays mapped back in."""
 
-from __future__ import annotations
-
 import io
 import zipfile
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Where things lie: in a checkout, once installed, and where the environment says."""
 
-from __future__ import annotations
-
 import importlib
 import sys
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Progress: calls become lines, and the last whole line is what a reader gets."""
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Files are old or new, whatever kills the writer; locks know the dead; damage is named."""
 
-from __future__ import annotations
-
 import os
 import random
 import resource

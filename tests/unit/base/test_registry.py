@@ -1,7 +1,5 @@
 """Knobs check what they are given, and a registry finds one class per file."""
 
-from __future__ import annotations
-
 import importlib
 import sys
 

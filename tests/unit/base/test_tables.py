@@ -1,7 +1,5 @@
 """Tables for other programs: Parquet in batches, and cells that no spreadsheet runs."""
 
-from __future__ import annotations
-
 import io
 import math
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Annotations are held to at run time: each kind of fault is refused, also after calls that were right."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import jaxtyping

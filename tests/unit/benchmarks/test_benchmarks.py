@@ -1,7 +1,5 @@
 """RESULTS.md: a column for each machine, and what one machine only reaches is seen."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """`samples --audit`: rows to check, answers, and what they say."""
 
-from __future__ import annotations
-
 import csv
 import json
 from pathlib import Path

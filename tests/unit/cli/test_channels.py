@@ -1,8 +1,6 @@
 """Images of other than one channel or three, from arrays to lists: five bands, of which one tells
 the classes apart and is not among those that a picture shows."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

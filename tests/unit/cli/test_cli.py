@@ -1,7 +1,5 @@
 """The command line: one clear line for every error, JSON for programs, the same names as DESIGN."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """`--device`: a command or analysis computes on the device that it is given, and nowhere else."""
 
-from __future__ import annotations
-
 import importlib
 import json
 import sys

@@ -1,7 +1,5 @@
 """Files of a folder that are left out: counted, with the reason, wherever the folder is used."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

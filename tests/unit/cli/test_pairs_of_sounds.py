@@ -1,7 +1,5 @@
 """Audio and text, products and queries: commands read two towers that are no images, and never call them so."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A map from old to new vectors: each kind is the best of its kind, and the recall that it keeps has a bound."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

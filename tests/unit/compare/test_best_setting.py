@@ -1,7 +1,5 @@
 """Which setting is better: three seeds of each, and intervals over images and seeds."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Comparing spaces: planted differences are found with the right sign, equal ones are not."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 

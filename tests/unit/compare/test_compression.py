@@ -1,7 +1,5 @@
 """Compressed vectors: each score is that of a plain loop, full vectors lose nothing, and queries shape no axis."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """What differs between two spaces: planted factors are found, and nothing is where there is nothing."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Large images pass an encoder a few at a time; where even they do not fit, a sentence says so."""
 
-from __future__ import annotations
-
 import dataclasses
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The similarity of two images by patches: an exact sum, and the parts that matter when covered."""
 
-from __future__ import annotations
-
 import copy
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The judges of maps match a peer, whatever is judged at a time."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

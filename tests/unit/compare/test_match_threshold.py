@@ -1,7 +1,5 @@
 """The threshold of a match keeps its false-match rate in 95 of 100 draws, and its basis is what was judged."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

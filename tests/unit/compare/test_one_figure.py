@@ -1,7 +1,5 @@
 """One embedding, one figure: every command and every page shows the score that is kept."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A picture of the user's finds the images that are most similar; a file that is none gets a sentence."""
 
-from __future__ import annotations
-
 import io
 
 import numpy as np

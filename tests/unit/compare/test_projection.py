@@ -1,7 +1,5 @@
 """Maps are exact where they can be, repeat with their seed, and their judges match a peer."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

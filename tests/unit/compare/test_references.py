@@ -1,7 +1,5 @@
 """What stands beside an encoder: of all images, or of a sample that is said with each figure."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np

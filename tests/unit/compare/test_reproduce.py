@@ -1,7 +1,5 @@
 """Published figures follow from the weights, or `verify` says which do not."""
 
-from __future__ import annotations
-
 import dataclasses
 from pathlib import Path
 

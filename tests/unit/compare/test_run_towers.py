@@ -1,7 +1,5 @@
 """Both towers of a clip run: one embedding set of images and captions, the same wherever it is read."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import shutil

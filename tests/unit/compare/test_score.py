@@ -1,7 +1,5 @@
 """Scores as JSON: they come back as they were, and what is none is absent with a reason."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

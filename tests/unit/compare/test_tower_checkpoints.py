@@ -1,7 +1,5 @@
 """Two checkpoints of one run: each figure is that of the towers, and intervals cover what is planted."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from cases import cases

@@ -1,7 +1,5 @@
 """Zero-shot accuracy by templates, images for a sentence, and both in a run's record."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 

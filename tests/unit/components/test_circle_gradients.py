@@ -1,7 +1,5 @@
 """The gradients on the circle are the library's."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The order of rows and columns in the live view's matrix."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from node import Node

@@ -1,7 +1,5 @@
 """Names of crowds on a map: one for each group of a class, none where no class is the majority."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from contrastive_lab.components.scatter.crowds import MAJORITY, crowds

@@ -1,7 +1,5 @@
 """What the browser computes of a loss over dimensions is the library's loss."""
 
-from __future__ import annotations
-
 import base64
 import itertools
 

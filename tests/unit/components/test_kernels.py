@@ -1,7 +1,5 @@
 """The browser's kernels against the library: every registered loss that has one."""
 
-from __future__ import annotations
-
 import base64
 import dataclasses
 import functools

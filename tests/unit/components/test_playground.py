@@ -1,7 +1,5 @@
 """The network that learns in the browser: its layers, losses, gradients and steps are PyTorch's and the library's."""
 
-from __future__ import annotations
-
 import json
 from itertools import pairwise
 from pathlib import Path

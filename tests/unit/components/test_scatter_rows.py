@@ -1,7 +1,5 @@
 """What the map sends and takes: rows, colors and keys."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from contrastive_lab.components.scatter import rows_of

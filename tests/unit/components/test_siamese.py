@@ -1,7 +1,5 @@
 """The training on the circle takes the steps that PyTorch takes."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """Augmentations equal torchvision's, own parameters per image, reproducible by the generator."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 

@@ -1,7 +1,5 @@
 """An epoch's plan depends on seed and epoch alone and uses every image fairly."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from cases import cases

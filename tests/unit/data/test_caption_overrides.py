@@ -1,7 +1,5 @@
 """Captions are left out, or given to another image, by the ids of the Samples page."""
 
-from __future__ import annotations
-
 import dataclasses
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Data sets: digits and shapes, folders in every form, torchvision's files in their formats."""
 
-from __future__ import annotations
-
 import os
 import pickle
 import socket

@@ -1,7 +1,5 @@
 """Images decoded by other processes: what these import, what they are asked, what they answer."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

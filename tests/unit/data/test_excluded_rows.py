@@ -1,7 +1,5 @@
 """Samples left out of a training set: the others are read by index, none is copied before."""
 
-from __future__ import annotations
-
 import dataclasses
 import shutil
 from pathlib import Path

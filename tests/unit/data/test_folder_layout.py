@@ -1,8 +1,6 @@
 """Which folder of a folder is taken for which split, and which files are left out for their ending:
 both are said."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

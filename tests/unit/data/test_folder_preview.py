@@ -1,7 +1,5 @@
 """What a folder of images holds, as Train shows it before a training."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

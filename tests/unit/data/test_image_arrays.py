@@ -1,7 +1,5 @@
 """Images in `.npy` arrays: their axes, values and channels, alone and in a folder."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

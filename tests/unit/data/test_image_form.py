@@ -1,7 +1,5 @@
 """The form that images of a folder are brought to: sizes, resizing, kinds of files, the cache."""
 
-from __future__ import annotations
-
 import shutil
 from contextlib import closing
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Lists of images, `csv:PATH`: classes, splits, further columns, and what is left out of them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

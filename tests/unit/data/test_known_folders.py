@@ -1,7 +1,5 @@
 """What a look at a folder found is kept while the folder is as it was, and no longer."""
 
-from __future__ import annotations
-
 import os
 import time
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Images that are decoded in training: the same pixels as of the cache, and which of both is chosen."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Files that were dropped: nothing leaves the new folder, what is no image is named."""
 
-from __future__ import annotations
-
 import io
 from dataclasses import dataclass
 from pathlib import Path

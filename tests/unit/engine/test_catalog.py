@@ -1,7 +1,5 @@
 """The catalog: complete, plain, torch-free to read; the drawing: right, escaped, described."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

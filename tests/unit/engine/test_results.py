@@ -1,7 +1,5 @@
 """Spaces, what is asked of them, and what comes out: loaded vectors, answers, tables."""
 
-from __future__ import annotations
-
 import dataclasses
 import io
 import json

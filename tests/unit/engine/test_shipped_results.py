@@ -1,7 +1,5 @@
 """What comes along with shipped runs: pages need no task, and figures are those of the weights."""
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import itertools

@@ -1,7 +1,5 @@
 """Checkpoints from elsewhere: each format with its real key names, and files that mean harm."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Callable

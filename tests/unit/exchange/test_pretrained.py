@@ -1,7 +1,5 @@
 """Models of torchvision and timm opened without training: their own size, scale and weights."""
 
-from __future__ import annotations
-
 import json
 import threading
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """References: encoders from elsewhere become runs on a data set and stand beside its other runs."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Messages from a file: whatever their structure, little memory and no more text than the file holds twice."""
 
-from __future__ import annotations
-
 import json
 import random
 import string

@@ -1,7 +1,5 @@
 """Errors of other libraries become sentences of ours, without their traces and advice."""
 
-from __future__ import annotations
-
 import pickle
 from pathlib import Path
 

@@ -4,8 +4,6 @@ Each is cut, flipped, doubled or filled. What is raised is an error that the com
 one line, never a crash, and never other numbers where the file carries a hash.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable
 from pathlib import Path

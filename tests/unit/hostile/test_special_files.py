@@ -1,7 +1,5 @@
 """Pipes, devices, links, folders and sparse files in place of the files of a run: no reader waits for one."""
 
-from __future__ import annotations
-
 import os
 import threading
 from collections.abc import Callable

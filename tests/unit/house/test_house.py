@@ -1,7 +1,5 @@
 """The house rules: imports run one way, rooms stay small, lint and types hold."""
 
-from __future__ import annotations
-
 import ast
 import re
 import subprocess

@@ -4,8 +4,6 @@
 is skipped with the reason; in continuous integration that is a failure.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,7 +1,5 @@
 """The packages that the server runs on have one version, those of other packages included."""
 
-from __future__ import annotations
-
 import tomllib
 from importlib import metadata
 

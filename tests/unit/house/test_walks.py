@@ -3,8 +3,6 @@
 The limits are what was reached, not what is wanted; lower one when a walk becomes shorter.
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -4,8 +4,6 @@ An action is Python code that runs in a process of its own, under a profiler. A 
 its functions is called. Every module is imported before, so imports do not count.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

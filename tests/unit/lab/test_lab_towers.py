@@ -1,7 +1,5 @@
 """Two towers in the Loss Lab: which rows are shown, both directions, and files that cannot be used as towers."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The Loss Lab's batches: loaded vectors, who is compared with whom, and why nothing can be."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

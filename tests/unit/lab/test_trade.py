@@ -1,7 +1,5 @@
 """What a temperature trades: written out for a few rows, and at both ends."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What the losses promise to whoever calls them from outside: sentences, learned τ, torch.func."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import subprocess

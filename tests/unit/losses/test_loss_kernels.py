@@ -1,7 +1,5 @@
 """The browser's kernels, written as loops from the metadata alone."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

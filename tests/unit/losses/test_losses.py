@@ -3,8 +3,6 @@
 A new file in `losses/` is held to all of this at once, given its loop in `slow_losses.py`.
 """
 
-from __future__ import annotations
-
 import itertools
 import re
 from typing import Any

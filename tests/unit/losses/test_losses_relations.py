@@ -1,7 +1,5 @@
 """What must hold between losses, closed forms, and single losses' own promises."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 

@@ -1,7 +1,5 @@
 """Losses over dimensions put no weight on pairs, and the Loss Lab says so."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

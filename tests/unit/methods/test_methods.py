@@ -1,7 +1,5 @@
 """Contract of every registered method; tests/smoke/test_methods_in_short.py lets each take two steps."""
 
-from __future__ import annotations
-
 import copy
 import dataclasses
 import re

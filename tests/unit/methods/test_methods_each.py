@@ -1,7 +1,5 @@
 """Who is compared with whom in each method, and what its memory does."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

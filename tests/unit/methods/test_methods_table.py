@@ -1,7 +1,5 @@
 """The table of methods at equal time: which goals it says are missed, and what stands where runs are missing."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

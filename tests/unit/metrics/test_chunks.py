@@ -1,8 +1,6 @@
 """Scores of many rows: by blocks what the formula gives at once, in memory that does not grow with
 rows × classes or rows × rows, or on a sample that is said."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

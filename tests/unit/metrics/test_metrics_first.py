@@ -1,7 +1,5 @@
 """kNN, linear probe, alignment, uniformity, RankMe: closed forms, peers and sentences."""
 
-from __future__ import annotations
-
 import functools
 import math
 

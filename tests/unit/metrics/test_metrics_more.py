@@ -1,7 +1,5 @@
 """Tolerance, hubness, purity, silhouette, neighbor stability, factors: closed forms and peers."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Backbones and heads: shapes, sizes, split norms, and sentences for what cannot be made."""
 
-from __future__ import annotations
-
 import copy
 import importlib.util
 

@@ -1,7 +1,5 @@
 """Chunks are of pixels, not of images: as ever for small ones, few of large ones."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Queue, bank and average: what they hold after each step, worked out by hand."""
 
-from __future__ import annotations
-
 import copy
 import math
 

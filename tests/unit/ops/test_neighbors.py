@@ -1,7 +1,5 @@
 """The graph is exact: equal to a full sort, near rows and ties included; or its recall is told."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

@@ -1,7 +1,5 @@
 """Similarities where naive ones are wrong: zero rows, near rows, empty masks."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

@@ -1,7 +1,5 @@
 """The tiled engine gives what the dense formula gives, in memory that does not grow with n²."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import textwrap

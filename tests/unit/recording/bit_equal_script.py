@@ -1,7 +1,5 @@
 """The same training with and without a recording beside it; fails where they differ."""
 
-from __future__ import annotations
-
 import random
 import sys
 from pathlib import Path

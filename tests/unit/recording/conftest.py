@@ -1,7 +1,5 @@
 """Nothing is dropped, however slow the machine; one test asks for it."""
 
-from __future__ import annotations
-
 import pytest
 
 from contrastive_core.recording import recorder

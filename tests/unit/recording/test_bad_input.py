@@ -1,7 +1,5 @@
 """Bad rows, taken names, full disks: the training goes on, the recording says what it left out."""
 
-from __future__ import annotations
-
 import errno
 import logging
 import shutil

@@ -1,7 +1,5 @@
 """The callback of trainers, driven as each trainer drives it; tests/release has their real loops."""
 
-from __future__ import annotations
-
 import sys
 from types import SimpleNamespace
 

@@ -1,7 +1,5 @@
 """The doctor of training loops: it names planted faults, and stays silent on healthy loops."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from dataclasses import replace

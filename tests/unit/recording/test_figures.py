@@ -1,7 +1,5 @@
 """The figures of a step are those of the library: per row, per batch, and by slow loops."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

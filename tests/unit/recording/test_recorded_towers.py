@@ -1,7 +1,5 @@
 """Recordings of two towers: the loss is the library's, partners are found again, bad rows cost one step and a line."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The command line on a recording: what works, and the sentence where nothing can."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

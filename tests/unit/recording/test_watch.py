@@ -1,7 +1,5 @@
 """Recording never disturbs a training: bit for bit the same, whatever goes wrong meanwhile."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """The report: what it shows is text, it stays small, and bad input has a sentence."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

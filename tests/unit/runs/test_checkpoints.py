@@ -1,7 +1,5 @@
 """What a run keeps of its model: a damaged state is named, and the one before it is taken."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import pytest

@@ -4,8 +4,6 @@ The readers of a run return what they say or, for its manifest, list the run as 
 reason; nothing else is raised, whatever stands in the file.
 """
 
-from __future__ import annotations
-
 import copy
 import json
 import random

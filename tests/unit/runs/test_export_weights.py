@@ -1,7 +1,5 @@
 """An exported encoder runs without this project and gives the same features."""
 
-from __future__ import annotations
-
 import ast
 import json
 import subprocess

@@ -1,7 +1,5 @@
 """A run's metrics are read on from where the last look ended, however long the run is."""
 
-from __future__ import annotations
-
 import builtins
 import json
 from itertools import pairwise

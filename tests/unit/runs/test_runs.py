@@ -1,7 +1,5 @@
 """Run folders: names, listing, snapshots, the bin; states with their hashes; jobs."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

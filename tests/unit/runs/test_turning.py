@@ -1,7 +1,5 @@
 """A training that has turned says so in time; noise around a plateau does not."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from unittest.mock import Mock
 

@@ -1,7 +1,5 @@
 """Decisions belong to a data set: kept in order, undone, taken over from runs, exported."""
 
-from __future__ import annotations
-
 import csv
 import io
 import threading

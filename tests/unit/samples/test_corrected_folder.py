@@ -1,7 +1,5 @@
 """Decisions applied: the label of every image, a corrected folder and a script; `train` reads what was saved."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Duels: which queries are judged, what a decision counts, and that decisions survive."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

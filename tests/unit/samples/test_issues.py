@@ -1,7 +1,5 @@
 """Planted errors come first in their lists: mislabeled, duplicate, outlier, false negative."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from sample_sets import blobs, table_of

@@ -1,7 +1,5 @@
 """The audit of labels: random rows, an estimate with its interval, and a stop rule that holds at any time."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from cases import cases

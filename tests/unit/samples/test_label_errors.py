@@ -1,7 +1,5 @@
 """Wrong labels: the five voters, what they learn from, the noise model, and how many there are."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from cases import cases

@@ -1,7 +1,5 @@
 """A large set: losses among a stated number of random samples, neighbors by faiss."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from sample_sets import blobs, table_of

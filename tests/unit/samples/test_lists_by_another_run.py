@@ -1,7 +1,5 @@
 """Lists of wrong labels that rest on the encoder of another run on the same images."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The table of pairs: the order of its lists, what stands beside each pair, and columns that name the towers."""
 
-from __future__ import annotations
-
 from dataclasses import fields
 
 import numpy as np

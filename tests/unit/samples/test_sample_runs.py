@@ -1,7 +1,5 @@
 """Samples of runs and of loaded vectors: tables in processes of their own, decisions, time."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

@@ -1,7 +1,5 @@
 """Every sample with its loss, exact, with what explains it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A vector file may come from anybody: which pictures it may make the app open."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """An embedding keeps its rows, names its problems and comes back from disk as it was."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The example of questions and answers: what is planted is there, and the better of its two models is known."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

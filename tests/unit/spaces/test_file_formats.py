@@ -1,7 +1,5 @@
 """Vectors from elsewhere: every format, and a thousand damaged or hostile files."""
 
-from __future__ import annotations
-
 import io
 import os
 import pickle

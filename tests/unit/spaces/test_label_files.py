@@ -1,7 +1,5 @@
 """Labels in a file of their own: numbers or names, and a sentence for files that lie."""
 
-from __future__ import annotations
-
 import pickle
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What pages find at once is what the tasks find: the same rows in the same order."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

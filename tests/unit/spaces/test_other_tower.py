@@ -1,7 +1,5 @@
 """A second file of vectors as the other tower: which rows are partners, and one sentence for each bad input."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Which columns of a table are its vectors, and what is said of files that hold none."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Triplets and BEIR folders open as two towers, whichever shape they have, or are refused in one sentence."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Sweep files: every cell is an ordinary run, and a sweep goes on where it was cut off."""
 
-from __future__ import annotations
-
 import random
 from pathlib import Path
 from typing import Any

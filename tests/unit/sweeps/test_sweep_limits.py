@@ -1,7 +1,5 @@
 """A sweep file from anybody: neither its size nor its keys take the machine's memory."""
 
-from __future__ import annotations
-
 import tomllib
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Sweeps in the papers' forms, from all cells, from some, and from none."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """What a sweep's cells show, from what is recorded of each test image."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

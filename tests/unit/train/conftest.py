@@ -1,7 +1,5 @@
 """Trainings in tests write every line of metrics at once, so a test can act after a chosen step."""
 
-from __future__ import annotations
-
 import pytest
 
 from contrastive_core.train import metrics_log

@@ -1,7 +1,5 @@
 """A clip run that is resumed: as in one go, and one sentence where its captions have changed."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

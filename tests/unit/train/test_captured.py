@@ -1,7 +1,5 @@
 """An encoder behind CUDA graphs. Without a GPU, a stand-in for torch's capture shows what is replayed and when."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

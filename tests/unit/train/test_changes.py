@@ -1,7 +1,5 @@
 """Changes of a running training: taken once, at one step, and again at that step when the run is resumed."""
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import json

@@ -1,7 +1,5 @@
 """A run that collapses says so early, with its reason; a healthy one never does."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Settings from the command line: typed, checked, and kept as plain values."""
 
-from __future__ import annotations
-
 import json
 import shlex
 

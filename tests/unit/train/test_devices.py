@@ -1,7 +1,5 @@
 """What differs on a GPU, tried without one: looks at some steps only, random states, which GPU."""
 
-from __future__ import annotations
-
 import dataclasses
 import shutil
 from datetime import timedelta

@@ -1,8 +1,6 @@
 """A batch in micro-batches gives the loss and the gradients of the whole batch, for every method and on two processes;
 views and dropout are the same in both passes, and batch norms remember the second."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Callable
 from functools import partial

@@ -1,7 +1,5 @@
 """A run has its images in a size of its own, wherever they are read again."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """LARS, rates that fall off by layers, a cosine for the key encoder's momentum, other starts."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 

@@ -1,7 +1,5 @@
 """The loop: it learns, records, stops, goes on bit-equal, and fails with a sentence."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import errno

@@ -1,7 +1,5 @@
 """Optimizers leave norms and biases undecayed; schedules meet their corners; devices say no."""
 
-from __future__ import annotations
-
 import sys
 
 import pytest

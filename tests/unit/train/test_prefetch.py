@@ -1,7 +1,5 @@
 """Batches are read one ahead, by a thread that changes nothing and outlives nothing."""
 
-from __future__ import annotations
-
 import dataclasses
 import threading
 from collections.abc import Callable

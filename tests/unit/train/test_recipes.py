@@ -1,7 +1,5 @@
 """Recipes: which suits a run, what was published, and how rates follow the batch."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import pytest

@@ -1,7 +1,5 @@
 """States are written while training continues: what was true at the save is what stands in the file."""
 
-from __future__ import annotations
-
 import concurrent.futures
 import dataclasses
 import errno

@@ -1,7 +1,5 @@
 """A training on images that are decoded on the fly is that on decoded ones, and goes on where it stopped."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

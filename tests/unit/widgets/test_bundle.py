@@ -1,7 +1,5 @@
 """A part's modules as one: nothing is left to be fetched, and what is not understood is refused."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The widgets in Python: what they take, what they say, what is read and set."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from typing import Any
