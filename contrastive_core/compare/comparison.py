@@ -78,7 +78,8 @@ def common(sets: Sequence[EmbeddingSet]) -> list[EmbeddingSet]:
     Raises: ValueError for fewer than two or more than eight sets, no common samples, or duplicate ids."""
     if not 2 <= len(sets) <= MOST:
         raise ValueError(message("two to {most} runs can be compared; got {sets}", most=MOST, sets=len(sets)))
-    keys = [_keys(rows) for rows in sets]
+    numbers = [numbered(np.array(rows.ids)).tolist() if "view" in rows.columns else rows.ids for rows in sets]
+    keys = [tuple(own) for own in numbers]  # views of an image, which share its id, are numbered
     for rows, own in zip(sets, keys, strict=True):
         if len({*own}) < len(own):
             name, (twice, times) = rows.provenance.get("file"), Counter(own).most_common(1)[0]
@@ -91,11 +92,6 @@ def common(sets: Sequence[EmbeddingSet]) -> list[EmbeddingSet]:
     return [
         s if own == order else s.take([at[i] for i in order]) for s, own, at in zip(sets, keys, places, strict=True)
     ]
-
-
-def _keys(rows: EmbeddingSet) -> tuple[str, ...]:
-    """Return the keys that match samples: their ids, numbered if the views of an image share an id."""
-    return tuple(numbered(np.array(rows.ids)).tolist()) if "view" in rows.columns else rows.ids
 
 
 @dataclass(frozen=True)

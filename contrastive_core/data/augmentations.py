@@ -288,10 +288,6 @@ def _draw_crop(s: Sampler, probability: float) -> Drawn:
     return Drawn(torch.ones_like(flip), (boxes, flip))
 
 
-def _crop_and_flip(x: Tensor, boxes: Tensor, flip: Tensor) -> Tensor:
-    return resized_crop(x, boxes, flip).clamp_(0, 1)
-
-
 def _draw_rotation(s: Sampler, probability: float) -> Drawn:
     angle = s.uniform(-s.recipe.rotation_degrees, s.recipe.rotation_degrees)
     return Drawn(s.mask(probability), (angle,))
@@ -336,10 +332,6 @@ def _draw_noise(s: Sampler, probability: float) -> Drawn:
     return Drawn(s.mask(probability), (noise,))
 
 
-def _add_noise(x: Tensor, noise: Tensor) -> Tensor:
-    return (x + noise).clamp_(0, 1)
-
-
 def _draw_cutout(s: Sampler, probability: float) -> Drawn:
     center = torch.stack([s.uniform(0, s.height), s.uniform(0, s.width)], dim=1).long()  # (b, 2)
     side = round(s.recipe.cutout_size * min(s.height, s.width))
@@ -347,13 +339,13 @@ def _draw_cutout(s: Sampler, probability: float) -> Drawn:
 
 
 STEPS: dict[str, tuple[Callable[[Sampler, float], Drawn], Callable[..., Tensor]]] = {
-    "crop": (_draw_crop, _crop_and_flip),
+    "crop": (_draw_crop, lambda x, boxes, flip: resized_crop(x, boxes, flip).clamp_(0, 1)),
     "rotation": (_draw_rotation, rotate),
     "jitter": (_draw_jitter, _jitter),
     "gray": (_draw_choice, grayscale),
     "blur": (_draw_blur, gaussian_blur),
     "solarize": (_draw_solarize, solarize),
-    "noise": (_draw_noise, _add_noise),
+    "noise": (_draw_noise, lambda x, noise: (x + noise).clamp_(0, 1)),
     "sobel": (_draw_choice, sobel),
     "cutout": (_draw_cutout, cutout),
 }

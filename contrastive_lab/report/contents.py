@@ -108,7 +108,8 @@ def _part(space: Space, map_kind: str, device: str, on_progress: OnProgress) -> 
         without_images = f"The map has no pictures: {error}"
     view, note = _loss_view(run) if run else (None, "")
     left_out = run.manifest.get("left_out") if run else ""
-    checked = _loop_check(source) if source else ""
+    loop = read_loop_check(source) if source else None
+    checked = f"{loop['text']} {loop['numbers']}" if loop and loop["faults"] else ""
     status = source.status() if source else {}
     turned = format.in_form(status["note"]) if status.get("is_warned") else ""
     told = (turned, checked, without_images, left_out, note, *(label_checks(run) if run else ()))
@@ -138,12 +139,6 @@ def label_checks(run: Run) -> list[str]:
         if audit is not None and (text := estimate(audit)):
             told.append(f"{split} split: {text}")
     return told
-
-
-def _loop_check(run: Run) -> str:
-    """Return the findings of the checks of a recorded loop's loss."""
-    record = read_loop_check(run)
-    return f"{record['text']} {record['numbers']}" if record and record["faults"] else ""
 
 
 def _scores(space: Space, device: str, on_progress: OnProgress) -> dict[str, Scores]:
