@@ -76,6 +76,9 @@ def test_several_selected_samples_are_reviewed_together(monkeypatch: pytest.Monk
     assert not app.exception
     link = next(one.proto for one in app.get("page_link") if one.proto.label == "Review the 2 selected →")
     assert {"selected=yes", "split=test", "run=simclr-digits"} <= set(link.query_string.split("&"))
+    for row in (5, 3):
+        (box,) = (one for one in app.selectbox if one.label == "Neighbors of")
+        assert box.set_value(row).run().selectbox(box.key).value == row
 
 
 def test_the_vote_counts_the_nearest_and_says_whether_knn_is_right() -> None:

@@ -28,22 +28,6 @@ def test_explore_shows_a_scored_map_without_another_click(app: str, page: Any) -
     assert page.get_by_text("Page not found").count() == 0
 
 
-def test_a_lasso_fills_the_gallery_and_lights_neighbors(app: str, page: Any) -> None:
-    page.goto(f"{app}/?run=simclr-digits")
-    canvas = page.locator(".map .stage canvas").first
-    canvas.wait_for(timeout=SLOW)
-    page.get_by_text(re.compile(r"\d+ points")).first.wait_for(timeout=SLOW)
-    page.get_by_role("button", name="box", exact=True).click()
-    box = canvas.bounding_box()
-    page.mouse.move(box["x"] + 5, box["y"] + 5)
-    page.mouse.down()
-    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2, steps=4)
-    page.mouse.move(box["x"] + box["width"] - 5, box["y"] + box["height"] - 5, steps=4)
-    page.mouse.up()
-    page.get_by_text(re.compile(r"of 360 selected")).first.wait_for(timeout=SLOW)
-    page.get_by_text("Neighbors of").first.wait_for(timeout=SLOW)
-
-
 def test_dragging_the_temperature_changes_the_softmax_without_the_server(app: str, page: Any) -> None:
     sent: list[str] = []
     page.on("websocket", lambda socket: socket.on("framesent", lambda _: sent.append("frame")))

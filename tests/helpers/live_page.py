@@ -2,19 +2,12 @@
 
 from typing import Any
 
-from patience import repainted
+from patience import finder, repainted
 
 __all__ = ["FIND", "ask", "drag_mouse", "set_slider", "visit"]
 
 
-FIND = """() => {
-  const roots = [document, ...[...document.querySelectorAll('*')].map((e) => e.shadowRoot)];
-  for (const root of roots) for (const e of root?.querySelectorAll('.lab') ?? []) {
-    let at = e.parentNode;
-    for (; at; at = at.parentNode ?? at.host) if (at._lab) return at._lab;
-  }
-  return null;
-}"""
+FIND = finder(".lab", "_lab")
 
 
 def visit(page: Any, address: str, kind: str = "softmax", n: int = 64, more: str = "") -> list[str]:
@@ -41,13 +34,12 @@ def set_slider(page: Any, position: int) -> None:
     repainted(page)
 
 
-def drag_mouse(page: Any, steps: int = 12, release: bool = True) -> None:
+def drag_mouse(page: Any) -> None:
     box = page.locator(".knob input").first.bounding_box()
     y = box["y"] + box["height"] / 2
     page.mouse.move(box["x"] + box["width"] * 0.55, y)
     page.mouse.down()
-    for k in range(steps):
-        page.mouse.move(box["x"] + box["width"] * (0.55 - 0.4 * k / steps), y)
+    for k in range(12):
+        page.mouse.move(box["x"] + box["width"] * (0.55 - 0.4 * k / 12), y)
         page.wait_for_timeout(20)
-    if release:
-        page.mouse.up()
+    page.mouse.up()

@@ -3,19 +3,12 @@
 import re
 from typing import Any
 
-from patience import repainted
+from patience import finder, repainted
 
 __all__ = ["FIND", "ask", "at", "corner", "lasso", "told", "visit", "zoom_to"]
 
 
-FIND = """() => {
-  const roots = [document, ...[...document.querySelectorAll('*')].map((e) => e.shadowRoot)];
-  for (const root of roots) for (const e of root?.querySelectorAll('.map') ?? []) {
-    let at = e.parentNode;
-    for (; at; at = at.parentNode ?? at.host) if (at._map) return at._map;
-  }
-  return null;
-}"""
+FIND = finder(".map", "_map")
 
 
 def visit(page: Any, address: str, **asked: Any) -> None:

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["PATIENCE", "SLOW", "repainted", "settled_box", "wait"]
+__all__ = ["PATIENCE", "SLOW", "finder", "repainted", "settled_box", "wait"]
 
 PATIENCE = 150  # seconds that a busy machine may take; what fails waits as long, and once more
 SLOW = 1000 * PATIENCE  # in the browser's milliseconds
@@ -25,6 +25,18 @@ def repainted(page: Any) -> None:
     """Until what was asked of the page is painted: components paint in the next frame, however
     long a busy machine takes to come to it."""
     page.evaluate(_FRAMES)
+
+
+def finder(part: str, name: str) -> str:
+    """A function of JavaScript that returns what a part of the page, `.lab` or `.map`, holds by this name."""
+    return f"""() => {{
+  const roots = [document, ...[...document.querySelectorAll('*')].map((e) => e.shadowRoot)];
+  for (const root of roots) for (const e of root?.querySelectorAll('{part}') ?? []) {{
+    let at = e.parentNode;
+    for (; at; at = at.parentNode ?? at.host) if (at.{name}) return at.{name};
+  }}
+  return null;
+}}"""
 
 
 def settled_box(page: Any, locator: Any) -> dict[str, float]:

@@ -2,17 +2,12 @@
 
 from typing import Any
 
+from patience import finder
+
 __all__ = ["FIND", "ask", "visit"]
 
 
-FIND = """() => {
-  const roots = [document, ...[...document.querySelectorAll('*')].map((e) => e.shadowRoot)];
-  for (const root of roots) for (const e of root?.querySelectorAll('.lab') ?? []) {
-    let at = e.parentNode;
-    for (; at; at = at.parentNode ?? at.host) if (at._ring) return at._ring;
-  }
-  return null;
-}"""
+FIND = finder(".lab", "_ring")
 
 
 def visit(page: Any, address: str, **asked: Any) -> None:

@@ -1,16 +1,14 @@
-"""A visit of one page: two choices with a widget of each kind, in an app that has a sweep, queued runs
-and a run in the bin. `tests/app/test_every_choice.py` tries every widget, without a browser."""
+"""A visit of one page, in an app that has a sweep, queued runs and a run in the bin."""
 
 import json
 import shutil
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-from choices import CHOICES, LOOK, POPOVERS, Answers, Choosing, shown, state_of
+from choices import LOOK, POPOVERS, Answers, open_all
 from patience import PATIENCE
 
 from benchmarks.browser import end_tasks
@@ -18,13 +16,9 @@ from contrastive_core import runs
 from contrastive_core.base.paths import SHIPPED
 from contrastive_core.engine import queue
 
-__all__ = ["SWEEP", "Visit", "filled", "second_choice_counts"]
+__all__ = ["SWEEP", "Visit", "filled"]
 
-# What counts when a button is pressed, as what stands in a form does.
-LATER = ("Checkbox Fetch", "Selectbox Evaluation data", "Selectbox See its loss", "Number ")  # a link leads there
-SETTINGS = (" train-", " adviser-", " recorded-step")  # keys of what a training starts with, or what a canvas shows
-PICKER = "Selectbox Run run-picker"  # stands on every page, and is tried on one
-SWITCH = "Group Language language-switch"  # likewise (test_chinese_pages.py): it renames all others
+WIDGETS = "[data-testid=stMain] [data-testid=stWidgetLabel]"
 MADE = "() => !document.querySelector('[data-testid=stMain] [data-testid=stProgress]')"
 SWEEP = """
 form = "line"
@@ -67,11 +61,10 @@ def copy_of(shipped: str, path: Path, temperature: float) -> None:
 
 
 class Visit:
-    """A page that is tried out: its widgets, and those that were tried."""
+    """A page, and the answers of its server."""
 
     def __init__(self, page: Any) -> None:
         self.page, self.answers, self.address = page, Answers(page), ""
-        self.tried: dict[str, int] = {}
 
     def open(self, address: str) -> None:
         """Opened anew, with everything made that the page waits for."""
@@ -97,37 +90,8 @@ class Visit:
     def wait_until_drawn(self) -> None:
         """What was made is drawn by an answer that nobody asked for: until the page stays."""
         before: object = None
-        while before != (now := (list(shown(self.page)), self.page.locator(POPOVERS).count())):
+        while before != (now := (self.page.locator(WIDGETS).count(), self.page.locator(POPOVERS).count())):
             before = now
+            open_all(self.page)
             self.page.wait_for_timeout(700)
             self.answers.wait(0)
-
-    def try_kinds(self) -> None:
-        """One widget of each kind, from the last to the first: what stands below changes less."""
-        of_kind = {name.split(" ", 1)[0]: name for name in shown(self.page) if not name.startswith((PICKER, SWITCH))}
-        for name in reversed(of_kind.values()):
-            if name not in shown(self.page):
-                self.open(self.address)
-            self.try_out(name)
-
-    def try_out(self, name: str) -> None:
-        """Make the choices; each is shown and changes the page."""
-        self.tried[name] = 0
-        choosing = Choosing(self.page, self.answers, name)
-        is_later = choosing.widget()["form"] or name.startswith(LATER) or any(key in name for key in SETTINGS)
-        for _ in range(CHOICES):
-            before = state_of(self.page)
-            if not choosing.choose():
-                break
-            end = time.monotonic() + PATIENCE
-            while not is_later and state_of(self.page) == before:  # a part draws when it can
-                assert time.monotonic() < end, f"{name}: {choosing.chosen} changes nothing"
-                self.page.wait_for_timeout(LOOK)
-            self.tried[name] += 1
-
-
-def second_choice_counts(visit: Visit) -> None:
-    """Two choices with one widget of each kind that a page has; the second counts as the first did."""
-    visit.try_kinds()
-    assert visit.tried
-    assert set(visit.tried.values()) == {CHOICES}, visit.tried

@@ -1,30 +1,10 @@
-"""The second choice counts as the first did, with what only a selection or the live view offers; test_every_page.py
-tries the widgets that pages begin with."""
+"""The second choice counts as the first did in the live view; app/test_every_choice.py tries the widgets of pages."""
 
 from typing import Any
 from urllib.parse import unquote
 
-from choices import CHOICES, shown
 from patience import PATIENCE
 from visits import Visit
-
-
-def test_each_of_some_selected_samples_can_be_looked_at(filled_app: str, page: Any) -> None:
-    """What stands on Explore only while samples are selected on its map."""
-    visit = Visit(page)
-    visit.open(f"{filled_app}/explore?run=simclr-digits&map=pca")
-    page.get_by_role("button", name="box", exact=True).click()
-    box = page.locator(".map .stage canvas").first.bounding_box()
-    asked = visit.answers.asked
-    page.mouse.move(box["x"] + 5, box["y"] + 5)
-    page.mouse.down()
-    page.mouse.move(box["x"] + box["width"] - 5, box["y"] + box["height"] - 5, steps=4)
-    page.mouse.up()
-    visit.answers.wait(asked + 1)
-    name = next(n for n in shown(page) if "Neighbors of" in n)
-    visit.try_out(name)
-    assert visit.tried[name] == CHOICES
-
 
 PARTS = (  # of the live view, and choices in them; what is pinned as A has a list of its own
     ("view", ("grad", "mask", "score")),

@@ -1,8 +1,8 @@
 """Each page is opened once in each language, and everything that all pages owe is checked in this visit.
 
 For everyone: axe-core finds nothing serious (`npm install --no-save --no-package-lock` brings it). In words: no label
-holds a backslash, no placeholder is cut off, no Chinese page has an English sentence. In use: the second choice with
-a widget of each kind counts as the first did.
+holds a backslash, no placeholder is cut off, no Chinese page has an English sentence. That every choice counts is held
+by app/test_every_choice.py.
 """
 
 import os
@@ -11,26 +11,26 @@ from typing import Any
 
 import pytest
 from page_checks import AXE_FINDINGS, CUT, ESCAPED, check_accessibility, check_chinese, check_labels, settled
-from visits import Visit, second_choice_counts
+from visits import Visit
 
 from contrastive_core.base.paths import ROOT
 
 AXE = ROOT / "node_modules" / "axe-core" / "axe.min.js"
 ENGLISH = {  # address: its checks, and what is there once it has come
     "": ("axe labels", "Find wrong labels"),
-    "explore?run=two-0.2-s0": ("axe labels choices", "kNN accuracy"),
+    "explore?run=two-0.2-s0": ("axe labels", "kNN accuracy"),
     "loss_lab?run=two-0.2-s0": ("axe labels", "Loss of the batch"),
-    "loss_lab?run=two-0.2-s0&on=circle": ("axe labels choices", "What you see"),
+    "loss_lab?run=two-0.2-s0&on=circle": ("axe labels", "What you see"),
     "loss_lab?lesson=6": ("axe", "Effect of labels"),
-    "train?watch=two-0.2-s0&adviser=yes": ("labels choices", "Train"),
+    "train?watch=two-0.2-s0&adviser=yes": ("labels", "Train"),
     "train?data=folder": ("axe labels", "Start"),
-    "compare?runs=simclr-digits,two-0.2-s0,sup_con-digits": ("axe labels choices", "Disagreements"),
-    "samples?run=simclr-digits": ("axe labels choices", "Likely mislabeled"),
-    "runs": ("axe labels choices", "Click a run"),
+    "compare?runs=simclr-digits,two-0.2-s0,sup_con-digits": ("axe labels", "Disagreements"),
+    "samples?run=simclr-digits": ("axe labels", "Likely mislabeled"),
+    "runs": ("axe labels", "Click a run"),
     "runs?view=sweeps&sweep=a new one…": ("labels", "Runs"),
     "runs?view=import": ("labels", "Runs"),
     "runs?view=import&source=model": ("labels", "Runs"),
-    "methods": ("axe choices", "SimCLR"),
+    "methods": ("axe", "SimCLR"),
     "methods?beside=moco_v2": ("labels", "Methods"),
 }
 CHINESE = {  # address and what is there once it has come
@@ -61,7 +61,7 @@ def axe() -> str:
 
 
 @pytest.mark.parametrize("address", ENGLISH)
-def test_a_page_is_for_everyone_and_every_choice_counts(filled_app: str, page: Any, axe: str, address: str) -> None:
+def test_a_page_is_for_everyone(filled_app: str, page: Any, axe: str, address: str) -> None:
     checks, ready = ENGLISH[address]
     page.emulate_media(reduced_motion="reduce")  # Home's star rests
     visit = Visit(page)
@@ -73,8 +73,6 @@ def test_a_page_is_for_everyone_and_every_choice_counts(filled_app: str, page: A
         visit.finish()
     if "labels" in checks:
         check_labels(visit)
-    if "choices" in checks:
-        second_choice_counts(visit)
     if "axe" in checks and not axe:
         pytest.skip("axe-core is not installed; all other checks passed")
 

@@ -23,7 +23,10 @@ def test_an_answer_that_comes_while_one_types_takes_nothing_back(page: Any, addr
     assert field.input_value() == "0.05"
     field.press("Enter")
     page.get_by_text("value 0.05 ").wait_for()
-    assert ask(page, "lab.value") == 0.05
+    assert ask(page, "[lab.value, lab.kernel.temperature]") == [0.05, 0.05]
+    field.fill("99")
+    field.press("Enter")
+    page.get_by_text("value 10 ").wait_for()
 
 
 def test_an_answer_to_an_older_report_moves_nothing(page: Any, address: str) -> None:

@@ -15,19 +15,6 @@ def address(script_pages: str) -> str:
     return f"{script_pages}/live"
 
 
-def test_effective_negatives_in_words(page: Any, address: str) -> None:
-    visit(page, address)
-    set_slider(page, 1000)  # τ = 10: all negatives weigh alike
-    hot = page.locator(".effective").inner_text()
-    assert re.fullmatch(r"60 of 60", hot), hot
-    set_slider(page, 0)  # τ = 0.01: the hardest stands alone
-    cold = page.locator(".effective").inner_text()
-    assert float(cold.split()[0]) < 3
-    assert cold.endswith("of 60")
-    softmax = ask(page, "Array.from(lab.out.pair.subarray(0, 64)).reduce((a, b) => a + b)")
-    assert math.isclose(softmax, 1, abs_tol=1e-5)
-
-
 @pytest.mark.parametrize("kind", ["softmax", "pair", "triplet"])
 def test_every_panel_draws_and_follows_the_knob(page: Any, address: str, kind: str) -> None:
     visit(page, address, kind)
@@ -114,17 +101,6 @@ def test_a_second_loss_comes_from_the_server_and_is_then_live(page: Any, address
     page.wait_for_function(f"() => ({FIND})().two.out?.value === 1.5")
     select.select_option("loss:refused")
     page.get_by_text("It needs labels.").wait_for()
-
-
-def test_an_address_restores_the_view(page: Any, address: str) -> None:
-    more = "&view=grad&stage=matrix&order=cluster&masks=yes&second=loss:pair&anchor=5"
-    visit(page, address, more=more)
-    page.wait_for_function(f"() => ({FIND})().two?.out")
-    for key in ("grad", "cluster", "matrix"):
-        assert page.locator(f"button[data-key={key}]").get_attribute("aria-pressed") == "true"
-    assert ask(page, "[lab.anchor, lab.overlay, lab.second.choice]") == [5, True, "loss:pair"]
-    visit(page, address, more="&view=nonsense&stage=<b>&second=loss:nothing")
-    assert ask(page, "[lab.view, lab.stage]") == ["weight", "matrix"]
 
 
 def test_the_formula_adds_up(page: Any, address: str) -> None:

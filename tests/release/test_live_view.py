@@ -1,31 +1,16 @@
-"""The live view in a browser: what is dragged is computed there, and told once."""
+"""The live view in a browser: what is dragged is computed there, and told once (browser/test_app.py: by a mouse)."""
 
 import re
 from typing import Any
 
 import pytest
-from live_page import FIND, ask, drag_mouse, visit
-from patience import SLOW, repainted
+from live_page import FIND, ask, visit
+from patience import repainted
 
 
 @pytest.fixture(scope="module")
 def address(script_pages: str) -> str:
     return f"{script_pages}/live"
-
-
-def test_a_drag_is_computed_in_the_browser_and_told_once(page: Any, address: str) -> None:
-    sent = visit(page, address)
-    before, loss = ask(page, "lab.value"), page.locator(".loss").inner_text()
-    drag_mouse(page, release=False)
-    assert ask(page, "lab.value") < before / 3
-    assert page.locator(".loss").inner_text() != loss
-    assert sent == []
-    value = ask(page, "lab.value")
-    page.mouse.up()
-    page.get_by_text(re.compile(r"runs 2 value")).wait_for()
-    assert f"value {value} anchor 0" in page.get_by_text("runs 2").inner_text()
-    assert len(sent) == 1
-    assert ask(page, "lab.value") == value
 
 
 def test_a_held_arrow_key_is_one_drag(page: Any, address: str) -> None:
@@ -40,29 +25,6 @@ def test_a_held_arrow_key_is_one_drag(page: Any, address: str) -> None:
     page.keyboard.up("ArrowLeft")
     page.get_by_text("runs 2").wait_for()
     assert len(sent) == 1
-
-
-def test_touch_moves_the_knob(browser: Any, address: str) -> None:
-    context = browser.new_context(has_touch=True, viewport={"width": 900, "height": 900})
-    context.set_default_timeout(SLOW)
-    page = context.new_page()
-    visit(page, address)
-    before, box = ask(page, "lab.value"), page.locator(".knob input").first.bounding_box()
-    page.touchscreen.tap(box["x"] + 0.2 * box["width"], box["y"] + box["height"] / 2)
-    page.wait_for_function(f"() => ({FIND})().value < {before}")
-    context.close()
-
-
-def test_a_value_can_be_typed(page: Any, address: str) -> None:
-    visit(page, address)
-    field = page.locator(".knob input[type=number]").first
-    field.fill("0.05")
-    field.press("Enter")
-    page.get_by_text("runs 2 value 0.05").wait_for()
-    assert ask(page, "lab.kernel.temperature") == 0.05
-    field.fill("99")
-    field.press("Enter")
-    page.get_by_text("value 10 ").wait_for()
 
 
 def test_hover_and_keys_light_the_same_pair(page: Any, address: str) -> None:

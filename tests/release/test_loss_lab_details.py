@@ -55,15 +55,6 @@ def test_vectors_of_a_file_can_be_bookmarked(page: Any, address: str, tmp_path: 
     assert "(class " in figures
 
 
-def test_the_circle_comes_back_from_the_address(page: Any, address: str) -> None:
-    page.goto(f"{address}/loss_lab?on=circle&loss=triplet&margin=0.7&points=30&groups=3")
-    page.get_by_role("button", name="Scatter again").click()
-    page.wait_for_url(re.compile(r"groups=3"))
-    for part in ("loss=triplet", "margin=0.7", "points=30", "groups=3", "on=circle"):
-        assert part in page.url
-    assert page.locator(".knob input[type=number]").first.input_value() == "0.7"
-
-
 def test_a_queue_and_a_bank_stand_beside_the_queries(page: Any, address: str) -> None:
     for run, told in (("moco_v1", "48 of 512 keys"), ("inst_disc", "64 of 1,437 slots")):
         visit(page, f"{address}/loss_lab?run={run}-digits&on=matrix")

@@ -1,4 +1,4 @@
-"""A recording in a real browser: it is followed while it grows, and each choice on it counts."""
+"""A recording in a real browser is followed while it grows."""
 
 import re
 from collections.abc import Callable
@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 import torch
 from patience import SLOW
-from visits import Visit, second_choice_counts
 
 from contrastive_core import watch
 from contrastive_core.base.paths import ROOT
@@ -16,7 +15,6 @@ from contrastive_core.data import datasets
 from contrastive_core.recording.watch import Watch
 
 ROWS = 40  # of a step
-PAGES = {"explore": "explore?run=closed", "loss_lab": "loss_lab?run=closed", "samples": "samples?run=closed"}
 
 
 @pytest.fixture(scope="module")
@@ -66,14 +64,3 @@ def test_it_is_followed_while_it_grows(app: str, page: Any, tmp_path: Path) -> N
     row = page.locator("tr").filter(has_text=name)
     row.locator("td", has_text=re.compile("^recording$")).wait_for(state="attached", timeout=SLOW)
     assert page.get_by_text("growing").count() == 0
-
-
-@pytest.mark.parametrize("name", [name for name in PAGES if name != "explore"])  # its step changes a canvas alone
-def test_second_choice_on_a_recording_counts(name: str, app: str, home: Path, page: Any) -> None:
-    if not (home / "closed").exists():
-        with begun("closed") as w:
-            record(w, 1, 3)
-            record(w, 4, 6)
-    visit = Visit(page)
-    visit.open(f"{app}/{PAGES[name]}")
-    second_choice_counts(visit)
