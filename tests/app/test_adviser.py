@@ -229,6 +229,7 @@ def test_runs_shows_what_the_adviser_scored_and_on_which_images(app: AppTest) ->
     app.switch_page("pages/runs.py")
     app.query_params["data"] = "digits"
     app.run()
+    assert "1 try of the adviser is listed separately" in text_of(app)
     app.text_input(key="runs-search").set_value("show:mine").run()
     assert list(app.dataframe[0].value["name"]) == ["mine"]
     app.text_input(key="runs-search").set_value("show:tries").run()

@@ -1,4 +1,4 @@
-"""Pages of a healthy run beside damaged ones, and of the damaged themselves."""
+"""Pages of damaged runs; test_hostile_pages.py draws those of a healthy run beside a damaged one."""
 
 import dataclasses
 import html
@@ -7,11 +7,12 @@ import shutil
 
 import pytest
 from kept_scores import keep_scores
+from opened_page import page_on
 from streamlit.testing.v1 import AppTest
 
 from contrastive_core import runs
 from contrastive_core.base import json_files
-from contrastive_core.base.paths import ROOT, SHIPPED
+from contrastive_core.base.paths import SHIPPED
 from contrastive_core.base.score import Score
 from contrastive_core.compare.evaluation import read_evaluation
 from contrastive_core.spaces.space import cached, path_of
@@ -26,10 +27,8 @@ CONFIGS = (None, [], {"method": [], "dataset": {}}, {"method": "simclr", "loss_k
 
 
 @pytest.fixture(autouse=True)
-def damaged(homes, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """A home of runs with one of each damage; no page starts a process."""
-    monkeypatch.chdir(ROOT)
-    monkeypatch.setattr("contrastive_core.engine.process.spawn", lambda *a, **k: None)
+def damaged(homes) -> list[str]:
+    """A home of runs with one of each damage."""
     names = []
     source = SHIPPED / "simclr-digits"
     for file, contents in BROKEN.items():
@@ -47,29 +46,13 @@ def damaged(homes, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return names
 
 
-def opened(page: str, run: str) -> AppTest:
-    app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=120)
-    app.session_state["run"] = run
-    app.run()
-    return app if page == "home" else app.switch_page(f"pages/{page}.py").run()
-
-
-@pytest.mark.parametrize("page", ["explore", "compare", "samples", "methods"])
-def test_damaged_runs_take_no_page_of_another_down(page: str) -> None:
-    app = opened(page, "simclr-digits")
-    assert not app.exception
-    assert app.title
-    if page == "explore":
-        assert strip_of(app)
-
-
 def strip_of(app: AppTest) -> str:
     """The HTML of the strip of scores."""
     return next(e.proto.body for e in app.get("html") if 'class="scores"' in e.proto.body)
 
 
-def test_a_damaged_run_is_said_to_be_so(damaged: list[str]) -> None:
-    app = opened("explore", damaged[0])
+def test_a_damaged_run_is_said_to_be_so(damaged: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    app = page_on("explore", monkeypatch, run=damaged[0])
     for name in damaged:
         app.session_state["run"] = name
         assert not app.run().exception, name
@@ -97,11 +80,11 @@ def test_damage_is_named_beside_the_run() -> None:
     assert "metrics.jsonl: damaged lines are skipped and the others are read: 1" in said
 
 
-def test_a_title_is_no_markup() -> None:
+def test_a_title_is_no_markup(monkeypatch: pytest.MonkeyPatch) -> None:
     run = runs.create("titled", {"method": "simclr", "dataset": PICTURE})
     run.set_meta(title=PICTURE)
     run.set_status("failed", reason=PICTURE)
-    app = opened("explore", "titled")
+    app = page_on("explore", monkeypatch, run="titled")
     assert not app.exception
     shown = [*app.title, *app.caption, *app.warning, *app.markdown]
     assert any("example" in e.value for e in shown)
@@ -109,7 +92,7 @@ def test_a_title_is_no_markup() -> None:
 
 
 @pytest.mark.parametrize("page", ["explore", "methods", "runs"])
-def test_what_a_file_of_scores_says_is_no_markup(page: str) -> None:
+def test_what_a_file_of_scores_says_is_no_markup(page: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Titles, readings, reasons and names of classes, on the pages that show scores."""
     run = runs.create("scored", runs.load("simclr-digits").config)
     run.set_status("done")
@@ -126,7 +109,7 @@ def test_what_a_file_of_scores_says_is_no_markup(page: str) -> None:
     path_of(run, "test", "h").parent.mkdir(parents=True, exist_ok=True)
     json_files.write_npz(path_of(run, "test", "h"), **rows.arrays())  # so that no page waits
     keep_scores(run, record.scores)
-    app = opened(page, "scored")
+    app = page_on(page, monkeypatch, run="scored")
     assert not app.exception
     shown = [app.title, app.caption, app.warning, app.markdown, app.info, app.metric, app.header, app.subheader]
     texts = [str(t) for es in shown for e in es for t in (e.value, e.proto)]

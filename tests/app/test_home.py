@@ -4,7 +4,7 @@ import base64
 
 import numpy as np
 import pytest
-from opened_page import opened, page_on
+from opened_page import page_on
 from test_pages import text_of
 
 from contrastive_core import runs
@@ -90,15 +90,3 @@ def test_each_door_has_its_picture() -> None:
     pictures = [base64.b64decode(picture.split("base64,")[1][:-2]) for picture in door_pictures.all_pictures()]
     for drawn, mark in zip(pictures, (b"<image", b"<path", b"<text", b"<polyline"), strict=True):
         assert mark in drawn
-
-
-def test_an_advisers_tries_stand_apart_in_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
-    (runs_home() / ".advice" / "advice-digits").mkdir(parents=True)
-    for name in ("mine", "advice-digits-abcdef-e2-s0"):
-        runs.create(name, {"method": "simclr", "dataset": "digits"})
-    app = opened("runs", monkeypatch, data="digits")
-    assert "1 try of the adviser is listed separately" in text_of(app)
-    for chosen, names in (("tries", {"advice-digits-abcdef-e2-s0"}), ("mine", {"mine"})):
-        app.text_input(key="runs-search").set_value(f"show:{chosen}").run()
-        assert not app.exception
-        assert set(app.dataframe[0].value["name"]) == names

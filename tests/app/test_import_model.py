@@ -3,10 +3,10 @@
 from typing import Any
 
 import pytest
+from opened_page import opened
 from streamlit.testing.v1 import AppTest
 
 from contrastive_core import runs
-from contrastive_core.base.paths import ROOT
 from contrastive_lab import state
 from contrastive_lab.runs import import_form, table
 
@@ -49,13 +49,8 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
     return asked
 
 
-def opened(monkeypatch: pytest.MonkeyPatch) -> AppTest:
-    monkeypatch.chdir(ROOT)
-    monkeypatch.setattr("contrastive_core.engine.process.spawn", lambda *a, **k: None)
-    app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=90).run()
-    app.switch_page("pages/runs.py")
-    app.query_params["view"], app.query_params["source"] = "import", "model"
-    app.run()
+def form(monkeypatch: pytest.MonkeyPatch) -> AppTest:
+    app = opened("runs", monkeypatch, view="import", source="model")
     next(t for t in app.text_input if t.label == "Model").set_value("vit").run()
     assert not app.exception
     return app
@@ -67,7 +62,7 @@ def labeled(elements: Any, start: str) -> Any:
 
 
 def test_it_is_fetched_only_with_a_tick(calls: list[tuple[str, ...]], monkeypatch: pytest.MonkeyPatch) -> None:
-    app = opened(monkeypatch)
+    app = form(monkeypatch)
     assert calls == [("import", "timm:vit", "--dry-run")]
     tick = labeled(app.checkbox, "Fetch")
     assert tick.label == "Fetch them: about 22 MB"  # a screen reader reads what a label escapes
@@ -80,7 +75,7 @@ def test_it_is_fetched_only_with_a_tick(calls: list[tuple[str, ...]], monkeypatc
 
 
 def test_random_weights_and_another_size(calls: list[tuple[str, ...]], monkeypatch: pytest.MonkeyPatch) -> None:
-    app = opened(monkeypatch)
+    app = form(monkeypatch)
     labeled(app.checkbox, "Random weights").check().run()
     labeled(app.number_input, "Image size").set_value(96).run()
     chosen = ("timm:vit", "--pixels", "96", "--random")

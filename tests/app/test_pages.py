@@ -14,7 +14,6 @@ from streamlit.testing.v1 import AppTest
 from contrastive_core import runs
 from contrastive_core.base import json_files
 from contrastive_core.base.paths import ROOT, SHIPPED
-from contrastive_core.cli.import_preview import import_preview
 from contrastive_core.engine import client
 from contrastive_core.engine.jobs import Job
 from contrastive_core.spaces.space import Space, path_of
@@ -37,16 +36,6 @@ def test_every_page_opens_without_any_run(page: str, monkeypatch: pytest.MonkeyP
     app = page_on(page, monkeypatch)
     assert not app.exception
     assert text_of(app)
-
-
-def test_explore_states_the_scores_beside_references(monkeypatch: pytest.MonkeyPatch) -> None:
-    app = page_on("explore", monkeypatch, run="simclr-digits")
-    strip = next(e.proto.body for e in app.get("html") if 'class="scores"' in e.proto.body)
-    knn = re.search(r"kNN accuracy</span>.*?class=\"value\">([\d.]+)", strip)
-    assert knn is not None
-    assert float(knn[1]) > 95
-    assert "raw pixels" in strip
-    assert "untrained encoder" in strip
 
 
 def test_while_a_run_is_prepared_explore_shows_the_map_that_train_showed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -88,28 +77,6 @@ def test_a_damaged_run_hides_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not app.exception
     assert "the disk is full" in text_of(app)
     assert not page_on("runs", monkeypatch).exception
-
-
-def test_unsafe_names_are_not_markup(monkeypatch: pytest.MonkeyPatch) -> None:
-    run = runs.create("x", {"method": "simclr", "dataset": "digits"})
-    run.set_meta(title="<script>alert(1)</script>", tags=["<b>"], note="=1+1")
-    app = page_on("runs", monkeypatch)
-    assert not app.exception
-    assert not any("<script>" in str(m.value) and m.allow_html for m in app.markdown)
-
-
-def test_a_file_that_is_no_checkpoint_is_refused_with_a_sentence(tmp_path: Path) -> None:
-    path = tmp_path / "bad.pth"
-    path.write_bytes(b"not a checkpoint")
-    with pytest.raises(ValueError, match=r"bad\.pth cannot be opened"):
-        import_preview(str(path))
-
-
-def test_runs_offers_the_import_on_demand(monkeypatch: pytest.MonkeyPatch) -> None:
-    app = page_on("runs", monkeypatch)
-    app.button(key="open-import").click().run()
-    assert not app.exception
-    assert any(s.label == "Evaluation data" for s in app.selectbox)
 
 
 def test_two_data_sets_get_a_sentence_and_no_empty_tabs(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -130,18 +130,6 @@ def test_a_click_on_delete_counts_where_another_rerun_ends_its_own(monkeypatch: 
     assert [toast.value for toast in app.toast] == ["mine is locked"]
 
 
-def test_every_choice_of_train_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    app = opened("train", monkeypatch)
-    for method in ("moco_v1", "sup_con", "inst_disc"):
-        app.selectbox(key="train-method").set_value(method).run()
-        assert not app.exception
-        assert app.selectbox(key="train-method").value == method
-    for data in ("shapes", "cifar10", "digits"):
-        app.selectbox(key="train-data").set_value(data).run()
-        assert not app.exception
-        assert app.selectbox(key="train-data").value == data
-
-
 def test_a_sweep_of_a_folder_needs_the_word(monkeypatch: pytest.MonkeyPatch) -> None:
     app = opened("runs", monkeypatch, view="sweeps", sweep="a new one…")
     fields = {field.label: field for field in app.text_input}

@@ -3,20 +3,8 @@
 import re
 
 import pytest
+from opened_page import opened
 from streamlit.testing.v1 import AppTest
-
-from contrastive_core.base.paths import ROOT
-
-
-def opened(monkeypatch: pytest.MonkeyPatch, **query: str) -> AppTest:
-    monkeypatch.chdir(ROOT)
-    app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=90)
-    app.query_params["run"] = "simclr-digits"
-    app.run()
-    app.switch_page("pages/loss_lab.py")
-    for name, value in query.items():
-        app.query_params[name] = value
-    return app.run()
 
 
 def caption(app: AppTest) -> str:
@@ -26,7 +14,7 @@ def caption(app: AppTest) -> str:
 def test_it_follows_the_temperature(monkeypatch: pytest.MonkeyPatch) -> None:
     spread, own = [], []
     for temperature in ("0.05", "0.2", "1.0"):
-        app = opened(monkeypatch, on="curves", temperature=temperature)
+        app = opened("loss_lab", monkeypatch, run="simclr-digits", on="curves", temperature=temperature)
         assert not app.exception
         text = caption(app)
         assert text.startswith(f"At τ {float(temperature):g} the push covers")
@@ -43,13 +31,13 @@ def test_it_stands_under_the_curves_and_a_margin_has_no_such_figure(monkeypatch:
         ("matrix", "nt_xent", False),
         ("curves", "triplet", False),
     ):
-        app = opened(monkeypatch, on=stage, loss=loss)
+        app = opened("loss_lab", monkeypatch, run="simclr-digits", on=stage, loss=loss)
         assert not app.exception
         assert any("At τ" in str(c.value) for c in app.caption) == has_figure
 
 
 def test_a_queue_stands_beside_without_classes(monkeypatch: pytest.MonkeyPatch) -> None:
-    app = opened(monkeypatch, trade="yes", pairing="queue")
+    app = opened("loss_lab", monkeypatch, run="simclr-digits", trade="yes", pairing="queue")
     assert not app.exception
     assert "own class" not in caption(app)
 
@@ -57,7 +45,7 @@ def test_a_queue_stands_beside_without_classes(monkeypatch: pytest.MonkeyPatch) 
 def test_the_temperature_stays_when_the_loss_changes(monkeypatch: pytest.MonkeyPatch) -> None:
     """The one that was set; else the run's own, whatever loss it was trained with."""
     for asked, wanted in (({"temperature": "0.13"}, "0.13"), ({}, "0.2")):
-        app = opened(monkeypatch, on="matrix", **asked)
+        app = opened("loss_lab", monkeypatch, run="simclr-digits", on="matrix", **asked)
         for loss in ("hard_negative", "siglip", "triplet", "info_nce"):
             next(box for box in app.selectbox if box.label == "Loss").set_value(loss).run()
             assert not app.exception

@@ -88,12 +88,6 @@ def test_a_new_sweep_names_temperature_as_pages_do() -> None:
     assert found.cells()[0].settings["loss.temperature"] == 0.1
 
 
-def test_runs_name_losses_as_pages_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    runs.create("mine", {"method": "simclr", "loss": "nt_xent"})
-    shown = opened("runs", monkeypatch, data="all", columns="loss").dataframe[0].value.set_index("name")
-    assert shown["loss"]["mine"] == "NT-Xent"
-
-
 def test_the_plot_by_setting_is_of_the_chosen_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, temperature in (("low", 0.02), ("usual", 0.2), ("high", 2.0), ("other", 2.0)):
         copy_of("simclr-digits", runs_home() / name, temperature)

@@ -1,4 +1,4 @@
-"""Two towers in a browser: pairs that are decided on by keys, sentences that find images, lines between partners."""
+"""Two towers in a browser: pairs that are decided on by keys, lines between partners."""
 
 import csv
 import io
@@ -61,22 +61,6 @@ def test_pairs_are_decided_on_by_keys_undone_and_saved(app: str, page: Any) -> N
     page.get_by_text(f"2 of {len(every):,} decided").wait_for()
     page.get_by_role("button", name="Save labels").click()
     page.get_by_text("Decided: 0 match, 1 no match, 1 matched with the other.").wait_for()
-
-
-def test_a_sentence_finds_images_and_says_which_words_it_does_not_know(app: str, page: Any) -> None:
-    page.goto(f"{app}/explore?run={RUN}&features=towers")
-    page.get_by_text("Zero-shot accuracy").first.wait_for()
-    field = page.get_by_role("textbox", name="Find images by a sentence", exact=True)
-    field.fill("a red disc, xyzzy")
-    field.press("Enter")
-    page.get_by_text("Words that are not in the training captions: xyzzy.").wait_for()
-    page.get_by_text("As a table", exact=True).wait_for()
-    found = page.get_by_role("group", name="images nearest to the sentence").get_by_role("button")
-    found.first.wait_for()
-    assert found.count() == 12
-    field.fill("xyzzy")
-    field.press("Enter")
-    page.get_by_text("The training captions have none of these words: xyzzy.").wait_for()
 
 
 def test_lines_join_partners_on_the_map(app: str, page: Any) -> None:

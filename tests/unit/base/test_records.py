@@ -16,9 +16,7 @@ from cases import cases
 
 from contrastive_core.base import json_files, safe_files
 from contrastive_core.base.errors import Damaged
-from contrastive_core.base.json_schema import fields, text
 from contrastive_core.base.lock import lock, lock_holder
-from contrastive_core.base.messages import Message, message
 from contrastive_core.base.paths import data_home
 
 
@@ -30,17 +28,6 @@ def test_writes_and_reads(tmp_path: Path) -> None:
     json_files.write_npz(tmp_path / "n.npz", x=np.arange(3))
     assert json_files.read_npz(tmp_path / "n.npz")["x"].tolist() == [0, 1, 2]
     assert [p.name for p in tmp_path.iterdir() if p.name.startswith(".")] == []
-
-
-def test_messages_keep_their_template_and_fit_where_a_text_is_expected(tmp_path: Path) -> None:
-    reason = message("batch {batch} fits {where}", batch=64, where=message("the {count} images", count=70))
-    json_files.write_json(tmp_path / "run.json", {"reason": reason})
-    read = json_files.read_object(tmp_path / "run.json", fields({"reason": text}))["reason"]
-    assert read == "batch 64 fits the 70 images"
-    assert isinstance(read, Message)
-    assert read.template == "batch {batch} fits {where}"
-    json_files.write_json(tmp_path / "status.json", {"reason": message("the loss is {loss}", loss=float("nan"))})
-    assert json_files.read_object(tmp_path / "status.json", fields({"reason": text}))["reason"] == "the loss is nan"
 
 
 def test_a_torn_last_line_is_left_out_and_cut_off(tmp_path: Path) -> None:
