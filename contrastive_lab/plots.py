@@ -31,7 +31,7 @@ def band(figure: Any, xs: Sequence[float], ends: Sequence[tuple[float, float]], 
     figure.add_scatter(**outline, **look, name=name, hoverinfo="skip")
 
 
-def matrix(values: Any, names: Sequence[str], across: Sequence[str], reverse: bool = False, height: int = 300) -> Any:
+def matrix(values: Any, names: Sequence[str], across: Sequence[str], reverse: bool = False) -> Any:
     """Return a heat map of a symmetric matrix (n, n) of shares, with values in the cells. Args: across: short names
     below the columns; reverse: small values get the strong color."""
     import plotly.graph_objects as go
@@ -42,5 +42,5 @@ def matrix(values: Any, names: Sequence[str], across: Sequence[str], reverse: bo
     figure = go.Figure(go.Heatmap(z=values.tolist(), x=list(across), y=list(names), **cells, **look))
     figure.update_yaxes(autorange="reversed", type="category")
     figure.update_xaxes(type="category")
-    figure.update_layout(height=height, margin=MARGIN)
+    figure.update_layout(height=300, margin=MARGIN)
     return figure

@@ -216,10 +216,10 @@ def paired_p(a: np.ndarray, b: np.ndarray) -> float:
     return mcnemar(a, b) if a.dtype == b.dtype == np.bool_ else permutation(a.astype(np.float64) - b)
 
 
-def permutation(d: np.ndarray, seed: int = 0) -> float:
+def permutation(d: np.ndarray) -> float:
     """Return the two-sided p of the mean of paired differences d (n): the share of random sign flips with a mean as far
     from 0; 1 if all differences are 0."""
-    d, rng, count = d[d != 0].astype(np.float64), np.random.default_rng(seed), 0
+    d, rng, count = d[d != 0].astype(np.float64), np.random.default_rng(0), 0
     if not len(d):
         return 1.0
     least = abs(d.sum()) - 1e-9 * np.abs(d).sum()
@@ -250,9 +250,9 @@ def difference(a: np.ndarray, b: np.ndarray, seed: int = 0) -> tuple[float, tupl
     return float(d.mean()), (float(low), float(high))
 
 
-def mean_intervals(d: np.ndarray, seed: int = 0) -> np.ndarray:
+def mean_intervals(d: np.ndarray) -> np.ndarray:
     """Return the 95 % bootstrap interval (c, 2) of the mean of each column of d (n, c), with the same draws for all."""
-    n, rng = len(d), np.random.default_rng(seed)
+    n, rng = len(d), np.random.default_rng(0)
     means = np.concatenate([rng.multinomial(n, np.full(n, 1 / n), AT_ONCE) @ d / n for _ in range(DRAWS // AT_ONCE)])
     return np.quantile(means, [0.025, 0.975], axis=0).T
 

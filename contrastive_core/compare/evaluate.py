@@ -10,7 +10,7 @@ deviation is a tenth of the width of the score's 95 % interval or two samples, w
 without an interval."""
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from contrastive_core import metrics
 from contrastive_core.base.errors import CannotScore
@@ -40,22 +40,11 @@ def metric_names(chosen: Sequence[str] | None) -> list[str]:
 
 
 def evaluate_sets(
-    names: Sequence[str],
-    train: EmbeddingSet | None,
-    test: EmbeddingSet,
-    graphs: Graphs | None = None,
-    on_metric: Callable[[str, float], None] = lambda title, fraction: None,
+    names: Sequence[str], train: EmbeddingSet | None, test: EmbeddingSet, graphs: Graphs | None = None
 ) -> Scores:
-    """Compute each metric with its default settings; a score without a value holds the reason.
-
-    Args: on_metric: called before each metric with its title and the completed share of all metrics."""
+    """Compute each metric with its default settings; a score without a value holds the reason."""
     graphs = graphs or Graphs()
-    scores: Scores = {}
-    for number, name in enumerate(names):
-        metric = metrics.create(name)
-        on_metric(metric.title, number / len(names))
-        scores[name] = _score(metric, train, test, graphs)
-    return scores
+    return {name: _score(metrics.create(name), train, test, graphs) for name in names}
 
 
 def evaluate_split(

@@ -78,26 +78,26 @@ def read_evaluation(run: Run, split: str = "test", metrics: Sequence[str] = ()) 
     return None
 
 
-def read_accuracies(run: Run, split: str = "test") -> Evaluation | None:
-    """Read only the accuracies and the scores of towers, without values per sample; without an evaluation, the
-    accuracies of a comparison. They are cached in memory by file, so a list of thousands of runs reads only the changed
-    ones."""
+def read_accuracies(run: Run) -> Evaluation | None:
+    """Read only the accuracies on the test split and the scores of towers, without values per sample; without an
+    evaluation, the accuracies of a comparison. They are cached in memory by file, so a list of thousands of runs reads
+    only the changed ones."""
     for read, path_of in ((_accuracies, evaluation_path), (_compared, comparison_path)):
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
-            path = path_of(run, split)
-            return read(run.name, split, path, path.stat().st_mtime_ns)
+            path = path_of(run)
+            return read(run.name, path, path.stat().st_mtime_ns)
     return None
 
 
 @lru_cache(maxsize=20_000)
-def _compared(name: str, split: str, path: Path, changed: int) -> Evaluation:
+def _compared(name: str, path: Path, changed: int) -> Evaluation:
     meta = results.read_meta(path)
     counts = {key: int(meta[key]) for key in ("n_train", "n_test")}
-    return Evaluation(name, split, {"h": scores_from_json(meta["scores"])}, **counts)
+    return Evaluation(name, "test", {"h": scores_from_json(meta["scores"])}, **counts)
 
 
 @lru_cache(maxsize=20_000)  # some kilobytes each
-def _accuracies(name: str, split: str, path: Path, changed: int) -> Evaluation | None:
+def _accuracies(name: str, path: Path, changed: int) -> Evaluation | None:
     def read(kind: str, values: JsonObject) -> Result | None:
         if not (place := results.path(kind, values)).exists():
             return None
@@ -105,7 +105,7 @@ def _accuracies(name: str, split: str, path: Path, changed: int) -> Evaluation |
         kept = {k: {n: s for n, s in v.items() if n in ACCURACIES} or v for k, v in meta["scores"].items()}
         return Result({**meta, "scores": kept})
 
-    return gather(load(name), split, read)
+    return gather(load(name), "test", read)
 
 
 def gather(run: Run, split: str, read: Read, metrics: Sequence[str] = ()) -> Evaluation | None:
@@ -136,11 +136,11 @@ def _of_towers(run: Run, split: str, read: Read) -> Scores:
     return {k: v for one in found if one for k, v in scores_from_json(one.meta["scores"]["own"]).items()}
 
 
-def evaluation_path(run: Run, split: str = "test") -> Path:
-    """Return the file of an evaluation that is written last. Raises ValueError without weights."""
-    return results.path("scores", {"space": Space.of_run(run, split, "z").values})
+def evaluation_path(run: Run) -> Path:
+    """Return the file of an evaluation on the test split that is written last. Raises ValueError without weights."""
+    return results.path("scores", {"space": Space.of_run(run, layer="z").values})
 
 
-def comparison_path(run: Run, split: str = "test") -> Path:
+def comparison_path(run: Run) -> Path:
     """Return the file of the accuracies of h that comparisons store. Raises ValueError without weights."""
-    return results.path("accuracies", {"space": Space.of_run(run, split, "h").values})
+    return results.path("accuracies", {"space": Space.of_run(run).values})

@@ -148,32 +148,29 @@ class _Layer:
         return torch.stack(found, 1).to(directions.dtype)
 
 
-def explain_pair(encoder: nn.Module, images: UInt8[np.ndarray, "2 c h w"], seed: int = 0) -> Likeness:
+def explain_pair(encoder: nn.Module, images: UInt8[np.ndarray, "2 c h w"]) -> Likeness:
     """Split the similarity of two images into pairs of patches, and check the contributions by covering patches.
 
     Args:
         encoder: in evaluation mode, from images to rows.
         images: from the encoder's data set.
-        seed: of the random orders.
     Raises: CannotScore for an encoder without patches, or an embedding of zeros."""
-    return explain((Picture(encoder, images[0]), Picture(encoder, images[1])), seed)
+    return explain((Picture(encoder, images[0]), Picture(encoder, images[1])))
 
 
-def explain(sides: tuple[Picture | Words, Picture | Words], seed: int = 0) -> Likeness:
-    """Split the similarity of two samples, as `explain_pair` does for images.
-
-    Args: sides: the samples; seed: of the random orders. Raises: CannotScore."""
+def explain(sides: tuple[Picture | Words, Picture | Words]) -> Likeness:
+    """Split the similarity of two samples, as `explain_pair` does for images. Raises: CannotScore."""
     with torch.no_grad():
         layers = [_layer_of(side) for side in sides]
         rows = torch.stack([layer.row for layer in layers]).double()  # (2, d)
         lengths = rows.norm(dim=1)
         if not bool((lengths > 0).all()):
             raise CannotScore("a sample has an embedding of zeros, so it has no similarity")
-        directions = _directions(layers, seed)
+        directions = _directions(layers)
         parts = [layer.parts(directions) for layer in layers]
         patches = (parts[0] @ parts[1].T / lengths.prod()).cpu().numpy()
         unit = (rows / lengths[:, None]).float()
-        generator, named, drawn = np.random.default_rng(seed), 0.0, np.zeros(ORDERS)
+        generator, named, drawn = np.random.default_rng(0), 0.0, np.zeros(ORDERS)
         for k, layer in enumerate(layers):
             orders = [np.argsort(-patches.sum(1 - k), kind="stable")]
             orders += [generator.permutation(layer.places) for _ in range(ORDERS)]
@@ -268,13 +265,13 @@ def _layer_of(side: Picture | Words) -> _Layer:
     return best
 
 
-def _directions(layers: Sequence[_Layer], seed: int) -> Float[Tensor, "d k"]:
+def _directions(layers: Sequence[_Layer]) -> Float[Tensor, "d k"]:
     """Return the directions in which rows are compared: all, or those of the two changes and random ones, so that the
     sums over the patches of one sample stay exact and each pair is unbiased."""
     width, device = len(layers[0].row), layers[0].row.device
     if width <= DIRECTIONS or all(layer.is_exact for layer in layers):
         return torch.eye(width, dtype=torch.float64, device=device)
-    drawn = torch.from_numpy(np.random.default_rng(seed).standard_normal((width, DIRECTIONS - 2)))
+    drawn = torch.from_numpy(np.random.default_rng(0).standard_normal((width, DIRECTIONS - 2)))
     changes = [layer.row if layer.is_exact else layer.change() for layer in layers]
     base = torch.linalg.qr(torch.cat([torch.stack(changes, 1).double().cpu(), drawn], 1))[0]
     base[:, 2:] *= math.sqrt((width - 2) / (DIRECTIONS - 2))

@@ -161,13 +161,13 @@ class MatchThreshold:
         return {"name": name, "judgments": judgments, **asdict(self), "text": text}
 
 
-def find_threshold(pairs: JudgedPairs, rate: float = RATE, confidence: float = CONFIDENCE) -> MatchThreshold:
+def find_threshold(pairs: JudgedPairs, rate: float = RATE) -> MatchThreshold:
     """Return the lowest threshold whose false-match rate is shown to be at most `rate`.
-    Args: rate: between 0 and 1; confidence: share of draws of queries in which it holds."""
+    Args: rate: between 0 and 1."""
     s, own = pairs.similarity[~pairs.is_match], pairs.similarity[pairs.is_match]
     query = np.unique(pairs.query[~pairs.is_match], return_inverse=True)[1]
     counts = np.bincount(query)
-    n, level = len(counts), 1 - confidence
+    n, level = len(counts), 1 - CONFIDENCE
 
     def shares(threshold: float) -> np.ndarray:
         return np.bincount(query, s >= threshold, n) / counts
@@ -188,7 +188,7 @@ def find_threshold(pairs: JudgedPairs, rate: float = RATE, confidence: float = C
     return MatchThreshold(
         threshold=found,
         rate=rate,
-        confidence=confidence,
+        confidence=CONFIDENCE,
         false_rate=None if found is None else float(shares(found).mean()),
         kept=None if found is None else reached / len(own),
         interval=None if found is None else wilson(reached, len(own)),

@@ -129,13 +129,11 @@ def load_streamed(
     )
 
 
-def choose_cache(
-    cache: str, form: ImageForm, listings: image_sets.Listings, is_made: Callable[[], bool], home: Path | None = None
-) -> str:
+def choose_cache(cache: str, form: ImageForm, listings: image_sets.Listings, is_made: Callable[[], bool]) -> str:
     """Choose `memory-map` or `stream`. For `auto`: the cache if it exists or fits into the allowed disk space."""
     if cache != "auto":
         return cache
-    return "memory-map" if is_made() or needed_space(form, listings) <= allowed_space(home or data_home()) else "stream"
+    return "memory-map" if is_made() or needed_space(form, listings) <= allowed_space(data_home()) else "stream"
 
 
 def needed_space(form: ImageForm, listings: image_sets.Listings) -> int:

@@ -93,13 +93,13 @@ class Strength:
     sample: str = ""  # how many of how many rows were asked, where not all were
 
 
-def stratified_folds(labels: np.ndarray, most: int = FOLDS) -> list[np.ndarray]:
+def stratified_folds(labels: np.ndarray) -> list[np.ndarray]:
     """Return fixed folds as masks (n): scikit-learn's StratifiedKFold, shuffled with seed 0. The only row of a class is
     never held out. Raises CannotScore if each class has one row."""
     from sklearn.model_selection import StratifiedKFold
 
     _, of, count = np.unique(labels, return_inverse=True, return_counts=True)
-    folds = min(most, int(count.max()))
+    folds = min(FOLDS, int(count.max()))
     if folds < 2:
         raise CannotScore(N_("every class has only one training row, so no regularization strength can be chosen"))
     with warnings.catch_warnings():

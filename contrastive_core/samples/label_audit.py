@@ -147,14 +147,14 @@ def is_wrong(mark: Mark) -> float:
     return {"keep": 0.0, "drop": 1.0}.get(str(what), np.nan) if judges else np.nan
 
 
-def strata_of(p: np.ndarray, count: int = STRATA) -> np.ndarray:
+def strata_of(p: np.ndarray) -> np.ndarray:
     """Return the stratum (n) of each row, 0 the least suspicious; −1 where p is NaN."""
     stratum, known = np.full(len(p), -1), np.flatnonzero(np.isfinite(p))
     order = known[np.argsort(p[known], kind="stable")]
     clipped = np.clip(p[order], FLOOR, 1 - FLOOR)
     total = np.cumsum(np.sqrt(clipped * (1 - clipped)))
     if len(total):
-        stratum[order] = np.minimum((count * total / total[-1] - 1e-9).astype(int), count - 1)
+        stratum[order] = np.minimum((STRATA * total / total[-1] - 1e-9).astype(int), STRATA - 1)
     return stratum
 
 

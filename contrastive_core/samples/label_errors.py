@@ -155,11 +155,11 @@ def weights_of(votes: dict[str, np.ndarray], labels: np.ndarray, learned: np.nda
     return dict(zip(votes, weight.tolist(), strict=True))
 
 
-def _likeliest(likelihood: np.ndarray, rounds: int = 200) -> np.ndarray:
+def _likeliest(likelihood: np.ndarray) -> np.ndarray:
     """Return the weights (k), sum 1, of a mixture from the likelihoods (m, k) of its parts, by EM."""
     likelihood = likelihood[rows_of_sample(len(likelihood), FITTED)].astype(np.float64) + FLOOR
     part = np.full(likelihood.shape[1], 1 / likelihood.shape[1])
-    for _ in range(rounds):
+    for _ in range(200):
         share = likelihood * part
         part = (share / share.sum(1, keepdims=True)).mean(0)
     return np.asarray(part)

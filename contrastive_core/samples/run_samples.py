@@ -137,11 +137,11 @@ def _gather(run: Run, loss: str, split: str, device: str, on_progress: OnProgres
     )
 
 
-def kept_views(run: Run, split: str, dataset: datasets.Dataset, device: str = "auto") -> np.ndarray:
+def kept_views(run: Run, split: str, dataset: datasets.Dataset) -> np.ndarray:
     """Return the views of z (n, v, d) in a table's losses: stored, or drawn again from the seeds (shipped runs)."""
     path = path_of(run, "views", "z", split)
     if (arrays := sample_table.read_arrays(path)) is None:
-        arrays = {"views": _views(run, dataset, device, 2, ignore_fraction)[0][0]}
+        arrays = {"views": _views(run, dataset, "auto", 2, ignore_fraction)[0][0]}
         json_files.write_npz(path, **arrays)
     return arrays["views"]
 

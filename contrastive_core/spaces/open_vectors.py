@@ -50,16 +50,6 @@ def open_vectors(
         raise UnusableEmbedding("{name} cannot be opened: {error}", name=printable(name), error=error) from None
 
 
-def open_upload(name: str, content: bytes | memoryview, labels: str | Path | None = None) -> str:
-    """Store the vectors of an uploaded file; return their key. Raises as `open_vectors` does."""
-    name = Path(name).name
-    with uploaded(name, content, "vectors") as copy:
-        try:
-            return open_vectors(copy, name, labels=labels)
-        except ValueError as error:
-            raise type(error)(str(error).replace(copy.name, printable(name))) from None
-
-
 @contextmanager
 def uploaded(name: str, content: bytes | memoryview, stem: str) -> Iterator[Path]:
     """Write an upload to a file that a child process can open. Only the extension of its name is kept."""

@@ -68,9 +68,9 @@ class Space:
         return cls(run.name, split, layer, content_of(run, layer))
 
     @classmethod
-    def of_vectors(cls, key: str, split: str = "") -> Space:
-        """Return the space of loaded vectors: all rows, or those of one split."""
-        return cls(loaded_vectors.PREFIX + key, split, "loaded", key)
+    def of_vectors(cls, key: str) -> Space:
+        """Return the space of all rows of loaded vectors."""
+        return cls(loaded_vectors.PREFIX + key, "", "loaded", key)
 
     @classmethod
     def of_recording(cls, place: recorded_rows.Recorded, layer: str = "z") -> Space:

@@ -1,6 +1,6 @@
 """An encoder that is trained in the browser, shown on a sphere, with a temperature to drag."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,6 +30,6 @@ def pack_playground(view: PlaygroundView, **more: Any) -> bytes:
     return pack(view, worker=worker, **more)
 
 
-def draw_playground(view: PlaygroundView, key: str = "playground", on_change: Callable[[], None] | None = None) -> str:
+def draw_playground(view: PlaygroundView, key: str = "playground") -> str:
     """Draw the playground; return the last chosen setting, in the format of the URL."""
-    return str(mount("playground", pack_playground(view), "setting", key, first=view.settings, on_change=on_change))
+    return str(mount("playground", pack_playground(view), "setting", key, first=view.settings))

@@ -90,17 +90,16 @@ def draw_scatter(
     data: ScatterData,
     selection: LinkedSelection = LinkedSelection(),
     *,
-    height: int = 520,
     fits: bool = False,
     gallery: bool = True,
     key: str = "map",
 ) -> np.ndarray:
-    """Draw a map, `height` pixels high; return the selected rows (m) int64.
+    """Draw a map; return the selected rows (m) int64.
 
     Args: fits: fill the rest of the screen's height. gallery: draw the images of the selection below; otherwise a line
     of the images in view."""
     lit = _lit_at_first(key, f"{data.content} {selection.stamp}", selection.rows)
-    blob = pack_scatter(data, lit, selection.stamp, height, fits, gallery)
+    blob = pack_scatter(data, lit, selection.stamp, fits=fits, gallery=gallery)
 
     def report() -> None:
         if selection.on_change:

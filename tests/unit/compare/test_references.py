@@ -63,9 +63,3 @@ def test_large_images_are_averaged_and_say_so(digits: datasets.Dataset, monkeypa
     assert rows.provenance["sample"] == "pixels averaged to 4 × 4"
     monkeypatch.setattr(embed, "REFERENCE_BYTES", 100 * 4 * 16)  # of what is kept, not of the images
     assert embed.raw_pixels(digits).provenance["sample"].startswith("100 of 300 train images, ")
-
-
-def test_scores_tell_how_far_they_are(digits: datasets.Dataset) -> None:
-    rows, told = embed.raw_pixels(digits), []
-    evaluate_sets(["knn", "rankme"], rows, rows, on_metric=lambda _, share: told.append(share))
-    assert told == [0.0, 0.5]

@@ -288,13 +288,10 @@ def test_what_a_page_opens_is_read_in_a_child_with_little_memory(
 def test_a_file_that_a_page_opens_is_kept_under_its_content(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CONTRASTIVE_LAB_HOME", str(tmp_path / "home"))
     path = make(tmp_path, ".parquet")
-    key = open_vectors.open_upload("mine.parquet", path.read_bytes())
+    with open_vectors.uploaded("mine.parquet", path.read_bytes(), "vectors") as copy:
+        key = open_vectors.open_vectors(copy, "mine.parquet")
     assert loaded_vectors.loaded()[key]["name"] == "mine.parquet"
     np.testing.assert_allclose(Space.of_vectors(key).rows().features, X)  # type: ignore[union-attr]
-    content = io.BytesIO()
-    np.save(content, X[0])
-    with pytest.raises(UnusableEmbedding, match=r"mine\.npy must contain"):
-        open_vectors.open_upload("mine.npy", content.getvalue())
     with pytest.raises(FileNotFoundError):
         open_vectors.open_vectors(tmp_path / "gone.npy", "gone.npy")
 

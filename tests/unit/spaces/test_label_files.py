@@ -127,6 +127,5 @@ def test_they_are_opened_beside_their_vectors_in_a_child(tmp_path: Path) -> None
     rows = loaded_vectors.rows(key)
     assert rows.labels is not None
     assert (rows.labels.tolist(), rows.classes) == ([0, 1, 0, 1, 0], ("cat", "dog"))
-    assert open_vectors.open_upload("mine.npy", vectors.read_bytes(), labels=labels) == key
     with pytest.raises(REFUSED, match=r"labels\.csv has 2 labels, but there are 5 rows"):
         open_vectors.open_vectors(vectors, "m.npy", labels=written(tmp_path, "a\nb\n"))
