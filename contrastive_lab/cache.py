@@ -19,7 +19,7 @@ from contrastive_core.spaces import results
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.nearest import nearest_of
 from contrastive_core.spaces.pca import pca
-from contrastive_core.spaces.results import Result
+from contrastive_core.spaces.results import Result, Values
 from contrastive_core.spaces.space import TOWERS, Space, images_of_towers
 from contrastive_core.spaces.towers import Towers, towers_of
 from contrastive_lab.components.scatter.crowds import crowds as crowds_of
@@ -65,7 +65,7 @@ def _towers(content: str, _rows: EmbeddingSet) -> Towers | None:
     return towers_of(_rows)
 
 
-def result(kind: str, values: dict[str, Any]) -> Result | None:
+def result(kind: str, values: Values) -> Result | None:
     """Return the stored result of an analysis; None if it is missing or damaged."""
     path = results.path(kind, values)
     try:
@@ -75,7 +75,7 @@ def result(kind: str, values: dict[str, Any]) -> Result | None:
 
 
 @st.cache_resource(max_entries=24, show_spinner=False)
-def _result(path: str, changed: int, _kind: str, _values: dict[str, Any]) -> Result:
+def _result(path: str, changed: int, _kind: str, _values: Values) -> Result:
     answer = results.read(_kind, _values)
     if answer is None:
         raise ValueError(_("{path} cannot be read").format(path=path))

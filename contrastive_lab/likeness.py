@@ -1,9 +1,8 @@
 """Why two samples are similar: the parts of their patches or words, on every page where a pair is met."""
 
-from typing import Any
-
 import streamlit as st
 
+from contrastive_core.spaces.results import Values
 from contrastive_lab import format, progress, query_params
 from contrastive_lab.components.alike import AlikeSide, draw_alike
 from contrastive_lab.locale import _, message
@@ -14,7 +13,7 @@ def is_wanted() -> bool:
     return query_params.switch(st.toggle, _("Why are they alike?"), name="why")
 
 
-def explain(values: dict[str, Any], names: tuple[str, str]) -> None:
+def explain(values: Values, names: tuple[str, str]) -> None:
     """Draw the parts of two samples, and what covering the largest ones does. values: of the analysis "likeness"."""
     if (found := progress.answer_or_wait("likeness", values, message("Similarity of patches"))) is None:
         return

@@ -11,7 +11,7 @@ from contrastive_core.base.progress import Progress
 from contrastive_core.engine import catalog, jobs, queue
 from contrastive_core.engine.jobs import Job
 from contrastive_core.runs.run import Run
-from contrastive_core.spaces.results import Result
+from contrastive_core.spaces.results import Result, Values
 from contrastive_core.spaces.space import TOWERS, Space
 from contrastive_lab import cache, format
 from contrastive_lab.locale import _, message, sentence
@@ -19,7 +19,7 @@ from contrastive_lab.locale import _, message, sentence
 TRIES = 2  # starts in one session before a result that nobody can read is said to be so
 
 
-def answer_or_wait(kind: str, values: dict[str, Any], what: str, may_stop: bool = False) -> Result | None:
+def answer_or_wait(kind: str, values: Values, what: str, may_stop: bool = False) -> Result | None:
     """Return the result of an analysis; while it is missing, draw its progress and return None."""
     result = cache.result(kind, values)
     if result is None:

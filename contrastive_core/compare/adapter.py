@@ -27,12 +27,12 @@ from jaxtyping import Float32, Float64, Int64
 
 from contrastive_core.base.betting import lower_bound
 from contrastive_core.base.errors import CannotScore
-from contrastive_core.base.json_files import JsonObject
 from contrastive_core.base.large_arrays import overlap
 from contrastive_core.base.messages import N_, message
 from contrastive_core.base.progress import OnFraction, ignore_fraction
 from contrastive_core.base.score import holm, mean_intervals
 from contrastive_core.ops.partner_ranks import BLOCK, unit_rows
+from contrastive_core.spaces.results import Values
 from contrastive_core.spaces.space import Space
 
 FORM = 1  # version of the result; a change invalidates stored ones
@@ -138,7 +138,7 @@ class _Sums:
         return Adapter(kind, matrix.astype(np.float32), offset.astype(np.float32), setting)
 
 
-def adapter_request(old: Space, new: Space) -> JsonObject:
+def adapter_request(old: Space, new: Space) -> Values:
     """Return the request for the analysis "adapter"."""
     return {"old": old.values, "new": new.values, "form": FORM}
 

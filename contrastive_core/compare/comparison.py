@@ -20,6 +20,7 @@ from contrastive_core.compare.verdicts import Difference, PairedTest, say_best
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.qrels import LIMIT, judgments_file
 from contrastive_core.spaces.recorded_rows import numbered
+from contrastive_core.spaces.results import Values
 from contrastive_core.spaces.space import Space
 
 NOTHING_IN_COMMON = N_(
@@ -36,7 +37,7 @@ CLAIMED = N_(
 )
 
 
-def comparison_request(spaces: Sequence[Space], every_score: bool = True, qrels: str | Path = "") -> JsonObject:
+def comparison_request(spaces: Sequence[Space], every_score: bool = True, qrels: str | Path = "") -> Values:
     """Build the request for the analysis "comparison". A space's group is its method with all settings, and its seed.
 
     Args: every_score: compute all scores, which takes much longer; False: only the kNN accuracy for the first verdict;
@@ -57,7 +58,7 @@ def comparison_request(spaces: Sequence[Space], every_score: bool = True, qrels:
     }
 
 
-def judgments_request(qrels: str | Path) -> JsonObject:
+def judgments_request(qrels: str | Path) -> Values:
     """Return the part of a request that names a file of relevance judgments; {} for "". Raises: NotRegular; OSError."""
     return {"qrels": {"file": str(judgments_file(qrels).absolute()), "content": hash_of(qrels)}} if qrels else {}
 

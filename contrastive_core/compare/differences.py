@@ -30,6 +30,7 @@ from contrastive_core.base.progress import OnProgress, ignore_progress
 from contrastive_core.compare.comparison import without_seed
 from contrastive_core.ops.partner_ranks import unit_rows
 from contrastive_core.spaces.embedding_set import EmbeddingSet
+from contrastive_core.spaces.results import Values
 from contrastive_core.spaces.space import Space, content_of
 
 LEAST = 50  # rows
@@ -137,7 +138,7 @@ class Differences:
         return cls(**{**plain, "groups": groups, "left_out": tuple(plain["left_out"])})
 
 
-def differences_request(spaces: Sequence[Space]) -> JsonObject:
+def differences_request(spaces: Sequence[Space]) -> Values:
     """Build the request for the analysis "differences" of two spaces, with at most two runs per space that differ from
     it only in the seed. Raises ValueError for another number of spaces."""
     if len(spaces) != 2:

@@ -17,7 +17,7 @@ from contrastive_core.runs import load
 from contrastive_core.runs.references import PREFIX, source_title
 from contrastive_core.runs.run import Run
 from contrastive_core.spaces import results
-from contrastive_core.spaces.results import Result
+from contrastive_core.spaces.results import Result, Values
 from contrastive_core.spaces.space import LAYERS, TOWERS, Space
 from contrastive_core.spaces.towers import DEFAULT_TEMPLATES
 
@@ -32,7 +32,7 @@ OF_TOWERS = N_("image and text z")
 ACCURACIES = ("knn", "linear_probe")  # shown in the table of all runs
 ZERO_SHOT = N_("Zero-shot accuracy")
 
-Read = Callable[[str, JsonObject], Result | None]  # the result of a kind and its values
+Read = Callable[[str, Values], Result | None]  # the result of a kind and its values
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +98,7 @@ def _compared(name: str, path: Path, changed: int) -> Evaluation:
 
 @lru_cache(maxsize=20_000)  # some kilobytes each
 def _accuracies(name: str, path: Path, changed: int) -> Evaluation | None:
-    def read(kind: str, values: JsonObject) -> Result | None:
+    def read(kind: str, values: Values) -> Result | None:
         if not (place := results.path(kind, values)).exists():
             return None
         meta = results.read_meta(place)

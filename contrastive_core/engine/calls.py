@@ -15,7 +15,7 @@ from contrastive_core.lab.lab_view import BatchRequest, LabBatch, LabView, Tower
 from contrastive_core.runs.run import Run
 from contrastive_core.runs.train_config import Resolved, TrainConfig
 from contrastive_core.samples.sample_table import SampleRequest
-from contrastive_core.spaces.results import Result
+from contrastive_core.spaces.results import Result, Values
 from contrastive_core.spaces.small_samples import load_samples
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -101,7 +101,7 @@ def resolved_settings(config: TrainConfig, facts: DatasetInfo) -> Resolved:
 
 
 @in_worker
-def make_result(kind: str, values: JsonObject) -> Result:
+def make_result(kind: str, values: Values) -> Result:
     from contrastive_core.engine.answers import make
 
     return make(kind, values)

@@ -23,6 +23,7 @@ from contrastive_core.base.safe_files import write_bytes
 from contrastive_core.data.dataset import KNOWN
 from contrastive_core.engine import calls
 from contrastive_core.spaces import results
+from contrastive_core.spaces.results import Values
 
 KIND = "catalog"
 PACKAGE = ROOT / "contrastive_core"
@@ -153,7 +154,7 @@ def _plain(value: Any) -> Any:
     return [_plain(v) for v in value] if isinstance(value, (list, tuple)) else value
 
 
-def values() -> JsonObject:
+def values() -> Values:
     """Return the request for the catalog: the hash of its source files."""
     digest = hashlib.sha256()
     for pattern in SOURCES:

@@ -74,18 +74,18 @@ def marks(file: Path, choices: Sequence[str] = CHOICES) -> Marks:
     return marks_of(decisions(file, choices))
 
 
-def decisions(file: Path, choices: Sequence[str] = CHOICES) -> list[JsonObject]:
+def decisions(file: Path, choices: Sequence[str] = CHOICES) -> list[Mark]:
     """Return every decision that was not undone, oldest first."""
-    return [line for line in _valid(json_files.read_lines(file)) if line.get("what") in choices]
+    return [cast(Mark, line) for line in _valid(json_files.read_lines(file)) if line.get("what") in choices]
 
 
-def marks_of(lines: Sequence[JsonObject]) -> Marks:
+def marks_of(lines: Sequence[Mark]) -> Marks:
     """Return the last of these decisions on each sample."""
     times = Counter(line["event"] for line in lines if "event" in line)
-    return {str(line["id"]): cast(Mark, {**line, "many": times[line.get("event")] > 1}) for line in lines}
+    return {str(line["id"]): cast(Mark, {**line, "many": times[line.get("event", "")] > 1}) for line in lines}
 
 
-def disagreements(lines: Sequence[JsonObject]) -> dict[str, dict[str, str]]:
+def disagreements(lines: Sequence[Mark]) -> dict[str, dict[str, str]]:
     """Return the samples on which reviewers disagree, with each one's last decision; a relabel as its class."""
     found: dict[str, dict[str, str]] = {}
     for line in lines:

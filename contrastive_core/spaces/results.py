@@ -29,6 +29,7 @@ NEWER = {
 FOLDERS = {"map": "maps", "scores": "scores", "snapshots": "alike"}  # of a shipped run
 FOLDERS |= dict.fromkeys(("towers", "zero_shot", "tower_pairs", "checkpoints"), "towers")
 MAP_DEFAULTS = {"seed": 0, "neighbors": 15, "min_dist": 0.1, "metric": "cosine"}  # of UMAP
+Values = JsonObject  # of a job: the names of its space and its settings
 SETTINGS = {"map": MAP_DEFAULTS, "zero_shot": {"templates": list(DEFAULT_TEMPLATES)}}  # of what came along
 
 
@@ -40,7 +41,7 @@ class Result:
     arrays: dict[str, np.ndarray] = field(default_factory=dict)
 
 
-def key(kind: str, values: JsonObject) -> str:
+def key(kind: str, values: Values) -> str:
     """Return the name of a result. For rows of a run it contains the run's id, so renaming the run keeps the result."""
     if (space := values.get("space")) and not Space(**space).is_loaded:
         with contextlib.suppress(ValueError):  # the run is gone
@@ -49,7 +50,7 @@ def key(kind: str, values: JsonObject) -> str:
     return f"{kind}-{hashlib.sha256(text.encode()).hexdigest()[:24]}"
 
 
-def path(kind: str, values: JsonObject) -> Path:
+def path(kind: str, values: Values) -> Path:
     """Return the path of a result; for a shipped run, that of the shipped result if the values match."""
     if (along := came_along(kind, values)) is not None and along.exists():
         about = values.get("space", {})
@@ -59,7 +60,7 @@ def path(kind: str, values: JsonObject) -> Path:
     return data_home() / "results" / f"{key(kind, values)}.npz"
 
 
-def came_along(kind: str, values: JsonObject) -> Path | None:
+def came_along(kind: str, values: Values) -> Path | None:
     """Return the path of a result that came with a shipped run; None for any other."""
     if kind not in FOLDERS:
         return None
@@ -79,7 +80,7 @@ def shipped_path(kind: str, name: str, *parts: str) -> Path:
     return SHIPPED / name / FOLDERS[kind] / f"{'-'.join(filter(None, parts))}.npz"
 
 
-def read(kind: str, values: JsonObject) -> Result | None:
+def read(kind: str, values: Values) -> Result | None:
     """Return a stored result; None if it is missing or damaged."""
     try:
         arrays = json_files.read_npz(path(kind, values))
@@ -94,7 +95,7 @@ def read_meta(path: Path) -> JsonObject:
     return meta
 
 
-def write(kind: str, values: JsonObject, result: Result) -> None:
+def write(kind: str, values: Values, result: Result) -> None:
     """Store a result atomically."""
     json_files.write_npz(path(kind, values), **arrays_of(result))
 

@@ -317,14 +317,14 @@ def _check(file: str, sweep: Sweep) -> None:
 # --- how far it is ---
 
 
-def status(sweep: Sweep) -> list[JsonObject]:
+def status(sweep: Sweep) -> list[Row]:
     """Return a row per cell: its value on each axis, run, seed, status, seconds, scores, and `evaluation` if it was
     scored. Cells that share a run have a row each."""
     run_by_name = {run.name: run for run in runs.list_runs()}
     rows = []
     for cell in sweep.cells():
         run = run_by_name.get(cell.run)
-        row: JsonObject = {**cell.at, "run": cell.run, "seed": cell.seed, "status": "waiting"}
+        row: Row = {**cell.at, "run": cell.run, "seed": cell.seed, "status": "waiting"}
         if run is not None:
             row["status"] = run.status().get("status", "")
             lines = [line for line in run.metrics() if "images_per_s" not in line]

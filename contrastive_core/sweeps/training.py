@@ -12,16 +12,15 @@ import torch
 from contrastive_core import runs
 from contrastive_core.base import json_files
 from contrastive_core.base.errors import CannotGoOn, Locked
-from contrastive_core.base.json_files import JsonObject
 from contrastive_core.base.messages import N_, message, sentence
 from contrastive_core.runs.train_config import from_dict
-from contrastive_core.sweeps.sweep_file import Cell, Sweep, as_text, config_of, estimate, status, timing_path
+from contrastive_core.sweeps.sweep_file import Cell, Row, Sweep, as_text, config_of, estimate, status, timing_path
 from contrastive_core.train import loop
 from contrastive_core.train.settings import inherit_encoder
 from contrastive_core.train.setup import manifest_of, prepare
 
 
-def run_sweep(sweep: Sweep, report: Callable[[str], None] = print, most: int | None = None) -> list[JsonObject]:
+def run_sweep(sweep: Sweep, report: Callable[[str], None] = print, most: int | None = None) -> list[Row]:
     """Train the unfinished cells, one at a time, at most `most` of them. Returns the `status`. A failed cell is
     reported and skipped. A stop request ends the sweep too."""
 

@@ -6,12 +6,12 @@ from pathlib import Path
 import numpy as np
 import streamlit as st
 
-from contrastive_core.base.json_files import JsonObject
 from contrastive_core.compare.comparison import CLAIMED, MARGIN, Comparison, comparison_request
 from contrastive_core.compare.evaluation import SOURCES
 from contrastive_core.compare.verdicts import ACCURACIES, Contrast
 from contrastive_core.samples.sample_table import SampleRequest, request_of
 from contrastive_core.spaces.qrels import judgments_file
+from contrastive_core.spaces.results import Values
 from contrastive_core.spaces.space import Space
 from contrastive_lab import cache, changes, format, locale, state
 from contrastive_lab.compare import score_tables
@@ -53,7 +53,7 @@ def choose_judgments(spaces: list[Space]) -> None:
             st.session_state[QRELS] = path_input(_("Relevance judgments"), "qrels", "/path/to/qrels/test.tsv", about)
 
 
-def request(spaces: list[Space], every_score: bool = True) -> JsonObject:
+def request(spaces: list[Space], every_score: bool = True) -> Values:
     """Return the request for a comparison, with the relevance judgments that the page names."""
     return comparison_request(spaces, every_score, judgments() or "")
 

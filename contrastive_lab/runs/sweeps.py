@@ -20,7 +20,7 @@ from contrastive_core.runs.train_config import literal
 from contrastive_core.sweeps import plots as sweep_plots
 from contrastive_core.sweeps import sweep_file
 from contrastive_core.sweeps.shipped_scores import with_shipped
-from contrastive_core.sweeps.sweep_file import FORMS, LARGEST, Sweep, load, read, title_of
+from contrastive_core.sweeps.sweep_file import FORMS, LARGEST, Row, Sweep, load, read, title_of
 from contrastive_lab import cache, figures, format, guard, locale, query_params
 from contrastive_lab.compare.space_picker import MOST
 from contrastive_lab.components.scatter.categories import PALETTE
@@ -118,7 +118,7 @@ def start(sweep: Sweep, path: Path, todo: int, is_untimed: bool) -> None:
             st.rerun()
 
 
-def figure(sweep: Sweep, path: Path, rows: list[dict[str, Any]]) -> None:
+def figure(sweep: Sweep, path: Path, rows: list[Row]) -> None:
     """Draw the current figure or table, by the chosen accuracy."""
     if not any(r["status"] == "done" for r in rows):
         st.caption(_("The chart appears when the first cell is done."))
@@ -171,7 +171,7 @@ def figure(sweep: Sweep, path: Path, rows: list[dict[str, Any]]) -> None:
             on_demand(job, message("Score the runs on the test images ({count})", count=len(unscored)), line)
 
 
-def _draw(sweep: Sweep, rows: list[dict[str, Any]], accuracy: str, zoom: bool) -> dict[str, str]:
+def _draw(sweep: Sweep, rows: list[Row], accuracy: str, zoom: bool) -> dict[str, str]:
     """Draw the sweep's figures; return the titles of its settings by their names."""
     drawn = sweep_plots.draw(sweep, rows, accuracy, PALETTE, zoom)
     drawn = [(one, measure) for one, measure in zip(drawn, sweep.draw.measures, strict=False) if one.data]

@@ -15,7 +15,6 @@ import streamlit as st
 
 from contrastive_core import runs
 from contrastive_core.base import json_files
-from contrastive_core.base.json_files import JsonObject
 from contrastive_core.base.paths import data_home
 from contrastive_core.data.image_decoding import ENDINGS
 from contrastive_core.samples import annotations as sample_annotations
@@ -124,7 +123,7 @@ class Findings:
         return request.decisions(self.list.decisions)
 
     @cached_property
-    def _decided(self) -> Sequence[tuple[SampleTable, int, Sequence[JsonObject]]]:
+    def _decided(self) -> Sequence[tuple[SampleTable, int, Sequence[sample_annotations.Mark]]]:
         """Each part's table, its first row in the joined table, and its decisions, read once."""
         return [(table, at, sample_annotations.decisions(self.file(request))) for request, table, at in self.parts()]
 

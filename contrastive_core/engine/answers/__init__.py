@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from contrastive_core import runs
-from contrastive_core.base.json_files import JsonObject
 from contrastive_core.base.messages import N_
 from contrastive_core.base.progress import OnProgress, fraction_of, ignore_progress
 from contrastive_core.compare.embed import embed_run
@@ -18,10 +17,9 @@ from contrastive_core.data import datasets
 from contrastive_core.spaces import results
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.graphs import Graphs
-from contrastive_core.spaces.results import MAP_DEFAULTS, Result
+from contrastive_core.spaces.results import MAP_DEFAULTS, Result, Values
 from contrastive_core.spaces.space import Space, graph_path, train_test_split
 
-Values = JsonObject
 Analysis = Callable[[Values, OnProgress, str], Result]  # computes on a device
 KINDS = {"scores": "scores.scores", "loss": "scores.losses", "map": "scores.map_of_space"}  # modules and functions
 KINDS |= {kind: f"scores.{kind}" for kind in ("agreement", "placed", "towers", "zero_shot", "text_query")}

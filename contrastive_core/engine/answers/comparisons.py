@@ -27,13 +27,13 @@ from contrastive_core.compare.representation_similarity import (
 from contrastive_core.compare.towers import centered as subtract_means
 from contrastive_core.compare.towers import compare_checkpoints
 from contrastive_core.compare.verdicts import ACCURACIES
-from contrastive_core.engine.answers import Values, cached_graphs, rows_of, test_rows
+from contrastive_core.engine.answers import cached_graphs, rows_of, test_rows
 from contrastive_core.engine.answers.scores import two_towers
 from contrastive_core.spaces import results
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.graphs import Graphs
 from contrastive_core.spaces.qrels import read_qrels
-from contrastive_core.spaces.results import Result
+from contrastive_core.spaces.results import Result, Values
 from contrastive_core.spaces.space import TOWERS, Space
 from contrastive_core.spaces.towers import Towers, towers_of
 

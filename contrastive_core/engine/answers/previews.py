@@ -14,9 +14,8 @@ from contrastive_core.data.augmentations import make_views
 from contrastive_core.data.folder_preview import folder_preview
 from contrastive_core.data.recipe import Recipe
 from contrastive_core.engine import catalog
-from contrastive_core.engine.answers import Values
 from contrastive_core.runs.train_config import TrainConfig, with_settings
-from contrastive_core.spaces.results import Result
+from contrastive_core.spaces.results import Result, Values
 from contrastive_core.train.settings import facts_of, resolve, with_image_size
 
 SHOWN, VIEWS = 6, 5  # images, and views of each, that a preview shows

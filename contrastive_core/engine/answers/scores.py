@@ -24,7 +24,7 @@ from contrastive_core.compare.projection import map_of, project_new
 from contrastive_core.compare.towers import tower_notes, tower_scores
 from contrastive_core.compare.zero_shot import nearest_images, zero_shot_scores
 from contrastive_core.data.caption_sources import captions_of
-from contrastive_core.engine.answers import Values, cached_graphs, cached_result, make, rows_of, test_rows
+from contrastive_core.engine.answers import cached_graphs, cached_result, make, rows_of, test_rows
 from contrastive_core.lab.batch import load_batch
 from contrastive_core.lab.lab_view import BatchRequest
 from contrastive_core.methods import Method
@@ -33,7 +33,7 @@ from contrastive_core.samples import run_samples
 from contrastive_core.samples.tower_pairs import find_tower_pairs
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.graphs import Graphs
-from contrastive_core.spaces.results import Result
+from contrastive_core.spaces.results import Result, Values
 from contrastive_core.spaces.space import TOWERS, Space
 from contrastive_core.spaces.towers import Towers, towers_of
 
