@@ -1,9 +1,9 @@
 """A loss on a batch, shared by the app, notebooks and report files. Imports no Streamlit and no torch."""
 
 import contextlib
-from typing import Any
 
 from contrastive_core.base.cards import LossEntry
+from contrastive_core.base.registry import Knobs
 from contrastive_core.lab.lab_view import MEMORIES, SNAPSHOT, STEP, BatchRequest, LabView
 from contrastive_core.runs.run import Run
 from contrastive_core.spaces import recorded_rows
@@ -72,7 +72,7 @@ def dragged(about: LossEntry) -> list[str]:
     return [*filter(None, [live_knob(about)]), *further_knobs(about)]
 
 
-def knobs_to_compute(about: LossEntry, knobs: dict[str, Any]) -> dict[str, Any]:
+def knobs_to_compute(about: LossEntry, knobs: Knobs) -> Knobs:
     """Return the knobs for the library's computation: dragged ones at their defaults if the browser computes all other
     values."""
     if about["kernel"] or about.get("matrix"):
@@ -89,7 +89,7 @@ def knob_of(about: LossEntry, live: str, value: float) -> SliderKnob:
     return SliderKnob(label, low, high, value, k["log"])
 
 
-def further_knobs_of(about: LossEntry, knobs: dict[str, Any]) -> list[SliderKnob]:
+def further_knobs_of(about: LossEntry, knobs: Knobs) -> list[SliderKnob]:
     """Return the further knobs that can be dragged and have an effect, with their values."""
     found = []
     for name in further_knobs(about):
@@ -115,7 +115,7 @@ def further_knobs_of(about: LossEntry, knobs: dict[str, Any]) -> list[SliderKnob
     return found
 
 
-def setting_of(view: LabView, about: LossEntry, knobs: dict[str, Any], content: str) -> LossSetting:
+def setting_of(view: LabView, about: LossEntry, knobs: Knobs, content: str) -> LossSetting:
     """Return a loss with its knobs on a batch; `content` changes when the batch does."""
     knob = knob_of(about, live, knobs[live]) if (live := live_knob(about)) else None
     return LossSetting(

@@ -5,6 +5,7 @@ line checks `--set` against them, so a new file needs no other edit."""
 import dataclasses
 import importlib
 import pkgutil
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -12,6 +13,7 @@ from contrastive_core.base.errors import BadSetting, UnknownName
 from contrastive_core.base.messages import N_, message
 
 T = TypeVar("T")
+Knobs = Mapping[str, Any]  # chosen settings of a loss, a method, an encoder or a head, by name
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ import numpy as np
 
 from contrastive_core.base.cards import LossEntry
 from contrastive_core.base.json_files import JsonObject
+from contrastive_core.base.registry import Knobs
 from contrastive_core.data.dataset import DatasetInfo
 from contrastive_core.data.small_images import SmallImages
 from contrastive_core.engine import client
@@ -41,7 +42,7 @@ def lab_batch(run: Run, request: BatchRequest) -> LabBatch | TowerBatch:
 
 
 @in_worker
-def lab_view(batch: LabBatch | TowerBatch, pairing: str, loss: str, knobs: dict[str, Any]) -> LabView:
+def lab_view(batch: LabBatch | TowerBatch, pairing: str, loss: str, knobs: Knobs) -> LabView:
     from contrastive_core.lab.view import compute_view
 
     return compute_view(batch, pairing, loss, knobs)
@@ -55,7 +56,7 @@ def temperature_trade(scores: np.ndarray, negative: np.ndarray, same_class: np.n
 
 
 @in_worker
-def about_loss(loss: str, knobs: dict[str, Any]) -> LossEntry:
+def about_loss(loss: str, knobs: Knobs) -> LossEntry:
     from contrastive_core.lab import view
 
     return view.about_loss(loss, knobs)

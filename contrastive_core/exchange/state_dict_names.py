@@ -12,16 +12,15 @@ can be folded exactly into the linear layer before it."""
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from contrastive_core.base.errors import NotRecognized
 from contrastive_core.base.messages import N_, message
+from contrastive_core.base.registry import Knobs
 
 Shapes = Mapping[str, tuple[int, ...]]
-Knobs = dict[str, Any]  # settings of an encoder or a head, by name
 EPS = 1e-5  # of PyTorch's batch norm, which none of the projects changes
 FORM = re.compile(r"LB?(\.LB?)?")  # linear, batch norm; an activation (without tensors) before the second
 LARGEST = 9  # highest layer number

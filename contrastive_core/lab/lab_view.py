@@ -19,6 +19,7 @@ from contrastive_core.base.cards import Kernel
 from contrastive_core.base.json_files import JsonObject
 from contrastive_core.base.messages import N_, decode, encode, join, message
 from contrastive_core.base.paths import IMAGES
+from contrastive_core.base.registry import Knobs
 from contrastive_core.runs.changes import saved_epochs
 from contrastive_core.runs.run import Run
 from contrastive_core.runs.run_metrics import MetricsReader
@@ -195,7 +196,7 @@ def epochs_of(run: Run) -> dict[str, str]:
     return {f"{EPOCH}{epoch}": message(title, epoch=f"{epoch:,}") for epoch in saved_epochs(run)}
 
 
-def loss_knobs(run: Run, epoch: int | None = None) -> JsonObject:
+def loss_knobs(run: Run, epoch: int | None = None) -> Knobs:
     """Return the knobs of the run's loss with the changes until an epoch; None: all changes."""
     changes = run.changes()
     if changes and epoch is not None:

@@ -9,6 +9,7 @@ import torch
 from contrastive_core import losses, pairs
 from contrastive_core.base.cards import KnobEntry, LossEntry
 from contrastive_core.base.messages import N_, join, message
+from contrastive_core.base.registry import Knobs
 from contrastive_core.lab.lab_view import MOST_DIMENSIONS, PAIRINGS, LabBatch, LabView, Memory, TowerBatch, Trade
 from contrastive_core.losses._output import Anatomy
 from contrastive_core.losses._two_views import TwoViewLoss
@@ -27,7 +28,7 @@ class Compared(NamedTuple):
     columns: slice = slice(None)
 
 
-def compute_view(batch: LabBatch | TowerBatch, pairing: str, loss: str, knobs: dict[str, Any]) -> LabView:
+def compute_view(batch: LabBatch | TowerBatch, pairing: str, loss: str, knobs: Knobs) -> LabView:
     """Compute the scores, weights and gradients of a loss on a batch. Raises ValueError for unsuitable pairs.
 
     Args: pairing: one of PAIRINGS; for two towers one of DIRECTIONS."""
@@ -211,7 +212,7 @@ def trade(
     return found
 
 
-def about_loss(loss: str, knobs: dict[str, Any] | None = None) -> LossEntry:
+def about_loss(loss: str, knobs: Knobs | None = None) -> LossEntry:
     """Describe a loss for the live view: its catalog entry with the `values` of its settings. Raises ValueError."""
     criterion, registered = losses.create(loss, **(knobs or {})), losses.knobs(loss)
     return LossEntry(

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from contrastive_core import pairs
 from contrastive_core.base.cards import MethodCard, fitting
 from contrastive_core.base.messages import N_, message
-from contrastive_core.base.registry import knob
+from contrastive_core.base.registry import Knobs, knob
 from contrastive_core.data.augmentations import make_views
 from contrastive_core.data.batch_loader import Batch
 from contrastive_core.data.captions import Vocabulary
@@ -31,7 +31,7 @@ Rows = tuple[Tensor, ...]  # encoded rows (b, …) of a batch's images
 COLORLESS = {"byol": "blur=1 solarize=0 | blur=0.1 solarize=0.2"}  # view recipes by name, without color steps
 TINY = 16  # height in pixels of images that a blur would destroy
 CHARACTER = 32  # height in pixels of gray images that may be characters
-NO_KNOBS: Mapping[str, Any] = MappingProxyType({})
+NO_KNOBS: Knobs = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -152,7 +152,7 @@ class Method(nn.Module, ABC):
         return usual | {"loss_knobs": (cls.card.loss_knobs, cls.loss_knobs_reason)} if cls.loss_knobs_reason else usual
 
     @classmethod
-    def incompatibility(cls, facts: DatasetInfo, batch_size: int, knobs: Mapping[str, Any] = NO_KNOBS) -> str | None:
+    def incompatibility(cls, facts: DatasetInfo, batch_size: int, knobs: Knobs = NO_KNOBS) -> str | None:
         """Return why the method cannot train with these settings, and the remedy; None if it can."""
         return None
 

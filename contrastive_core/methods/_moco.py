@@ -2,9 +2,8 @@
 letters of the paper's pseudocode (He et al. 2020, arXiv 1911.05722, algorithm 1): x_q, x_k → q, k → loss on (q·k |
 q·queue) → SGD → momentum update → enqueue."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -12,7 +11,7 @@ from torch import Tensor
 from contrastive_core import pairs
 from contrastive_core.base.device import send
 from contrastive_core.base.messages import N_, message
-from contrastive_core.base.registry import knob
+from contrastive_core.base.registry import Knobs, knob
 from contrastive_core.data.batch_loader import Batch, BatchShare
 from contrastive_core.methods._base import NO_KNOBS, DatasetInfo, Default, Rows
 from contrastive_core.methods._momentum import MomentumMethod, MomentumSettings
@@ -81,7 +80,7 @@ class MoCo(MomentumMethod):
         return {"queue_filled": filled, "queue_age": min(age, self.taken), **super().extra_metrics()}
 
     @classmethod
-    def incompatibility(cls, facts: DatasetInfo, batch_size: int, knobs: Mapping[str, Any] = NO_KNOBS) -> str | None:
+    def incompatibility(cls, facts: DatasetInfo, batch_size: int, knobs: Knobs = NO_KNOBS) -> str | None:
         k, splits = knobs.get("queue", 1), knobs.get("bn_splits", 1)
         if reason := queue_problem(k, facts.n_train):
             return reason

@@ -4,7 +4,6 @@ figure 3: I_f, T_f → I_e, T_e → logits with exp(t) → cross entropy over ro
 import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -13,7 +12,7 @@ from torch import Tensor, nn
 from contrastive_core import pairs
 from contrastive_core.base.cards import read_method_card
 from contrastive_core.base.messages import N_
-from contrastive_core.base.registry import knob, knobs_of
+from contrastive_core.base.registry import Knobs, knob, knobs_of
 from contrastive_core.data.batch_loader import Batch
 from contrastive_core.data.recipe import Recipe
 from contrastive_core.losses import Loss
@@ -126,5 +125,5 @@ class CLIP(Method):
         return super().defaults(facts) | {"recipe": (CROP, why)}
 
     @classmethod
-    def incompatibility(cls, facts: DatasetInfo, batch_size: int, knobs: Mapping[str, Any] = NO_KNOBS) -> str | None:
+    def incompatibility(cls, facts: DatasetInfo, batch_size: int, knobs: Knobs = NO_KNOBS) -> str | None:
         return None if facts.has_captions else NO_CAPTIONS

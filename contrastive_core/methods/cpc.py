@@ -3,7 +3,6 @@ into a grid of overlapping patches, each encoded to z; a GRU reads the rows from
 W_k c predicts the patch k rows below, against all other patches of the batch."""
 
 import dataclasses
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +12,7 @@ from torch import Tensor, nn
 from contrastive_core import pairs
 from contrastive_core.base.cards import fitting, read_method_card
 from contrastive_core.base.messages import N_, message
-from contrastive_core.base.registry import knob
+from contrastive_core.base.registry import Knobs, knob
 from contrastive_core.data.augmentations import augment
 from contrastive_core.data.batch_loader import Batch
 from contrastive_core.methods._base import NO_KNOBS, DatasetInfo, Default, HeadSettings, Method, Rows
@@ -115,7 +114,7 @@ class CPC(Method):
         }
 
     @classmethod
-    def incompatibility(cls, facts: DatasetInfo, batch_size: int, knobs: Mapping[str, Any] = NO_KNOBS) -> str | None:
+    def incompatibility(cls, facts: DatasetInfo, batch_size: int, knobs: Knobs = NO_KNOBS) -> str | None:
         rows = patch_grid(min(facts.image_shape[1:]))[2]
         if rows < LEAST_ROWS:
             size = min(facts.image_shape[1:])

@@ -3,9 +3,7 @@ compared with a memory bank: with K noise slots by NCE, or (`noise=0`) with the 
 the encoder, has the momentum."""
 
 import dataclasses
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -13,7 +11,7 @@ from torch import Tensor
 from contrastive_core import pairs
 from contrastive_core.base.cards import read_method_card
 from contrastive_core.base.messages import N_, message
-from contrastive_core.base.registry import knob
+from contrastive_core.base.registry import Knobs, knob
 from contrastive_core.data.batch_loader import Batch, BatchShare
 from contrastive_core.losses.nce import NCE
 from contrastive_core.methods._base import NO_KNOBS, DatasetInfo, Default, HeadSettings, Method, Rows
@@ -93,7 +91,7 @@ class InstDisc(Method):
         return defaults | whole | {"loss_knobs": exact}
 
     @classmethod
-    def incompatibility(cls, facts: DatasetInfo, batch_size: int, knobs: Mapping[str, Any] = NO_KNOBS) -> str | None:
+    def incompatibility(cls, facts: DatasetInfo, batch_size: int, knobs: Knobs = NO_KNOBS) -> str | None:
         n, k = facts.n_train, knobs.get("noise", 0)
         if n < 3:
             return message("a memory bank of {n} images has no noise to draw; use at least 3 images", n=n)

@@ -1,16 +1,14 @@
 """NNCLR (Dwibedi et al. 2021, arXiv 2104.14548): the positive is the nearest neighbor of the other view in a queue of
 older rows. Order and letters of the paper: z₁, z₂ → NN(z₁, Q), NN(z₂, Q) against p₂, p₁."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from contrastive_core.base.cards import read_method_card
 from contrastive_core.base.messages import N_, message
-from contrastive_core.base.registry import knob
+from contrastive_core.base.registry import Knobs, knob
 from contrastive_core.data.batch_loader import Batch
 from contrastive_core.methods._base import NO_KNOBS, DatasetInfo, Default, Method, Rows
 from contrastive_core.methods._moco import queue_problem, queue_size
@@ -59,7 +57,7 @@ class NNCLR(Method):
         return {"queue_filled": min(1.0, int(self.queue.enqueued) / len(self.queue))}
 
     @classmethod
-    def incompatibility(cls, facts: DatasetInfo, batch_size: int, knobs: Mapping[str, Any] = NO_KNOBS) -> str | None:
+    def incompatibility(cls, facts: DatasetInfo, batch_size: int, knobs: Knobs = NO_KNOBS) -> str | None:
         return queue_problem(knobs.get("queue", 1), facts.n_train)
 
     @classmethod

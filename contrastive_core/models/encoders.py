@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from contrastive_core.base.errors import BadSetting
-from contrastive_core.base.json_files import JsonObject
+from contrastive_core.base.registry import Knobs
 from contrastive_core.models.libraries import LIBRARIES, create_network, fixed_pixels
 
 RESNETS = ("resnet18", "resnet34", "resnet50")
@@ -130,7 +130,7 @@ def _resnet(name: str, channels: int, size: int, stem: str = "") -> tuple[nn.Mod
     return net, out_dim
 
 
-def _only(knobs: JsonObject, name: str, *allowed: str) -> JsonObject:
+def _only(knobs: Knobs, name: str, *allowed: str) -> Knobs:
     """Return the knobs if all of them are `allowed`. Raises BadSetting for others."""
     if unknown := [f"{key!r}" for key in knobs if key not in allowed]:
         has = ", ".join((*allowed, "colors", "pixels", "gray_as_color"))

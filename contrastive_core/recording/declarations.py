@@ -1,11 +1,11 @@
 """Find the loss of this library that matches the loss module of another one: `watch("my-run", loss=criterion)`."""
 
-from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from contrastive_core import losses
 from contrastive_core.base.messages import N_, message
+from contrastive_core.base.registry import Knobs
 from contrastive_core.losses import Loss
 
 
@@ -13,12 +13,12 @@ class Declaration(NamedTuple):
     """A loss as declared to `watch`: its name and settings. `name` is None if the library has no equivalent loss."""
 
     name: str | None
-    settings: Mapping[str, Any] = MappingProxyType({})
+    settings: Knobs = MappingProxyType({})
     positives: str = "auto"
     towers: tuple[str, str] | None = None
     remark: str = ""
 
-    def loss(self, knobs: dict[str, Any]) -> Loss | None:
+    def loss(self, knobs: Knobs) -> Loss | None:
         """Create the loss with changed settings. Raises UnknownName; ValueError; TypeError for settings but no loss."""
         if self.name:
             return losses.create(self.name, **{**self.settings, **knobs})

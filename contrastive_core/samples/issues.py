@@ -18,15 +18,14 @@ rows that were found. Measured by `benchmarks/planted_errors.py` and `benchmarks
 
 import dataclasses
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from contrastive_core import losses
 from contrastive_core.base.messages import N_, message
 from contrastive_core.base.progress import OnFraction, OnProgress, fraction_of, ignore_fraction, ignore_progress
+from contrastive_core.base.registry import Knobs
 from contrastive_core.ops.neighbors import LIKELY, Neighbors, nearest
 from contrastive_core.ops.similarity import unit_rows
 from contrastive_core.samples import losses as sample_losses
@@ -183,7 +182,7 @@ class SampleInputs:
 
     rows: EmbeddingSet
     loss: str
-    knobs: Mapping[str, Any] | None = None
+    knobs: Knobs | None = None
     views: list[np.ndarray] | None = None
     augmented: list[np.ndarray] | None = None
     features: EmbeddingSet | None = None

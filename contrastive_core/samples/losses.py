@@ -12,9 +12,8 @@ from that between samples (one-way random effects)."""
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
@@ -23,6 +22,7 @@ from contrastive_core import losses, pairs
 from contrastive_core.base.device import pick_device
 from contrastive_core.base.messages import N_
 from contrastive_core.base.progress import OnFraction, ignore_fraction
+from contrastive_core.base.registry import Knobs
 from contrastive_core.losses import Loss
 from contrastive_core.pairs.types import Pairs
 from contrastive_core.spaces.embedding_set import EmbeddingSet
@@ -40,7 +40,7 @@ class LossInputs:
 
     rows: EmbeddingSet
     loss: str
-    knobs: Mapping[str, Any] | None = None
+    knobs: Knobs | None = None
     views: np.ndarray | None = None
     device: str = "auto"
 

@@ -15,6 +15,7 @@ from contrastive_core.base import json_files
 from contrastive_core.base.json_files import JsonObject
 from contrastive_core.base.messages import N_
 from contrastive_core.base.paths import data_home
+from contrastive_core.base.registry import Knobs
 from contrastive_core.runs.run import Run
 from contrastive_core.samples.given_negatives import find_given_negatives
 from contrastive_core.spaces.embedding_set import EmbeddingSet
@@ -236,7 +237,7 @@ def path_of(run: Run, what: str, loss: str, split: str, by: str = "") -> Path:
     return shipped if shipped.exists() else data_home() / "embeddings" / run.name / name
 
 
-def knobs_of(run: Run, loss: str) -> JsonObject | None:
+def knobs_of(run: Run, loss: str) -> Knobs | None:
     """Return the run's settings of a loss; None if the run was trained with another loss."""
     return run.config.get("loss_knobs") if loss == run.config.get("loss") else None
 

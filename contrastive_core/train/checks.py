@@ -2,8 +2,6 @@
 
 import copy
 import json
-from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import torch
@@ -11,6 +9,7 @@ import torch
 from contrastive_core import losses, methods
 from contrastive_core.base.errors import BadSetting
 from contrastive_core.base.messages import N_, message
+from contrastive_core.base.registry import Knobs
 from contrastive_core.data.batch_loader import BatchLoader
 from contrastive_core.data.dataset import DatasetInfo
 from contrastive_core.losses import Loss
@@ -94,11 +93,11 @@ def why_epochs(method: str, dataset: str, epochs: int) -> str:
     )
 
 
-def misfit(run: Run, channels: int | None, knobs: Mapping[str, Any]) -> str:
+def misfit(run: Run, channels: int | None, knobs: Knobs) -> str:
     """Describe how images with `channels` (None: unknown) and these encoder settings differ from those that the encoder
     of `run` was trained on; "" if they do not."""
 
-    def entering(channels: int | None, knobs: Mapping[str, Any]) -> int | None:
+    def entering(channels: int | None, knobs: Knobs) -> int | None:
         return 3 if channels == 1 and knobs.get("gray_as_color") else channels
 
     trained = run.config.get("encoder_knobs") or {}

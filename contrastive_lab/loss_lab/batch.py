@@ -12,6 +12,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from contrastive_core import runs
 from contrastive_core.base.cards import LossEntry
+from contrastive_core.base.registry import Knobs
 from contrastive_core.engine import calls
 from contrastive_core.lab import lab_view
 from contrastive_core.lab.lab_view import (
@@ -63,7 +64,7 @@ class LabSetting:
     pairing: str
     loss: str
     about: LossEntry
-    knobs: dict[str, Any]
+    knobs: Knobs
 
 
 def on_batch(run: Run, losses: dict[str, LossEntry], lesson: int, toolbar: Toolbar) -> str:

@@ -10,6 +10,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from contrastive_core.base.cards import LossEntry
+from contrastive_core.base.registry import Knobs
 from contrastive_core.engine import calls
 from contrastive_lab import query_params
 from contrastive_lab.components.circle import CircleStart, CircleView, draw_circle
@@ -66,7 +67,7 @@ def on_circle(toolbar: DeltaGenerator, losses: dict[str, LossEntry], lesson: int
         _points(loss, losses[loss], knobs, lesson)
 
 
-def _points(loss: str, about: LossEntry, knobs: dict[str, Any], lesson: int) -> None:
+def _points(loss: str, about: LossEntry, knobs: Knobs, lesson: int) -> None:
     """Draw points that follow the loss's own gradient, without an encoder."""
     key = key_of(f"circle-{loss}", lesson)
     live, start = live_knob(about), circle_start(key)

@@ -1,10 +1,9 @@
 """Links from the Loss Lab to a training: a run's method and data with the loss and knobs of the page."""
 
 import json
-from collections.abc import Mapping
-from typing import Any
 
 from contrastive_core.base.cards import LossEntry
+from contrastive_core.base.registry import Knobs
 from contrastive_core.data import datasets
 from contrastive_core.data.dataset import KNOWN
 from contrastive_core.runs.run import Run
@@ -21,7 +20,7 @@ def can_train(run: Run) -> bool:
     return is_known and not is_other
 
 
-def train_address(run: Run, loss: str, about: LossEntry, knobs: Mapping[str, Any]) -> dict[str, str]:
+def train_address(run: Run, loss: str, about: LossEntry, knobs: Knobs) -> dict[str, str]:
     """Return the URL parameters of the Train page for such a run with this loss and these knobs. Raises OSError. Args:
     about: the loss's entry in the catalog."""
     method = str(run.config["method"])

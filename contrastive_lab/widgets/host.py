@@ -11,6 +11,7 @@ import anywidget
 import numpy as np
 import traitlets
 
+from contrastive_core.base.registry import Knobs
 from contrastive_core.lab.view import about_loss
 from contrastive_lab.components.shared.bundle import bundle, style_sheet
 from contrastive_lab.loss_setting import further_knobs, knob_of, live_knob
@@ -54,7 +55,7 @@ class KnobWidget(LabWidget):
     temperature = traitlets.Float(None, allow_none=True).tag(sync=True)
     margin = traitlets.Float(None, allow_none=True).tag(sync=True)
 
-    def __init__(self, part: str, loss: str, knobs: dict[str, Any]) -> None:
+    def __init__(self, part: str, loss: str, knobs: Knobs) -> None:
         self.loss, self.about = loss, about_loss(loss, knobs)
         self.live = live_knob(self.about)
         super().__init__(part, "lab")
@@ -63,7 +64,7 @@ class KnobWidget(LabWidget):
                 setattr(self, self.live, self.about["values"][self.live])
 
     @property
-    def knobs(self) -> dict[str, Any]:
+    def knobs(self) -> Knobs:
         """Return every knob of the loss with its current value."""
         live = {self.live: getattr(self, self.live)} if self.live else {}
         return self.about["values"] | live

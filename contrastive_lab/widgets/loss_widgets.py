@@ -11,6 +11,7 @@ import traitlets
 
 from contrastive_core import losses
 from contrastive_core.base.cards import LossEntry
+from contrastive_core.base.registry import Knobs
 from contrastive_core.lab.lab_view import LabBatch, LabView
 from contrastive_core.lab.view import about_loss, compute_view
 from contrastive_core.spaces.pca import pca
@@ -64,7 +65,7 @@ class LossViewWidget(KnobWidget):
 
     anchor = traitlets.Int(0).tag(sync=True)
 
-    def __init__(self, batch: LabBatch, pairing: str, loss: str, knobs: dict[str, Any], anchor: int = 0) -> None:
+    def __init__(self, batch: LabBatch, pairing: str, loss: str, knobs: Knobs, anchor: int = 0) -> None:
         super().__init__("loss_view", loss, knobs)
         self._batch, self._pairing = batch, pairing
         self._sheet = thumbnail_sheet(batch.thumbs)
@@ -117,7 +118,7 @@ class LossViewWidget(KnobWidget):
         )
         self.data = pack_loss_view(shown)
 
-    def _setting(self, view: LabView, about: LossEntry, knobs: dict[str, Any]) -> LossSetting:
+    def _setting(self, view: LabView, about: LossEntry, knobs: Knobs) -> LossSetting:
         if view.kernel is not None:
             view = view.with_knobs(**{name: knobs[name] for name in dragged(about)})
         held = {k: v for k, v in knobs.items() if k not in dragged(about) or view.kernel is None}
@@ -163,7 +164,7 @@ def circle(loss: str = "nt_xent", *, points: int = 24, groups: int = 2, scatter:
 class CircleWidget(KnobWidget):
     """Points on a circle. Read or set `temperature` or `margin`: the value when the mouse was last released."""
 
-    def __init__(self, loss: str, knobs: dict[str, Any], start: CircleStart) -> None:
+    def __init__(self, loss: str, knobs: Knobs, start: CircleStart) -> None:
         super().__init__("circle", loss, knobs)
         if self.about["kernel"] is None:
             raise ValueError(
