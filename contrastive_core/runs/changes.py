@@ -8,7 +8,7 @@ import secrets
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypedDict, cast
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, NotRequired, TypedDict, cast
 
 from contrastive_core.base import json_files
 from contrastive_core.base.errors import BadSetting, Damaged
@@ -35,6 +35,9 @@ class Planned(TypedDict):
 
 
 Change = TypedDict("Change", {"id": str, "step": int, "name": str, "from": float, "to": float, "withdrawn": bool})
+Request = TypedDict(
+    "Request", {"id": str, "name": str, "to": float, "step": NotRequired[int], "from": NotRequired[float]}
+)
 PLANNED = replace(schema_of(Planned), required=("step", "name", "to"))
 REQUEST = fields({"id": text, "name": text, "to": number()})
 CHANGE = replace(schema_of(Change), required=("id", "step", "name", "from", "to"))
@@ -55,9 +58,9 @@ class ChangeLog:
         lines = _lines(self.path / "changes.jsonl", CHANGE)
         return sorted(cast(list[Change], lines), key=lambda change: change["step"])
 
-    def requests(self) -> list[JsonObject]:
+    def requests(self) -> list[Request]:
         """Return the requested changes: `id`, `name` and `to` of each."""
-        return _lines(self.path / "requests.jsonl", REQUEST)
+        return cast(list[Request], _lines(self.path / "requests.jsonl", REQUEST))
 
     def append_changes(self, changes: Iterable[Change]) -> None:
         """Append changes to the log. Raises OSError."""

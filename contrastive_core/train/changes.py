@@ -13,13 +13,12 @@ from typing import cast
 
 from contrastive_core.base import json_files
 from contrastive_core.base.errors import BadSetting
-from contrastive_core.base.json_files import JsonObject
 from contrastive_core.base.messages import message
 from contrastive_core.base.safe_files import FileStamp, file_stamp
 from contrastive_core.losses import Loss
 from contrastive_core.ops import collectives
 from contrastive_core.runs.branch import live_settings_of
-from contrastive_core.runs.changes import Change, checked
+from contrastive_core.runs.changes import Change, Request, checked
 from contrastive_core.runs.run import Run
 from contrastive_core.train.checks import nothing_to_learn
 from contrastive_core.train.setup import TrainSetup
@@ -36,8 +35,8 @@ class LiveChanges:
         self.live = live_settings_of(setup.config.to_dict())
         self.values = {name: setting.start for name, setting in self.live.items()}
         self.taken: list[Change] = []
-        self._coming: list[JsonObject] = []  # that a resume takes again
-        self._planned: list[JsonObject] = []
+        self._coming: list[Request] = []  # that a resume takes again
+        self._planned: list[Request] = []
         self._known: set[str] = set()  # ids that are logged, or cannot be taken
         self._stamp: FileStamp | None = None
         self._next_look = 0.0
@@ -71,13 +70,13 @@ class LiveChanges:
         self.values |= {one["name"]: one["to"] for one in self.taken}
         resets = {name: to for name, to in new.items() if to != self.values[name]}
         self._coming = [{"id": secrets.token_hex(8), "step": step + 1, "name": n, "to": to} for n, to in resets.items()]
-        self._coming += [dict(one) for one in valid if one["step"] > step]
+        self._coming += [cast(Request, one) for one in valid if one["step"] > step]
         self._known = {one["id"] for one in every}
         planned = enumerate(self.run.manifest.get("schedule") or [])
         self._planned = [{"id": key, **one} for n, one in planned if (key := f"schedule-{n}") not in self._known]
         return message("changes after step {step} were withdrawn", step=step) if gone else ""
 
-    def due(self, step: int) -> list[JsonObject]:
+    def due(self, step: int) -> list[Request]:
         """Return the changes to apply before `step` (from 1), on the first process only."""
         if not self.writes:
             return []
@@ -99,7 +98,7 @@ class LiveChanges:
                         values = changed
         return found
 
-    def _requests(self) -> list[JsonObject]:
+    def _requests(self) -> list[Request]:
         """Return new lines of the file of requests, which is read at intervals."""
         if (now := time.monotonic()) < self._next_look:
             return []
@@ -109,7 +108,7 @@ class LiveChanges:
         self._stamp = stamp
         return self.run.requests()
 
-    def take(self, step: int, due: Sequence[JsonObject]) -> None:
+    def take(self, step: int, due: Sequence[Request]) -> None:
         """Log the changes that are `due`, then apply them before `step`. All processes call it. Raises Gone;
         OSError."""
         if not due:
