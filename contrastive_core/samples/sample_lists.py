@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from contrastive_core.base.json_files import JsonObject
 from contrastive_core.base.messages import N_, message
 from contrastive_core.data.overrides import LABEL, PARTNER
 from contrastive_core.samples.sample_table import FEWEST, NEAR, TWO_LABELS, K, SampleTable, percent
 from contrastive_core.samples.shown_pairs import (
+    Cells,
     ShownBeside,
     beside_given,
     beside_pair,
@@ -86,7 +86,7 @@ class SampleList:
     other: Callable[[SampleTable, int], str] = lambda table, row: ""  # what a sample may match, by its id
     changes: str = LABEL  # column of the file that changes a training; "": its decisions change none
     orders: Mapping[str, str] = field(default_factory=dict)  # titles of columns; "-": the lowest first
-    values: Callable[[SampleTable, int], JsonObject] | None = None  # of a row, in tables and files
+    values: Callable[[SampleTable, int], Cells] | None = None  # of a row, in tables and files
     suggests: Callable[[SampleTable, int], str] | None = None  # the other class; None: that of the voters
     are_twins: bool = False  # near-duplicates stand together, and only they are counted
 

@@ -3,10 +3,11 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from contrastive_core.base.json_files import JsonObject
 from contrastive_core.base.messages import N_, message
 from contrastive_core.samples.sample_table import SampleTable
 from contrastive_core.spaces.towers import plain_rank
+
+Cells = dict[str, str | float]  # of a row, by title
 
 
 @dataclass(frozen=True)
@@ -64,13 +65,13 @@ def beside_twin(table: SampleTable, row: int) -> list[ShownBeside]:
     ]
 
 
-def pair_values(other: str, cosine: str, margin: str, twin: str = "") -> Callable[[SampleTable, int], JsonObject]:
+def pair_values(other: str, cosine: str, margin: str, twin: str = "") -> Callable[[SampleTable, int], Cells]:
     """Return a function that gives the columns of a list of pairs, with the towers' names. Args: names of the columns
     of the other pair."""
 
-    def values(table: SampleTable, row: int) -> JsonObject:
+    def values(table: SampleTable, row: int) -> Cells:
         extra, (query, partner) = table.extra, table.towers
-        found: JsonObject = {query: str(table.columns["id"][row]), partner: str(extra["partner"][row])}
+        found = {query: str(table.columns["id"][row]), partner: str(extra["partner"][row])}
         found[message("other {tower}", tower=partner)] = str(extra[other][row])
         if twin:
             found[message("other {tower}", tower=query)] = str(extra[twin][row])
@@ -80,11 +81,11 @@ def pair_values(other: str, cosine: str, margin: str, twin: str = "") -> Callabl
     return values
 
 
-def _line(table: SampleTable, row: int, ids: JsonObject, columns: dict[str, str]) -> JsonObject:
+def _line(table: SampleTable, row: int, ids: dict[str, str], columns: dict[str, str]) -> Cells:
     """Return ids by title, their texts if there are any, and the figures of columns by title."""
-    told: JsonObject = {message("{tower}, text", tower=name): table.texts.get(id, "") for name, id in ids.items()}
+    told = {message("{tower}, text", tower=name): table.texts.get(id, "") for name, id in ids.items()}
     figures = {name: round(float(table.extra[column][row]), 4) for name, column in columns.items()}
-    return ids | (told if table.texts else {}) | figures
+    return {**ids, **(told if table.texts else {}), **figures}
 
 
 def beside_given(table: SampleTable, row: int) -> list[ShownBeside]:
@@ -99,10 +100,10 @@ def given_evidence(table: SampleTable, row: int) -> str:
     return message("Cosine to the query: negative {given}, answer {own}.", **values)
 
 
-def given_values(table: SampleTable, row: int) -> JsonObject:
+def given_values(table: SampleTable, row: int) -> Cells:
     """Return the columns of the list of given negatives, with the towers' names."""
     extra, (query, partner) = table.extra, table.towers
-    found: JsonObject = {query: str(table.columns["id"][row]), partner: str(extra["partner"][row])}
+    found = {query: str(table.columns["id"][row]), partner: str(extra["partner"][row])}
     found[N_("given negative")] = str(extra["given"][row])
     return _line(table, row, found, {N_("own cosine"): "own_cosine", N_("cosine of the negative"): "given_cosine"})
 
