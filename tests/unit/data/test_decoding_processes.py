@@ -1,6 +1,5 @@
 """Images decoded by other processes: what these import, what they are asked, what they answer."""
 
-import json
 import os
 import subprocess
 import sys
@@ -110,29 +109,6 @@ def test_only_what_lies_on_the_disk_is_named_as_decoded(tmp_path: Path, monkeypa
     monkeypatch.setattr(image_cache, "FLUSH", 1e9)
     datasets.load(name, form=ImageForm(9))
     assert events == [("decoded", 0), ("decoded", 0), ("flushed", 0), ("flushed", 2)]
-
-
-def test_what_was_decoded_before_a_stop_is_not_lost_by_a_second_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What an earlier start has named stays named from the beginning of the next."""
-    name, real = f"folder:{written(tmp_path / 'set')}", image_decoding.decode_sandboxed
-    monkeypatch.setattr(image_cache, "CHUNK", 4)
-    calls: list[int] = []
-
-    def stopped(child: Sandbox, file: str, start: int, *rest: Any) -> dict[str, Any]:
-        if start == 8:
-            raise KeyboardInterrupt
-        calls.append(start)
-        return real(child, file, start, *rest)
-
-    monkeypatch.setattr(image_decoding, "decode_sandboxed", stopped)
-    for _ in range(2):
-        with pytest.raises(KeyboardInterrupt):
-            datasets.load(name, form=ImageForm(8))
-    log = next((data_home() / "data").glob("*.partial/chunks.jsonl"))
-    assert [json.loads(line)["start"] for line in log.read_text().splitlines()] == [0, 4]
-    assert calls == [0, 4]
 
 
 def test_rows_that_cannot_be_written_are_no_fault_of_the_pictures(tmp_path: Path) -> None:

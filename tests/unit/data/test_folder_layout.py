@@ -3,7 +3,6 @@ both are said."""
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 from PIL import Image
 
@@ -41,20 +40,19 @@ def test_a_validation_part_stands_in_for_the_test(tmp_path: Path, name: str) -> 
     assert folder_preview(str(tmp_path)).remarks == (sentence,)
 
 
-def test_with_train_and_test_a_validation_part_is_left_out_with_a_sentence(tmp_path: Path) -> None:
-    for name, n in (("train", 5), ("test", 3), ("val", 2)):
+@pytest.mark.parametrize(
+    ("parts", "said"),
+    [
+        ("train test val", "val/ is not used: images come only from train/ and test/."),
+        ("train val valid", "valid/ is not used: images come only from train/ and val/."),
+    ],
+)
+def test_a_third_part_is_left_out_with_a_sentence(tmp_path: Path, parts: str, said: str) -> None:
+    for name, n in zip(parts.split(), (5, 3, 2), strict=True):
         save_classes(tmp_path / name, n)
     train, test = both(tmp_path)
     assert (len(train), len(test)) == (10, 6)
-    assert train.left_out == "val/ is not used: images come only from train/ and test/."
-
-
-def test_of_two_validation_parts_one_is_taken(tmp_path: Path) -> None:
-    for name, n in (("train", 5), ("val", 3), ("valid", 2)):
-        save_classes(tmp_path / name, n)
-    train, test = both(tmp_path)
-    assert (len(train), len(test)) == (10, 6)
-    assert train.left_out.endswith("valid/ is not used: images come only from train/ and val/.")
+    assert train.left_out.endswith(said)
 
 
 def test_a_lone_train_is_the_folder(tmp_path: Path) -> None:
@@ -91,22 +89,9 @@ def test_a_list_takes_its_validation_lines_for_the_test(tmp_path: Path) -> None:
 def test_files_of_other_endings_are_counted(tmp_path: Path) -> None:
     save_classes(tmp_path)
     for name in (
-        "1.heic",
-        "2.HEIC",
-        "deeper/3.heic",
-        "4.tga",
-        "5.npy",
-        "6",
-        "7.avif",
-        "8.jp2",
-        "README",
-        "notes.txt",
-        "about.json",
-        ".DS_Store",
-        ".hidden.heic",
-        "Thumbs.db",
-        "labels.csv",
-    ):
+        "1.heic 2.HEIC deeper/3.heic 4.tga 5.npy 6 7.avif 8.jp2 README notes.txt about.json .DS_Store .hidden.heic "
+        "Thumbs.db labels.csv"
+    ).split():
         (tmp_path / "cat" / name).parent.mkdir(exist_ok=True)
         (tmp_path / "cat" / name).write_bytes(b"some")
     (tmp_path / "only").mkdir()
@@ -121,22 +106,14 @@ def test_files_of_other_endings_are_counted(tmp_path: Path) -> None:
     assert len(train) + len(test) == 10
 
 
-def test_endings_of_both_splits_are_summed_and_arrays_beside_pictures_named(tmp_path: Path) -> None:
-    save_classes(tmp_path / "train")
-    save_classes(tmp_path / "test", 2)
-    for split in ("train", "test"):
-        np.save(tmp_path / split / "cat" / "features.npy", np.zeros(3))
-    meta = answers.make("folder", values_of(str(tmp_path))).meta
-    assert list(meta["remarks"]) == ["Files of unsupported types are skipped: .npy (2)."]
-
-
 def test_each_split_says_of_the_endings_what_the_card_does(tmp_path: Path) -> None:
     save_classes(tmp_path / "train")
     save_classes(tmp_path / "val", 2)
-    for name in ("train/cat/1.heic", "train/cat/2.avif", "val/cat/3.avif"):
+    files = "train/cat/1.heic train/cat/2.avif val/cat/3.avif train/cat/4.npy train/cat/5.npy val/cat/6.npy"
+    for name in files.split():
         (tmp_path / name).write_bytes(b"some")
     card = answers.make("folder", values_of(str(tmp_path))).meta["remarks"]
-    assert card[-1] == "Files of unsupported types are skipped: .avif (2), .heic (1)."
+    assert card[-1] == "Files of unsupported types are skipped: .npy (3), .avif (2), .heic (1)."
     assert [one.left_out for one in both(tmp_path)] == 2 * [" ".join(card)]
 
 
