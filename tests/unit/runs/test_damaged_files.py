@@ -236,10 +236,17 @@ def test_every_shipped_run_has_the_present_format() -> None:
         assert not any(word in text for word in ("grey", "colour", "neighbour", "normalis"))
 
 
-def test_a_run_of_another_format_is_damaged(rows: dict[str, Any]) -> None:
+@cases(
+    ("change", "why"),
+    [
+        ({"format": FORMAT + 1}, "has the run format 2; this version reads 1"),
+        ({"config": {"seed": "0"}}, "seed is text, not a whole number"),
+    ],
+    homes=True,
+)
+def test_a_run_of_another_format_or_shape_is_damaged(rows: dict[str, Any], change: dict[str, Any], why: str) -> None:
     run = make("other", rows)
-    path: Path = run.path / "run.json"
-    path.write_text(json.dumps({**run.manifest, "format": FORMAT + 1}))
-    with pytest.raises(Damaged, match="has the run format 2; this version reads 1"):
+    (run.path / "run.json").write_text(json.dumps({**run.manifest, **change}))
+    with pytest.raises(Damaged, match=why):
         runs.load("other")
-    assert "run format 2" in runs.damaged()["other"]
+    assert why in runs.damaged()["other"]
