@@ -181,6 +181,11 @@ def reference_on(data: str, file: Path) -> str:
         return checkpoint.create_run(it, data).name
 
 
+def command(data: str, reference: str) -> list[str]:
+    words = "--choose start --minutes 2 --name mine --device cpu"
+    return ["advise", data, "--reference", reference, *words.split()]
+
+
 def played(share: Callable[[Cell], float]) -> Callable[..., HeldOutScores]:
     """Trainings whose share right is given, each seed right on images of its own."""
 
@@ -195,18 +200,8 @@ def played(share: Callable[[Cell], float]) -> Callable[..., HeldOutScores]:
 def test_an_encoder_trained_on_other_strokes_is_enough(encoder_file: Path, tmp_path: Path, monkeypatch, capsys) -> None:
     data = folder_of(tmp_path / "images", *strokes(208, 5, 2))
     monkeypatch.setattr(Search, "train_and_score", played(lambda cell: 0.8 if "start" in cell.settings else 0.6))
-    asked = [
-        "advise",
-        data,
-        "--choose",
-        "start",
-        "--reference",
-        reference_on(data, encoder_file),
-        "--device",
-        "cpu",
-        "--json",
-    ]
-    assert main([*asked, "--minutes", "2", "--name", "mine"]) == 0
+    asked = command(data, reference_on(data, encoder_file))
+    assert main([*asked, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     rows = {row["label"]: row["mean"] for row in found["references"]}
     assert rows["strokes"] > 0.85
@@ -232,24 +227,13 @@ def test_it_goes_on_from_the_encoder_where_that_is_better_and_resumes(
 
     monkeypatch.setattr(Search, "train_and_score", train)
     monkeypatch.setattr(References, "frozen", _half_as_good)
-    asked = [
-        "advise",
-        data,
-        "--choose",
-        "start",
-        "--reference",
-        reference_on(data, encoder_file),
-        "--device",
-        "cpu",
-        "--json",
-    ]
-    asked += ["--minutes", "2", "--name", "mine"]
+    asked = command(data, reference_on(data, encoder_file))
     assert main(asked) == 130
     first = read_answer("mine")
     assert first is not None
     assert first["verdict"].startswith("Not decided")
     capsys.readouterr()
-    assert main(asked) == 0
+    assert main([*asked, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["verdict"].startswith("Continue training strokes. training continued from strokes")
     assert found["recommended"]["settings"]["start"] == "strokes"
@@ -267,18 +251,8 @@ def test_it_never_says_train_on_a_set_of_noise(encoder_file: Path, tmp_path: Pat
     monkeypatch.setattr(Search, "train_and_score", few_steps)
     for number in range(6):
         data = folder_of(tmp_path / f"noise{number}", *noise(128, number))
-        asked = [
-            "advise",
-            data,
-            "--choose",
-            "start",
-            "--reference",
-            reference_on(data, encoder_file),
-            "--device",
-            "cpu",
-            "--json",
-        ]
-        assert main([*asked, "--minutes", "2", "--name", f"noise{number}"]) == 0
+        asked = command(data, reference_on(data, encoder_file))
+        assert main([*asked, "--json", "--name", f"noise{number}"]) == 0
         found = json.loads(capsys.readouterr().out)
         assert found["verdict"].startswith("Raw pixels are enough"), (number, found["verdict"])
         assert "The images may not show what their labels say" in found["verdict"]
@@ -310,8 +284,7 @@ def test_a_reference_whose_weights_are_damaged_costs_a_line(
     data = folder_of(tmp_path / "images", *noise(60, 0))
     name = reference_on(data, encoder_file)
     runs.load(name).weights.write_bytes(b"nothing")
-    asked = ["advise", data, "--choose", "start", "--reference", name, "--minutes", "2", "--device", "cpu"]
-    assert main([*asked, "--name", "mine"]) == 0
+    assert main(command(data, name)) == 0
     assert f"failed: {name}:" in capsys.readouterr().out
 
 
