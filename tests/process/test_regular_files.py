@@ -2,6 +2,7 @@
 child with little memory in which they are parsed."""
 
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -78,5 +79,7 @@ def test_a_function_runs_in_a_child_with_little_memory(monkeypatch: pytest.Monke
         run_sandboxed(fail, "nothing of ours", limits=limits)
     with pytest.raises(Refused, match="more memory"):
         run_sandboxed(eat, limits=limits)
-    with pytest.raises(Refused, match="crashed"):
+    with pytest.raises(Refused, match="crashed: the file is damaged or needs too much memory"):
         run_sandboxed(die, limits=limits)
+    with pytest.raises(Refused, match="it took over 2 s"):
+        run_sandboxed(time.sleep, 60, limits=Limits(1 << 30, seconds=1))
