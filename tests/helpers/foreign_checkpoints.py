@@ -5,6 +5,8 @@ import importlib.util
 import sys
 import types
 from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any
 
 import torch
 import torchvision.models as models
@@ -117,3 +119,8 @@ def settings_class(module: str, name: str) -> type:
 def torchvision_supervised() -> dict:
     state = resnet18(False).state_dict()
     return state | {"fc.weight": torch.randn(1000, 512), "fc.bias": torch.zeros(1000)}
+
+
+def here(function: Callable[..., Any], *arguments: Any, limits: object) -> Any:
+    """In place of a child, which imports torch anew: seconds each."""
+    return function(*arguments)

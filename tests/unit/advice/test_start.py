@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from cases import cases
+from foreign_checkpoints import here
 from PIL import Image
 from safetensors.torch import save_file
 from torch import nn
@@ -27,11 +28,6 @@ from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.sweeps.sweep_file import Cell
 
 N = 400  # held-out images of a played comparison
-
-
-def here(function: Callable[..., Any], *arguments: Any, limits: object) -> Any:
-    """In place of a child, which imports torch anew: seconds each."""
-    return function(*arguments)
 
 
 @pytest.fixture(autouse=True)

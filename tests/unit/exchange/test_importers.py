@@ -2,10 +2,8 @@
 
 import json
 import os
-from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -13,6 +11,7 @@ import torch
 import torchvision.models as models
 from cases import cases
 from foreign_checkpoints import (
+    here,
     lightly,
     lightly_own,
     moco,
@@ -59,11 +58,6 @@ def photos(tmp_path: Path) -> str:
     for i in range(10):
         Image.fromarray(rng.integers(0, 256, (32, 32, 3), np.uint8)).save(folder / f"{i}.png")
     return f"folder:{folder}"
-
-
-def here(function: Callable[..., Any], *arguments: Any, limits: object) -> Any:
-    """In place of a child, which imports torch anew: seconds each."""
-    return function(*arguments)
 
 
 @cases("name", FORMATS)

@@ -2,7 +2,6 @@
 
 import json
 import threading
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from cases import cases
+from foreign_checkpoints import here
 from PIL import Image
 from safetensors.torch import save_file
 from torchvision import models
@@ -34,11 +34,6 @@ timm = pytest.importorskip("timm")
 VIT, RESNET = "timm:test_vit", "timm:test_resnet"  # timm's smallest, made for tests
 SHUFFLE = "torchvision:shufflenet_v2_x0_5"
 MNASNET = "torchvision:mnasnet0_5"  # loads by itself only what says its version
-
-
-def here(function: Callable[..., Any], *arguments: Any, limits: object) -> Any:
-    """In place of a child, which imports torch anew: seconds each."""
-    return function(*arguments)
 
 
 @pytest.fixture(autouse=True)
