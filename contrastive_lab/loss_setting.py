@@ -76,7 +76,7 @@ def knobs_to_compute(about: LossEntry, knobs: Knobs) -> Knobs:
     """Return the knobs for the library's computation: dragged ones at their defaults if the browser computes all other
     values."""
     if about["kernel"] or about.get("matrix"):
-        return knobs | {name: about["knobs"][name]["default"] for name in dragged(about)}
+        return {**knobs, **{name: about["knobs"][name]["default"] for name in dragged(about)}}
     return knobs
 
 

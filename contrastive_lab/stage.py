@@ -15,6 +15,8 @@ frame.css sets the sizes: 48 pixels for the toolbar, which never wraps, and the 
 360 pixels of its width, or 304 on a screen below 1280, and is below the stage on a phone. There the toolbar shows its
 first control, and "Options" opens the others below it. pages/*.css has the styles of single pages."""
 
+from __future__ import annotations
+
 import html
 from functools import cache
 from pathlib import Path

@@ -76,7 +76,8 @@ def open_checkpoint(path: str | Path, encoder: str | None = None, pixels: int = 
             recognized = recognize(shapes, top, encoder)
         except NotRecognized as error:
             raise NotRecognized("{name}: {error}", name=printable(source.name), error=error) from None
-        yield match(source, weights, replace(recognized, encoder_knobs=recognized.encoder_knobs | knobs), shapes)
+        every = {**recognized.encoder_knobs, **knobs}
+        yield match(source, weights, replace(recognized, encoder_knobs=every), shapes)
 
 
 @contextmanager
@@ -182,7 +183,7 @@ def create_run(
         )
     on_progress(N_("reading the images"), None)
     config = TrainConfig(method=it.method, dataset=dataset, root=root, epochs=1, encoder=it.encoder)
-    config = with_image_size(replace(config, encoder_knobs=it.encoder_knobs, method_knobs=it.head))
+    config = with_image_size(replace(config, encoder_knobs={**it.encoder_knobs}, method_knobs={**it.head}))
     images = datasets.of_config(config.to_dict(), on_progress=on_progress)
     channels = images.images.shape[1]
     if (it.channels, channels) == (3, 1):

@@ -1,6 +1,8 @@
 """The output of a loss: a value and a weight per anchor, or, for display, its anatomy: scores, masks and the gradients
 of its formula by autograd."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 

@@ -4,6 +4,8 @@ A zero row normalizes to zero with zero gradient. Gram distances cancel for near
 off below 1e-3 of the norms), so close pairs are recomputed from differences. Log-sum-exp is computed over the masked
 entries only: mask first, then reduce."""
 
+from __future__ import annotations
+
 import threading
 import warnings
 from collections.abc import Iterator

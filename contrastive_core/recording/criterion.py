@@ -4,6 +4,8 @@
 `NegativeCosineSimilarity`, with a memory bank as the queue), pytorch-metric-learning 2.9 (`SupConLoss`,
 `SelfSupervisedLoss`) and sentence-transformers 6."""
 
+from __future__ import annotations
+
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager

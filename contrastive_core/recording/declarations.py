@@ -1,5 +1,7 @@
 """Find the loss of this library that matches the loss module of another one: `watch("my-run", loss=criterion)`."""
 
+from __future__ import annotations
+
 from types import MappingProxyType
 from typing import Any, NamedTuple
 

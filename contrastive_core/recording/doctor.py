@@ -1,6 +1,8 @@
 """Check whether a loop's loss is the declared one. Its value and its gradient at the rows are compared with those of
 the declared loss on the same rows, and with those of each known fault."""
 
+from __future__ import annotations
+
 import contextlib
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence

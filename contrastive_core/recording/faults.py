@@ -1,5 +1,7 @@
 """Known faults of a loss, each as the loss that a loop with this fault computes on the same rows."""
 
+from __future__ import annotations
+
 import copy
 import dataclasses
 from collections.abc import Callable, Iterator

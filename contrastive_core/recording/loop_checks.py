@@ -1,6 +1,8 @@
 """The checks of a recording: the gradients that reach the rows of a step, the diagnosis of each step, and their
 combined result. The training thread only registers hooks that copy gradients; the recorder's thread computes."""
 
+from __future__ import annotations
+
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import Any

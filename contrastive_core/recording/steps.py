@@ -1,6 +1,8 @@
 """Recorded training steps: detached copies that the training thread makes on the tensors' device. `copy_step` does not
 wait for a GPU."""
 
+from __future__ import annotations
+
 import logging
 import threading
 from collections import Counter

@@ -3,6 +3,8 @@
 A page or a command adds lines to `requests.jsonl`. The training process reads them between two steps, adds a line to
 `changes.jsonl`, and takes the step with the new value. A schedule in `run.json` lists changes by step in advance."""
 
+from __future__ import annotations
+
 import contextlib
 import secrets
 from collections.abc import Iterable, Mapping

@@ -15,7 +15,6 @@ from typing import Any
 from contrastive_core.base.errors import BadSetting
 from contrastive_core.base.json_files import JsonObject
 from contrastive_core.base.messages import N_
-from contrastive_core.base.registry import Knobs
 from contrastive_core.data.image_form import ImageForm
 
 GROUPS = {"loss": "loss_knobs", "method": "method_knobs", "recipe": "recipe", "encoder": "encoder_knobs"}
@@ -65,10 +64,10 @@ class TrainConfig:
     batch_size: int | None = _setting(None, low=1)
     micro_batch: int | None = _option(None, MICRO_BATCH, metavar="IMAGES", low=2)
     encoder: str = _option("small", N_("encoder: small (default), resnet18, resnet50 or timm:NAME"))
-    encoder_knobs: Knobs = field(default_factory=dict)
+    encoder_knobs: JsonObject = field(default_factory=dict)
     loss: str | None = _option(None, N_("loss to use instead of the method's own"))
-    loss_knobs: Knobs = field(default_factory=dict)
-    method_knobs: Knobs = field(default_factory=dict)
+    loss_knobs: JsonObject = field(default_factory=dict)
+    method_knobs: JsonObject = field(default_factory=dict)
     training_recipe: str | None = _option(None, RECIPE, metavar="RECIPE")
     recipe: JsonObject = field(default_factory=dict)  # what differs from the method's recipe
     optimizer: str | None = None

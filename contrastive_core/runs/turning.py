@@ -7,6 +7,8 @@ steep start does not count. Its variance is doubled because successive values de
 least as many as the fall changed, which bounds the variance from below. At the t-th value the level is 0.05 / t (t +
 1), which sums to 0.05 over the whole training. Falls below two points are not reported."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 

@@ -83,9 +83,9 @@ def pair_values(other: str, cosine: str, margin: str, twin: str = "") -> Callabl
 
 def _line(table: SampleTable, row: int, ids: dict[str, str], columns: dict[str, str]) -> Cells:
     """Return ids by title, their texts if there are any, and the figures of columns by title."""
-    told = {message("{tower}, text", tower=name): table.texts.get(id, "") for name, id in ids.items()}
+    told: Cells = {message("{tower}, text", tower=name): table.texts.get(id, "") for name, id in ids.items()}
     figures = {name: round(float(table.extra[column][row]), 4) for name, column in columns.items()}
-    return {**ids, **(told if table.texts else {}), **figures}
+    return {**ids, **told, **figures} if table.texts else {**ids, **figures}
 
 
 def beside_given(table: SampleTable, row: int) -> list[ShownBeside]:

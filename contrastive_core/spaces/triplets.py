@@ -4,6 +4,8 @@ Formats: JSONL, CSV and Parquet with a line for each query, its positives and it
 FlagEmbedding, ms-swift), an `.npz` of such vectors, and a folder of BEIR: corpus.jsonl, queries.jsonl and qrels/*.tsv.
 A text in several lines becomes one row. Vectors are in the file, in a file beside it, or computed by an encoder."""
 
+from __future__ import annotations
+
 import csv
 import hashlib
 import io

@@ -86,7 +86,7 @@ class LiveChanges:
             return due
         asked = [one for one in self._planned if one["step"] <= step] + self._requests()
         self._planned = [one for one in self._planned if one["step"] > step] if asked else self._planned
-        found, values = [], dict(self.values)
+        found, values = list[Request](), dict(self.values)
         for one in asked:
             key, name = one["id"], one["name"]
             if key not in self._known:

@@ -10,6 +10,8 @@ it must have fallen, or stay low for long. Losses over dimensions depend on raw 
 directions still differ, and become copies of a few dimensions while their rank is above 1. Measured on digits and
 shapes."""
 
+from __future__ import annotations
+
 import contextlib
 import time
 from collections.abc import Callable

@@ -21,7 +21,7 @@ from contrastive_core.base.cards import Published, fitting
 from contrastive_core.base.device import wants_bf16
 from contrastive_core.base.errors import BadSetting
 from contrastive_core.base.messages import N_, message
-from contrastive_core.base.registry import Knob, knobs_of
+from contrastive_core.base.registry import Knob, Knobs, knobs_of
 from contrastive_core.data import datasets, image_sets
 from contrastive_core.data.dataset import Dataset, DatasetInfo
 from contrastive_core.data.image_cache import median_side
@@ -209,7 +209,7 @@ def _of_published(
     }
 
 
-def _as_made_for(config: TrainConfig, channels: int) -> dict[str, Any]:
+def _as_made_for(config: TrainConfig, channels: int) -> Knobs:
     """Return the encoder's knobs, completed by the image size and channel normalization that its model or start run
     requires."""
     knobs, name = config.encoder_knobs, config.encoder

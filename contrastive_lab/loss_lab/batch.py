@@ -288,7 +288,7 @@ def _second(
     if live := live_knob(second.about):
         first_value = second.knobs.get(live, second.about["knobs"][live]["default"])
         value = first_value if state.second_value is None else state.second_value
-        second = replace(second, knobs=second.knobs | {live: value})
+        second = replace(second, knobs={**second.knobs, live: value})
     reason: str = _("The second setting compares different pairs, so no difference can be shown.")
     try:
         second_view = computed(second)

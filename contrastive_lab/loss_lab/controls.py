@@ -10,6 +10,7 @@ import numpy as np
 import streamlit as st
 
 from contrastive_core.base.cards import KnobEntry, LossEntry
+from contrastive_core.base.registry import Knobs
 from contrastive_core.engine import calls
 from contrastive_core.lab.lab_view import DERIVATIVES, LabView, Trade
 from contrastive_lab import figures, format, plots, query_params
@@ -49,9 +50,7 @@ def view_state(key: str) -> ViewState:
     return ViewState(**texts, second_value=second_value, masks=masks, anchor=None if anchor is None else int(anchor))
 
 
-def knob_form(
-    key: str, loss: str, about: LossEntry, first: dict[str, Any], left_out: Collection[str] = ()
-) -> dict[str, Any]:
+def knob_form(key: str, loss: str, about: LossEntry, first: Knobs, left_out: Collection[str] = ()) -> dict[str, Any]:
     """Draw controls for all knobs except those dragged in the component with this key; return every knob's value.
 
     Args: about: the loss's entry in the catalog; first: initial values other than the

@@ -1,5 +1,7 @@
 """Samples shown beside another one: evidence for its possible classes, and the nearest of all."""
 
+from __future__ import annotations
+
 from typing import NamedTuple
 
 import numpy as np

@@ -1,5 +1,7 @@
 """The audit of labels: random rows to check, the estimated number of wrong labels, and when to stop."""
 
+from __future__ import annotations
+
 from dataclasses import replace
 from typing import Any
 

@@ -1,6 +1,8 @@
 """A loss over dimensions, live: the matrix of samples, the matrix of dimensions, and the contribution of each term.
 main.js mounts the view, ../shared/dimensions.js computes matrices and terms, matrices.js draws them."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
