@@ -89,9 +89,9 @@ def map_pca(content: str, _features: np.ndarray) -> np.ndarray:
 
 
 @st.cache_data(max_entries=12, show_spinner=False)
-def medoids(content: str, _xy: np.ndarray) -> list[int]:
+def medoids(content: str, _xy: np.ndarray, _labels: np.ndarray | None = None) -> list[int]:
     """Return rows that represent a map. `content` names the embedding and the map's settings."""
-    return [int(i) for i in medoids_of(_xy)]
+    return [int(i) for i in medoids_of(_xy, labels=_labels)]
 
 
 @st.cache_data(max_entries=24, show_spinner=False)

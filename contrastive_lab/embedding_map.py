@@ -157,10 +157,10 @@ def _scatter_data(
         xy, ids, values, names = _with_extra(xy, ids, values, names, extra)
     with_pictures = extra is None and pictures.are_decoded(space)
     place, used = state.place_of(space), drawn_map.settings
-    middles = cache.medoids(cache.digest(place, rows.content_hash, str(used)), xy) if with_pictures else []
+    labels = rows.labels if rows.labels is None or drawn_rows is None else rows.labels[drawn_rows]
+    middles = cache.medoids(cache.digest(place, rows.content_hash, str(used)), xy, labels) if with_pictures else []
     pictured = None
     if with_pictures:  # some by class, and those on the map itself
-        labels = rows.labels if rows.labels is None or drawn_rows is None else rows.labels[drawn_rows]
         some = subsample_rows(labels, len(xy), MAX_IMAGES)
         pictured = None if some is None else np.union1d(some, np.asarray(middles, np.int64))
     shown = drawn_rows if pictured is None else pictured if drawn_rows is None else drawn_rows[pictured]

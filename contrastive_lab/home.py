@@ -37,17 +37,19 @@ class Door:
     address: dict[str, str]
 
 
-LEARN = Door(N_("Learn it"), N_("Lessons of two minutes: {done} of {total} done."), "loss_lab", {})
+LEARN = Door(N_("Learn how losses work"), N_("Lessons of two minutes: {done} of {total} done."), "loss_lab", {})
 LABELS = Door(
     title=N_("Find wrong labels"),
-    text=N_("Try it on digits with thirteen wrong labels."),
+    text=N_("Review suspects with one key press each. Try it on digits."),
     page="samples",
     address={"example": "wrong-labels"},
 )
-VECTORS = Door(title=N_("Open my embeddings"), text=N_("Drop a file of vectors here."), page="explore", address={})
+VECTORS = Door(
+    title=N_("Open my embeddings"), text=N_("See their map and scores. Drop a file here."), page="explore", address={}
+)
 TRAIN = Door(
     title=N_("Train on my images"),
-    text=N_("Choose a folder and watch its map form."),
+    text=N_("Choose a folder. The app suggests τ, and a map forms live."),
     page="train",
     address={"data": "folder"},
 )

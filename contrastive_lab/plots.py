@@ -7,7 +7,11 @@ from contrastive_lab import locale
 
 MARGIN = {"l": 10, "r": 10, "t": 10, "b": 10}  # pixels
 NO_BAR = {"displayModeBar": False}  # of a chart with its own button for files
-SVG = {"displaylogo": False, "toImageButtonOptions": {"format": "svg"}}  # of a chart's own button
+SVG = {  # of a chart whose only button saves it
+    "displaylogo": False,
+    "modeBarButtons": [["toImage"]],
+    "toImageButtonOptions": {"format": "svg"},
+}
 
 
 def curves(series: Mapping[str, tuple[Sequence[float], Sequence[float]]], x: str, y: str, height: int = 280) -> Any:

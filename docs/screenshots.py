@@ -31,6 +31,7 @@ PATIENCE = 120  # seconds
 PAUSE = 2.0  # seconds between two looks at a page; it is ready if they see the same
 QUALITY = 60
 SCALE = 2  # pixels of a picture for each of the page
+NARROW = 768  # pixels of a page below which it is one on a phone, which is touched
 BUSY = """[data-testid=stApp][data-test-script-state=running], [data-stale=true],
   [data-testid=stMain] :is([data-testid=stSkeleton], [data-testid=stProgress], [data-testid=stSpinner]):visible"""
 ROLES = "button|radio|checkbox|switch|tab|heading|slider|combobox|spinbutton|textbox"
@@ -186,11 +187,13 @@ def main(names: list[str]) -> None:
     stored = json.loads(LABELS.read_text("utf-8")) if LABELS.is_file() else {}
     with tempfile.TemporaryDirectory() as home, serving(ROOT / "app.py", Path(home)) as app, chromium() as browser:
         for name in names or [*PICTURES, *PAGES, MOVING]:
-            page = browser.new_page(device_scale_factor=SCALE)
-            if name == MOVING:
+            picture = (PICTURES | PAGES).get(name)
+            is_phone = picture is not None and picture.width < NARROW
+            page = browser.new_page(device_scale_factor=SCALE, has_touch=is_phone)
+            if picture is None:
                 (FOLDER / f"{name}.webp").write_bytes(drag(page, app))
                 continue
-            data, stored[name] = take(page, app, (PICTURES | PAGES)[name])
+            data, stored[name] = take(page, app, picture)
             page.close()
             (FOLDER / f"{name}.webp").write_bytes(data)
             print(f"{name}: {len(data) / 1000:.0f} kB, {len(stored[name])} labels", flush=True)

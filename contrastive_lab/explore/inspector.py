@@ -52,7 +52,7 @@ def _space(subject: Subject, rows: EmbeddingSet, drawn_map: DrawnMap) -> None:
     subject.first_scores()
     if not pictures.are_decoded(space):
         return
-    middles = cache.medoids(cache.digest(rows.content_hash, str(drawn_map.settings)), drawn_map.xy)
+    middles = cache.medoids(cache.digest(rows.content_hash, str(drawn_map.settings)), drawn_map.xy, rows.labels)
     some = middles[:: max(1, len(middles) // TYPICAL)][:TYPICAL]
     st.caption(_("Images from all over the map. Click one, or draw around some points."))
     key, names = f"typical-{cache.digest(space.values, some)}", [rows.ids[i] for i in some]

@@ -69,7 +69,7 @@ def choose_data(all_runs: Sequence[Run]) -> list[Run]:
     labels = {data: f"{_short(data)} {count}" for data, count in counts.most_common()} | {ALL: _("all")}
     own = state.chosen_run()
     widget: Callable[..., Any] = st.selectbox
-    if len(labels) < 5:  # its labels are Markdown
+    if len(labels) < 4:  # as many as a phone has room for; its labels are Markdown
         widget, labels = st.segmented_control, {data: format.plain(label) for data, label in labels.items()}
     chosen = query_params.one_of(
         widget,

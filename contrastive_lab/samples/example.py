@@ -1,4 +1,4 @@
-"""The example of the front page: digits with thirteen labels changed on purpose."""
+"""The example of the front page: digits with some labels changed on purpose."""
 
 import os
 import shutil
@@ -27,12 +27,12 @@ def say() -> None:
         _open()
         st.rerun()
     if asked:
-        st.button(_("Make the example with thirteen wrong labels"), icon=":material/image_search:", on_click=_open)
+        st.button(_("Make the example with wrong labels"), icon=":material/image_search:", on_click=_open)
     run = state.chosen_run()
     if run is not None and run.config.get("dataset") == DATA:
         text = _(
-            "**An example: thirteen labels of these digits were changed on purpose**, ten of "
-            "training images and three of test images. Can you find them?"
+            "**An example: ten labels of these training images were changed on purpose**, and three of "
+            "the test images. Can you find them?"
         )
         st.markdown(text)
 
@@ -58,7 +58,7 @@ def make() -> Run:
     if (tables := source.path / TABLES).exists():
         shutil.copytree(tables, run.path / "embeddings")
     run.write("weights.safetensors", source.weights.read_bytes())
-    text = _("The encoder of simclr-digits, which saw no labels, on digits with thirteen labels changed on purpose.")
-    run.set_meta(title=_("Example: thirteen wrong labels"), note=text)
+    text = _("The encoder of simclr-digits, which saw no labels, on digits with some labels changed on purpose.")
+    run.set_meta(title=_("Example: digits with wrong labels"), note=text)
     run.set_status("done", epoch=source.config["epochs"], epochs=source.config["epochs"])
     return run

@@ -135,11 +135,30 @@ def test_dumbbells_stand_on_one_axis_and_are_thick_where_the_interval_excludes_z
     text = dumbbells.markup(rows[:1], rows[1:], ["a", "b"])
     assert [row.is_shown for row in rows] == [True, False, False]
     assert text.count(" shown") == 1
-    assert "left:42.0%" in text
+    assert "left:5.0%" in text  # of an axis from 40 to 80 %
     assert "raw pixels 42" in text
+    assert "the axis begins at 40 %, not at 0" in text
     assert "&lt;cross&gt;: a 50.0 %, b 60.0 %, difference -10.0 points (95 %: -25.0 to 5.0)" in text
     assert "−10.0" in text
     assert text.count('class="dot') == 5
+
+
+@pytest.mark.parametrize(
+    ("shares", "ends"),
+    [
+        ((0.0, 0.9), (0, 100)),
+        ((0.91, 0.983), (90, 100)),
+        ((0.86, 1.0), (85, 100)),
+        ((1.0, 1.0), (98, 100)),
+        ((), (0, 100)),
+    ],
+)
+def test_the_axis_spans_the_values_and_tells_where_it_begins(shares: tuple[float, ...], ends: tuple[int, int]) -> None:
+    axis = dumbbells.axis_of([Dumbbell("kNN accuracy", shares)])
+    assert (axis.low, axis.high) == ends
+    assert all(0 <= axis.place(share) <= 100 for share in shares)
+    text = dumbbells.markup([Dumbbell("kNN accuracy", shares)], [], ["a", "b"][: len(shares)])
+    assert ("not at 0" in text) == (ends[0] > 0)
 
 
 def test_the_headline_names_the_winner_by_its_shape_or_says_why_there_is_none() -> None:

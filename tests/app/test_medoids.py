@@ -21,6 +21,15 @@ def test_every_crowd_has_one_and_the_largest_comes_first() -> None:
     assert (rows == medoids(xy, 12)).all()
 
 
+def test_with_labels_each_is_of_the_class_that_its_crowd_has_most_of() -> None:
+    rng = np.random.default_rng(0)
+    group = np.repeat([0, 1], 50)
+    xy = np.array([[0.0, 0], [10, 0]])[group] + rng.normal(size=(100, 2))
+    labels = np.where(rng.random(100) < 0.7, group, -1)
+    labels[medoids(xy, 2)] = [2, -1]  # what is nearest to the middles is the exception
+    assert sorted(labels[medoids(xy, 2, labels)]) == [0, 1]
+
+
 def test_few_equal_or_lost_points() -> None:
     assert medoids(np.zeros((100, 2))).tolist() == [0]
     assert sorted(medoids(np.array([[0, 0], [np.nan, 1], [2, 2.0]]))) == [0, 2]

@@ -197,7 +197,7 @@ def test_a_link_from_elsewhere_makes_no_example_until_it_is_asked_for(monkeypatc
     next(b for b in app.button if b.label.startswith("Make the example")).click().run()
     assert not app.exception
     assert (runs_home() / example.NAME / "run.json").exists()
-    assert "thirteen labels of these digits were changed on purpose" in text_of(app)
+    assert "ten labels of these training images were changed on purpose" in text_of(app)
 
 
 def test_the_front_page_s_door_makes_the_example_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -212,7 +212,7 @@ def test_the_third_doors_example_is_said_to_be_planted(desk: Desk) -> None:
     example.make()
     app = opened(example="wrong-labels")  # its table came along: nothing is computed
     assert not app.exception
-    assert "thirteen labels of these digits were changed on purpose" in text_of(app)
+    assert "ten labels of these training images were changed on purpose" in text_of(app)
     assert app.query_params["run"] in (example.NAME, [example.NAME])
     assert "example" not in app.query_params
     right, wrong = (datasets.load(name, "train") for name in ("digits", "digits_mislabeled"))

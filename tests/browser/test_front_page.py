@@ -87,7 +87,7 @@ def test_each_door_is_one_click_from_its_goal(app: str, page: Any) -> None:
     page.get_by_role("link", name="Watch it learn").click()
     page.get_by_text("Untrained, kNN is right on").wait_for(timeout=SLOW)
     page.goto(app)
-    page.get_by_role("link", name="Learn it").click()
+    page.get_by_role("link", name="Learn how losses work").click()
     page.get_by_role("heading", name=re.compile(r"Lesson \d of 10")).wait_for(timeout=SLOW)
 
 

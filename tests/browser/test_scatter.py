@@ -77,6 +77,23 @@ def test_zoom_and_selection_stay_when_colors_change(page: Any, address: str) -> 
     assert hues(page) > 3  # what is not selected is paler and keeps its color
 
 
+def test_two_fingers_zoom_about_their_middle_and_select_nothing(browser: Any, address: str) -> None:
+    context = browser.new_context(has_touch=True, viewport={"width": 900, "height": 900})
+    page = context.new_page()
+    visit(page, address)
+    (x, y), scale = at(page, 7), ask(page, "map.view.scale")
+    touch = context.new_cdp_session(page)
+    for kind, apart in (("touchStart", 30), ("touchMove", 40), ("touchMove", 60), ("touchEnd", 0)):
+        points = [{"x": x + side * apart, "y": y, "id": k} for k, side in enumerate((-1, 1)) if apart]
+        touch.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+    page.wait_for_function(f"({MAP})().fingers.size === 0")
+    repainted(page)
+    assert ask(page, "map.view.scale") == pytest.approx(2 * scale, rel=0.02)
+    assert at(page, 7) == pytest.approx((x, y), abs=1.5)
+    assert "rows 0" in told(page)
+    context.close()
+
+
 def test_hover_shows_picture_and_id_as_text(page: Any, address: str) -> None:
     visit(page, address)
     page.mouse.move(*at(page, 11))

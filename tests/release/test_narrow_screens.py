@@ -2,12 +2,12 @@
 
 import re
 from collections.abc import Iterator
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import Any
 
 import pytest
 from map_page import FIND as MAP
-from patience import SLOW
+from patience import SLOW, settled_box
 
 WIDTH = 390
 # Words of an element that stand on two lines, or out of the screen.
@@ -117,6 +117,41 @@ def test_a_toolbar_is_cut_off_nowhere_and_the_page_says_its_name(app: str, phone
         options.click()
         assert phone.evaluate(CUT) == []
         assert phone.locator(".st-key-toolbar").bounding_box()["height"] > 48
+
+
+def test_home_says_what_the_app_is_for_above_its_star(app: str, phone: Any) -> None:
+    phone.goto(app)
+    phone.locator(".star .sentence").filter(has_text="of the push").wait_for(timeout=SLOW)
+    parts = (phone.locator(".star .about p"), phone.locator(".star canvas"), phone.get_by_role("button", name="Lesson"))
+    boxes = [part.bounding_box() for part in parts]
+    assert all(a["y"] + a["height"] <= b["y"] for a, b in pairwise(boxes))
+    assert boxes[-1]["y"] + boxes[-1]["height"] < 844
+
+
+def test_the_loss_lab_says_its_loss_and_its_answer_above_the_star(app: str, phone: Any) -> None:
+    phone.goto(f"{app}/loss_lab?run=simclr-shapes")
+    phone.get_by_text(re.compile(r"NT-Xent: loss of the batch \d")).wait_for(timeout=SLOW)
+    answer, star, knob = (phone.locator(f".lab {part}") for part in (".sentence", ".starry", ".held > .knob"))
+    boxes = [part.bounding_box() for part in (answer, star, knob)]
+    assert all(a["y"] + a["height"] <= b["y"] for a, b in pairwise(boxes))
+    assert boxes[1]["height"] >= 0.6 * 844 - 1
+    assert boxes[-1]["y"] + boxes[-1]["height"] < 844
+
+
+def test_start_is_in_sight_before_the_form_is_scrolled(app: str, phone: Any) -> None:
+    phone.goto(f"{app}/train?method=simclr&data=digits")
+    start, method = phone.get_by_role("button", name="Start"), phone.get_by_role("combobox", name="Method")
+    start.wait_for(timeout=SLOW)
+    phone.locator(".views").wait_for(timeout=SLOW)
+    box, field = settled_box(phone, start), method.bounding_box()
+    assert field["y"] + field["height"] < box["y"]
+    assert box["y"] + box["height"] < 844
+    assert start.evaluate(ON_TOP)
+
+
+# Whether an element's middle is covered by nothing.
+ON_TOP = """(e) => { const b = e.getBoundingClientRect();
+  return e.contains(document.elementFromPoint(b.x + b.width / 2, b.y + b.height / 2)); }"""
 
 
 @pytest.mark.parametrize("runs", [2, 3])

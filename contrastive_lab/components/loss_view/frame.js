@@ -17,6 +17,7 @@ import { theme } from "../shared/canvas.js";
 import { say } from "../shared/dom.js";
 import { evaluate } from "../shared/kernels.js";
 import { checkLesson } from "../shared/lesson.js";
+import { _ } from "../shared/locale.js";
 
 /** @param {LossViewState} lab */
 export function draw(lab) {
@@ -35,6 +36,7 @@ export function draw(lab) {
   lab.sentence.setAttribute("aria-busy", String(Boolean(lab.dragging))); // read out once it is let go
   lab.hint.setAttribute("aria-busy", String(Boolean(lab.dragging)));
   say(lab.sentence, sentence(lab));
+  say(lab.named, _("{title}: loss of the batch {value}", { title: lab.meta.title, value: lab.loss.textContent }));
   lab.scene.canvas.setAttribute("aria-label", lab.sentence.textContent);
   describe(lab);
   drawPushes(lab);

@@ -147,6 +147,7 @@ function buildInspector(lab) {
   lab.bound = el("small", {});
   for (const name of ["effective", "own", "pull"]) lab[`${name}Title`] = el("dt", {});
   lab.sentence = el("p", { class: "sentence", role: "status", "aria-live": "polite" });
+  lab.head = el("div", { class: "head" }, (lab.named = el("small", {})), lab.sentence);
   lab.hint = el("p", { class: "hint", "aria-live": "polite" });
   lab.faces = el("canvas", { class: "faces", "aria-hidden": "true" });
   lab.barPlace = el("div", { class: "barplace" }, lab.barSide);
@@ -172,7 +173,7 @@ function buildInspector(lab) {
   return el(
     "div",
     { class: "inspector" },
-    lab.sentence,
+    lab.head,
     el("div", { class: "told" }, lab.faces, lab.hint),
     lab.barPlace,
     lab.panels.sweep.canvas,

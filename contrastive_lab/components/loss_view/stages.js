@@ -68,8 +68,11 @@ export function placeKnob(lab) {
 
 /** @param {LossViewState} lab */
 export function drawStage(lab) {
-  const isBeside = lab.stage === "matrix" && sizeOf(lab.root)[0] >= NARROW,
-    place = isBeside ? lab.picture : lab.barPlace;
+  const isNarrow = sizeOf(lab.root)[0] < NARROW,
+    place = lab.stage === "matrix" && !isNarrow ? lab.picture : lab.barPlace,
+    inspector = lab.barPlace.parentNode,
+    top = isNarrow ? inspector.parentNode : inspector; // on a phone the answer stands above the picture
+  if (lab.head.parentNode !== top) top.prepend(lab.head);
   if (lab.barSide.parentNode !== place) {
     place.append(lab.barSide);
     forgetSize(lab.bars);

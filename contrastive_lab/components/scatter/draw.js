@@ -92,13 +92,15 @@ function drawOver(map) {
         ? _("density of {count} points; zoom in for the points and their shapes", { count: many(map.shown) })
         : _("density of {count} points; zoom in for the points themselves", { count: many(map.shown) }),
     );
-  const whole = map.meta.fits && !isTouched() ? _("{rows} points · Ctrl and wheel zoom", { rows: many(map.rows) }) : "";
+  const rows = many(map.rows),
+    touched = isTouched() && _("{rows} points · pinch to zoom", { rows }),
+    whole = touched || _("{rows} points · Ctrl and wheel zoom", { rows });
   say(
     map.count,
     map.missed ||
       (map.picked.length
         ? _("{picked} of {rows} selected", { picked: many(map.picked.length), rows: many(map.rows) })
-        : map.meta.note || whole || _("{rows} points", { rows: many(map.rows) })),
+        : map.meta.note || (map.meta.fits ? whole : _("{rows} points", { rows }))),
   );
 }
 

@@ -51,6 +51,7 @@ function build() {
     hover: -1,
     timings: [],
     path: null,
+    fingers: new Map(), // that are down, with their places
     hidden: new Set(),
     turn: 0,
     brought: [], // images that came after the map's own

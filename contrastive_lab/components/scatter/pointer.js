@@ -25,6 +25,7 @@ export function listen(map) {
   c.onpointerdown = (e) => start(map, e);
   c.onpointermove = (e) => move(map, e);
   c.onpointerup = () => finish(map);
+  c.onlostpointercapture = (e) => map.fingers.delete(e.pointerId);
   c.onpointercancel = () => {
     map.drag = map.path = null;
     schedule(map);
@@ -63,11 +64,33 @@ export function zoomBy(map, factor) {
 
 function start(map, e) {
   map.canvas.setPointerCapture(e.pointerId);
+  map.fingers.set(e.pointerId, [e.offsetX, e.offsetY]);
+  if (map.fingers.size > 1) {
+    map.drag = map.path = null; // neither selects
+    return;
+  }
   map.drag = { x: e.offsetX, y: e.offsetY, pan: map.mode === "pan" || e.button === 1 || e.shiftKey };
   if (!map.drag.pan) map.path = [[e.offsetX, e.offsetY]];
 }
 
+/** Where the middle of two fingers is, and how far they are apart. */
+function spanOf({ fingers }) {
+  const [[x, y], [u, v]] = fingers.values();
+  return [(x + u) / 2, (y + v) / 2, Math.hypot(x - u, y - v) || 1];
+}
+
 function move(map, e) {
+  const isPinch = map.fingers.size === 2 && map.fingers.has(e.pointerId),
+    [x0, y0, apart] = isPinch ? spanOf(map) : [0, 0, 1];
+  if (map.fingers.has(e.pointerId)) map.fingers.set(e.pointerId, [e.offsetX, e.offsetY]);
+  if (isPinch) {
+    const v = view(map),
+      [x, y, now] = spanOf(map);
+    v.x += x - x0;
+    v.y += y - y0;
+    zoom(map, x, y, now / apart, e.timeStamp);
+    return;
+  }
   if (map.drag && map.drag.pan) {
     const v = view(map);
     v.x += e.offsetX - map.drag.x;

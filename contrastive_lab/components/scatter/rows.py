@@ -48,8 +48,11 @@ COUNT = 40
 LOOKED_AT = 4_000  # points that the crowds are found among; more would be the same crowds
 
 
-def medoids(xy: Float[np.ndarray, "n 2"], count: int = COUNT) -> Int64[np.ndarray, " m"]:
+def medoids(
+    xy: Float[np.ndarray, "n 2"], count: int = COUNT, labels: np.ndarray | None = None
+) -> Int64[np.ndarray, " m"]:
     """Return the rows (m ≤ count) nearest to the centers of k-means on the map, that of the largest cluster first.
+    With labels (n), each is of its cluster's most frequent class.
 
     The clusters are in the map's plane, because the rows must cover it. The seed is fixed, so a map always has the same
     ones. scipy's import costs 47 MB of memory, scikit-learn's 186."""
@@ -66,6 +69,10 @@ def medoids(xy: Float[np.ndarray, "n 2"], count: int = COUNT) -> Int64[np.ndarra
         centers, group = kmeans2(points, count, minit="++", rng=0)
     sizes = np.bincount(group, minlength=count)
     distances = ((points[:, None] - centers[None]) ** 2).sum(2)  # (n, count)
+    if labels is not None:
+        own = labels[at] - min(labels[at].min(), 0)
+        frequent = [np.bincount(own[group == c], minlength=1).argmax() for c in range(count)]
+        distances[own[:, None] != frequent] = np.inf
     nearest = distances.argmin(0)[np.argsort(-sizes, kind="stable")]
     kept = list(dict.fromkeys(nearest.tolist()))  # two centers may share a row
     return at[kept].astype(np.int64)

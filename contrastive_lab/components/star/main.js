@@ -86,16 +86,15 @@ function wordsOf(star, host) {
   star.sentence = el("p", said, star.first, " ", star.second, " ", star.third);
   const press = (button) => () => host.report("chosen", { presses: ++star.presses, button });
   const about = _(
-    "A contrastive loss pulls two views of an image together and pushes all others away. " +
-      "Drag τ and see who gets the push.",
+    "Choose a temperature and a method for your own images, find out which of two encoders is better, and find wrong " +
+      "labels. Everything runs on your computer.",
   );
   star.note = el("small", {});
   return el(
     "div",
     { class: "words" },
-    el("small", {}, el("b", {}, "Contrastive Lab "), _("Train, compare and check contrastive encoders.")),
-    el("h2", {}, _("One number decides which images are pushed apart.")),
-    el("p", {}, about),
+    el("div", { class: "about" }, el("h2", {}, _("Train, compare and check contrastive encoders")), el("p", {}, about)),
+    el("p", { class: "lead" }, _("One number, τ, decides which images a contrastive loss pushes apart:")),
     el("div", { class: "knob" }, span("τ"), star.slider, star.readout),
     el("div", { class: "ends" }, span(_("hardest only")), span(_("Drag me"), "hint"), span(_("all equally"))),
     star.sentence,
