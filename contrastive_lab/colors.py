@@ -6,6 +6,7 @@ import numpy as np
 
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.towers import RESERVED, TOWER
+from contrastive_lab import texts
 from contrastive_lab.locale import N_, _
 
 # From the answer "scores": name on the page → its array.
@@ -59,7 +60,8 @@ def hints_of(rows: EmbeddingSet) -> list[str]:
 def _said(value: Any) -> str:
     if isinstance(value, float):
         return "–" if np.isnan(value) else f"{value:.4g}"
-    return str(value)[:HINT]
+    text = str(value)
+    return texts.isolated(text if len(text) <= HINT else f"{text[: HINT - 1]}…")
 
 
 def color_of(

@@ -43,7 +43,8 @@ IN_DARK_POPUPS = """
 @cache
 def style(theme: str | None, page: str) -> str:
     """Return the styles of the frame and of a page as an HTML element, for the theme "light" or "dark"."""
-    files = Path(__file__).with_name("frame.css"), BUNDLE / "pages" / f"{page}.css"
+    own = Path(__file__).parent
+    files = own / "frame.css", own / "components" / "shared" / "texts.css", BUNDLE / "pages" / f"{page}.css"
     css = "\n".join(file.read_text("utf-8") for file in files)
     return f"<style>{css}{IN_DARK_POPUPS if theme == 'dark' else ''}</style>"
 

@@ -37,6 +37,7 @@ UNCHECKED, EXPANSION = 256 << 20, 100  # bytes that are always accepted; above t
 FRESH = 2.0  # seconds: a file that was just written may change again within a tick of its clock
 MAX_FILE = 64 << 30  # bytes of a file that is hashed
 BLANK = "".join(map(chr, range(33))) + "\x7f\x85\xa0\u200b\u2060\u3000\ufeff"
+JOINERS = "\u200c\u200d"  # invisible, and part of words in Persian and Hindi and of emoji
 BATCH = 20_000  # rows converted at a time
 
 
@@ -101,7 +102,7 @@ def thousands(**numbers: int) -> dict[str, str]:
 
 def escape(text: str) -> str:
     """Escape the control characters and lone surrogates of a text."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+    return "".join(c if c.isprintable() or c in JOINERS else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
 def _check(about: os.stat_result, path: str | Path, limit: int | None) -> None:

@@ -3,6 +3,7 @@
 from argparse import Namespace
 from dataclasses import replace
 
+from contrastive_core.base.json_files import JsonObject
 from contrastive_core.cli import sources
 from contrastive_core.cli.output import out_path, print_result, progress_of
 from contrastive_core.compare.adapter import KINDS, Adapter, adapter_request, title_of
@@ -25,25 +26,36 @@ def print_cost(args: Namespace) -> None:
     values = {"space": towers_space(args, args.run).values, **judgments_request(args.qrels)}
     with progress_of(args) as on_progress:
         made = answers.make("compression", values, on_progress, args.device).meta
-    scores, margin = scores_of(made["scores"]), f"{args.margin:g}"
+    cells = cost_cells(made)
+    wide = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    lines = ["  ".join([row[0].ljust(wide[0]), *map(str.rjust, row[1:], wide[1:])]) for row in cells]
+    head, best, *said = cost_sentences(made, args.margin)
+    kept = smallest(scores_of(made["scores"]), args.margin / 100)
+    record = {**made, "margin": args.margin, "smallest": [vars(one) for one in kept], "against": said}
+    print_result(args, record, "\n".join([head, "", *lines, "", best, *said]))
+
+
+def cost_cells(made: JsonObject) -> list[tuple[str, ...]]:
+    """Return a table of the best vectors of each size, the heads first. Args: made: of the analysis "compression"."""
     titles = [f"{FIGURES[m]}{part}" for m in METRICS for part in ("", ", lost (95 %)")]
     cells = [("vector", "bytes", *titles)]
-    for of_vector in best_by_size(scores):
+    for of_vector in best_by_size(scores_of(made["scores"])):
         row = [str(of_vector[0].contrast.first), f"{of_vector[0].size:,g}"]
         for one in of_vector:
             low, high = (f"{100 * end:+.1f}" for end in one.interval)
             row += [f"{100 * one.value:.1f}", f"{100 * one.loss:+.1f} ({low} to {high})"]
         cells.append(tuple(row))
-    wide = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    lines = ["  ".join([row[0].ljust(wide[0]), *map(str.rjust, row[1:], wide[1:])]) for row in cells]
+    return cells
+
+
+def cost_sentences(made: JsonObject, margin: float) -> list[str]:
+    """Describe the rows, then the smallest vectors that lose at most `margin` points and their metrics."""
     counts = {k: f"{made[k]:,}" for k in ("queries", "of", "documents", "width")}
     head = "{queries} of {of} queries, {documents} documents, {width} dimensions; the best vectors of each size:"
-    kept = smallest(scores, args.margin / 100)
-    said = [str(one.contrast.against(args.margin / 100)) for one in kept]
-    text = f"The smallest vectors that lose at most {margin} points have {{size:,g}} of {4 * made['width']:,} bytes."
-    best = text.format(size=kept[0].size) if kept else f"No vectors are shown to lose at most {margin} points."
-    record = {**made, "margin": args.margin, "smallest": [vars(one) for one in kept], "against": said}
-    print_result(args, record, "\n".join([head.format(**counts), "", *lines, "", best, *said]))
+    kept, points = smallest(scores_of(made["scores"]), margin / 100), f"{margin:g}"
+    text = f"The smallest vectors that lose at most {points} points have {{size:,g}} of {4 * made['width']:,} bytes."
+    best = text.format(size=kept[0].size) if kept else f"No vectors are shown to lose at most {points} points."
+    return [head.format(**counts), best, *(str(one.contrast.against(margin / 100)) for one in kept)]
 
 
 def write_adapter(args: Namespace) -> None:
@@ -56,9 +68,22 @@ def write_adapter(args: Namespace) -> None:
         made = answers.make("adapter", adapter_request(old, new), on_progress, args.device)
     meta = made.meta
     save_adapter(Adapter(meta["kind"], made.arrays["matrix"], made.arrays["offset"], meta["setting"]), out)
+    heads, *rows = adapter_sentences(meta)
+    lines = [f"{out}: {heads}", *rows]
+    groups = meta["groups"][: max(args.top, 0)]
+    lines += ["Groups of queries that keep least:"] if groups else []
+    for one in groups:
+        text = f"  {one['name']} ({one['n']:,})  {100 * one['value']:.1f} %, {100 * one['difference']:+.1f} points"
+        lines.append(f"{text} from the others, p = {one['p']:.2g}")
+    print_result(args, {"out": str(out), **meta}, "\n".join(lines))
+
+
+def adapter_sentences(meta: JsonObject) -> list[str]:
+    """Describe the map between two models, then in a line each what every map keeps, old queries, and what is kept if
+    some documents are encoded again. Args: meta: of the analysis "adapter"."""
     low, high = meta["old"][1]
     lines = [
-        f"{out}: {KINDS[meta['kind']]} map from {meta['widths'][0]} to {meta['widths'][1]} dimensions, fitted on "
+        f"{KINDS[meta['kind']]} map from {meta['widths'][0]} to {meta['widths'][1]} dimensions, fitted on "
         f"{meta['fitted']:,} documents; {meta['queries']:,} queries on {meta['held']:,} held-out documents.",
         f"Recall@{meta['k']} kept of the new model's answers (lower bound, 95 %, for all maps together):",
     ]
@@ -68,9 +93,4 @@ def write_adapter(args: Namespace) -> None:
     lines.append(f"  {'old queries':<24} {100 * meta['old'][0]:5.1f} %  ({100 * low:.1f} to {100 * high:.1f})")
     lines.append("Kept if a share of the documents is encoded again, frequent answers first (in random order):")
     lines += [f"  {100 * share:3.0f} %  {100 * a:5.1f} %  ({100 * b:.1f} %)" for share, a, b in meta["partial"]]
-    groups = meta["groups"][: max(args.top, 0)]
-    lines += ["Groups of queries that keep least:"] if groups else []
-    for one in groups:
-        text = f"  {one['name']} ({one['n']:,})  {100 * one['value']:.1f} %, {100 * one['difference']:+.1f} points"
-        lines.append(f"{text} from the others, p = {one['p']:.2g}")
-    print_result(args, {"out": str(out), **meta}, "\n".join(lines))
+    return lines

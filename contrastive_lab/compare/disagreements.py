@@ -12,7 +12,8 @@ from contrastive_core.base.large_arrays import overlap
 from contrastive_core.compare.comparison import Comparison
 from contrastive_core.compare.towers import answers_of
 from contrastive_core.spaces.space import Space
-from contrastive_lab import cache, format, pictures, query_params, stage, state
+from contrastive_core.spaces.towers import TEXT
+from contrastive_lab import cache, format, pictures, query_params, stage, state, texts
 from contrastive_lab.compare import differences
 from contrastive_lab.compare.space_picker import SHAPES
 from contrastive_lab.components.gallery import draw_gallery
@@ -52,6 +53,16 @@ class ComparedSamples:
         """The row of each sample in the first space, by id."""
         rows = cache.embedding(self.space)
         return {name: q for q, name in enumerate(self.comparison.ids if rows is None else rows.ids)}
+
+    @cached_property
+    def texts(self) -> np.ndarray | None:
+        """The text of each row of the first space; None if the samples are no texts."""
+        rows = cache.embedding(self.space)
+        return None if rows is None else rows.columns.get(TEXT, rows.texts)
+
+    def text(self, name: str) -> str:
+        """Return the text of a sample; "" if the samples are no texts."""
+        return "" if self.texts is None else str(self.texts[self.places[name]])
 
     @cached_property
     def classes(self) -> list[str]:
@@ -162,7 +173,9 @@ def strip(samples: ComparedSamples, content: str) -> None:
     if not samples.metric:
         captions = [_("{share} % shared").format(share=f"{100 * samples.shared[row]:.0f}") for row in rows]
     if not pictures.are_decoded(samples.space):
-        draw_table([{"id": row["id"], "said": text} for row, text in zip(table, captions, strict=True)], height=110)
+        said = [{"text": samples.text(row["id"])} if samples.texts is not None else {} for row in table]
+        listed = zip(table, said, captions, strict=True)
+        draw_table([{"id": row["id"], **own, "said": text} for row, own, text in listed], height=110)
         return
     key = f"strip-{cache.digest(content, samples.metric, rows.tobytes())}-{state.stamp(STRIP)}"
     places, title = [samples.places[name] for name in samples.ids(rows)], _("Samples on which A and B disagree")
@@ -261,8 +274,17 @@ def _listed(samples: ComparedSamples, rows: np.ndarray, key: str) -> None:
         picked = draw_gallery(samples.images(shown), captions, title=title, size=96, key=f"gallery-{cache.digest(key)}")
         if picked:
             st.button(_("Select these on the maps"), on_click=samples.select, args=(shown[picked],))
+    elif samples.texts is not None:
+        st.html("".join(_answers(row, samples.text(row["id"])) for row in table))
     else:
         draw_table(table, hide_index=True)
+
+
+def _answers(row: dict[str, Any], text: str) -> str:
+    """Return the HTML of a text, such as a query, and what A and B say of it, with their values."""
+    names = [f"{shape} {row[name]}" if name in row else shape for shape, name in ((A, "A"), (B, "B"))]
+    about = " · ".join(filter(None, (str(row.get("class", "")), row["id"])))
+    return texts.answers(text, zip(names, (row["A says"], row["B says"]), strict=True), about)
 
 
 def _choose_moved(samples: ComparedSamples) -> int:
@@ -291,12 +313,19 @@ def _neighbors(samples: ComparedSamples, row: int) -> None:
         _("New neighbors in {second}").format(second=second): [r for r in b if r not in a],
         N_("Kept by both"): [r for r in a if r in b],
     }
+    own = samples.ids([row])[0]
+    if samples.texts is not None and not pictures.are_decoded(samples.space):
+        st.html(texts.answers(samples.text(own), (), own))
     for title, rows in groups.items():
         if not rows:
             continue
         st.markdown(f"**{format.plain(title)}** ({len(rows)})")
         if not pictures.are_decoded(samples.space):
-            st.text(", ".join(samples.ids(rows)))
+            names = samples.ids(rows)
+            if samples.texts is None:
+                st.text(", ".join(names))
+            else:
+                st.html(texts.answers(samples.text(own), ((name, samples.text(name)) for name in names)))
             continue
         captions, key = [_("the sample"), *(samples.classes[r] for r in rows)], f"strip-{cache.digest(title, row)}"
         draw_gallery(samples.images([row, *rows]), captions, title=title, size=72, key=key)

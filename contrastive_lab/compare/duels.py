@@ -5,7 +5,7 @@ import streamlit as st
 from contrastive_core.samples import annotations
 from contrastive_core.samples.duels import BOTH, KEYS, MARGIN, NEITHER, Duels
 from contrastive_core.spaces.space import Space
-from contrastive_lab import cache, format, guard, locale, pictures, stage
+from contrastive_lab import cache, format, guard, locale, pictures, stage, texts
 from contrastive_lab.compare import verdict
 from contrastive_lab.locale import N_, Deferred, _, ngettext
 from contrastive_lab.samples.findings import window
@@ -14,7 +14,6 @@ VIEW = N_("Duels")
 LABELS = dict(zip(KEYS, (N_("Left is better"), N_("Right is better"), N_("Both are good"), N_("Neither")), strict=True))
 SHORTCUTS = dict(zip(KEYS, ("Left", "Right", BOTH[0].upper(), NEITHER[0].upper()), strict=True))
 PICTURE = 160  # pixels
-HEIGHT, LONG = 320, 800  # pixels of an answer in which a text of more characters scrolls
 
 
 def show(spaces: list[Space]) -> None:
@@ -64,15 +63,14 @@ def _judge(duels: Duels, space: Space) -> None:
 
 def _draw_duel(duels: Duels, space: Space, number: int) -> None:
     """Draw a query, both answers and the keys."""
+    query = int(duels.queries[number])
     with st.container(border=True):
         st.caption(_("Query"))
-        _draw(duels, space, int(duels.queries[number]))
-    shown = duels.shown(number)
-    is_long = any(len(duels.text(row)) > LONG for row in shown)
-    for column, title, row in zip(st.columns(2), (_("Left"), _("Right")), shown, strict=True):
-        with column.container(border=True, height=HEIGHT if is_long else "stretch"):
+        _draw(duels, space, query)
+    for column, title, row in zip(st.columns(2), (_("Left"), _("Right")), duels.shown(number), strict=True):
+        with column.container(border=True, height="stretch"):
             st.caption(title)
-            _draw(duels, space, row)
+            _draw(duels, space, row, duels.text(query))
     with st.container(horizontal=True):
         for key, label in LABELS.items():
             st.button(
@@ -84,13 +82,13 @@ def _draw_duel(duels: Duels, space: Space, number: int) -> None:
             )
 
 
-def _draw(duels: Duels, space: Space, row: int) -> None:
-    """Draw a sample as its image, else as its text or id."""
+def _draw(duels: Duels, space: Space, row: int, query: str = "") -> None:
+    """Draw a sample as its image, else as its text or id, in which the words of a query are marked."""
     rows, name = cache.embedding(space), duels.rows.ids[row]
     if cache.images(space) is not None and rows is not None and pictures.are_decoded(space):
         st.image(cache.picture(pictures.of(space), rows.ids.index(name)), width=PICTURE)
         return
-    st.text(duels.text(row))
+    st.html(texts.markup(duels.text(row), query))
 
 
 def _decide(duels: Duels, number: int, key: str) -> None:

@@ -13,7 +13,7 @@ from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.nearest import EXACT_UP_TO, ranks_of
 from contrastive_core.spaces.space import Space
 from contrastive_core.spaces.towers import TEXT, TOWER
-from contrastive_lab import cache, export, format, guard, likeness, pictures, query_params, state
+from contrastive_lab import cache, export, format, guard, likeness, pictures, query_params, state, texts
 from contrastive_lab.colors import plain_table
 from contrastive_lab.components.figure_file import draw_map_buttons
 from contrastive_lab.components.gallery import draw_strip
@@ -70,14 +70,20 @@ def neighbors(space: Space, rows: EmbeddingSet, i: int, nearest: tuple[np.ndarra
             row["class"] = rows.class_name(int(rows.labels[j]))
         row |= {name: str(rows.columns[name][j]) for name in of_towers}
         table.append(row | {_("rank in {name}").format(name=name): int(r[q]) for name, r in others.items()})
-        captions.append(f"{row.get('class', row['id'])} {s:.2f}")
+        captions.append(f"{row.get('class') or row['id']} {s:.2f}")
     place, with_pictures = state.place_of(space), pictures.are_decoded(space)
     if with_pictures:
         key = f"near-{cache.digest(place, space.layer, i)}"
         pictures.gallery(space, near.tolist(), captions, _("nearest samples"), key)
         if not space.is_loaded and space.split and not space.epoch:
             _why_alike(space, rows, i, dict(zip(near.tolist(), captions, strict=True)))
-    with st.expander(_("As a table, with ranks in other runs"), expanded=not with_pictures):
+    said = None if with_pictures else rows.columns.get(TEXT, rows.texts)
+    if said is not None:
+        if of_towers:
+            captions = [f"{rows.columns[TOWER][j]} · {text}" for j, text in zip(near, captions, strict=True)]
+        about = None if of_towers else rows.ids[i]  # two towers: the text itself is above
+        st.html(texts.answers(str(said[i]), zip(captions, map(str, said[near]), strict=True), about))
+    with st.expander(_("As a table, with ranks in other runs"), expanded=not with_pictures and said is None):
         draw_table(table, hide_index=True)
 
 

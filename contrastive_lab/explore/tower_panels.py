@@ -7,7 +7,7 @@ from contrastive_core.compare.towers import Partner, partners_of
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.space import Space
 from contrastive_core.spaces.towers import TEXT, TOWER, Towers, plain_rank
-from contrastive_lab import cache, format, query_params, score_strip, state
+from contrastive_lab import cache, format, query_params, score_strip, state, texts
 from contrastive_lab.compare import tower_recall
 from contrastive_lab.compare.checkpoints import changes
 from contrastive_lab.explore.text_prompts import search, with_zero_shot
@@ -54,12 +54,11 @@ def partners(space: Space, rows: EmbeddingSet, i: int) -> None:
         return
     own = str(rows.columns[TOWER][i])
     other = towers.names[1] if own == towers.names[0] else towers.names[0]
-    st.markdown(_named(own, said(rows, i)))
-    found = partners_of(towers, i)
+    found, query = partners_of(towers, i), said(rows, i)
+    st.html(texts.answers(query, [(other, said(rows, one.row)) for one in found[:1]], about=own))
     if not found:
         st.caption(format.plain(_("No row of {other} is its partner.").format(other=other)))
         return
-    st.markdown(_named(other, said(rows, found[0].row)))
     rank, back = plain_rank(found[0].rank), plain_rank(found[0].rank_back)
     text = _("Its partner. Rank from {own} to {other}: {rank}. Rank from {other} to {own}: {back}. Cosine {cosine}.")
     ranks = {"rank": f"{rank:,}", "back": f"{back:,}", "cosine": f"{found[0].similarity:.3f}"}
@@ -86,10 +85,6 @@ def said(rows: EmbeddingSet, i: int) -> str:
     """Return the text of a row, or its id if it has no text."""
     texts = rows.columns.get(TEXT)
     return rows.ids[i] if texts is None or not str(texts[i]) else str(texts[i])
-
-
-def _named(tower: str, text: str) -> str:
-    return f"**{format.plain(tower)}:** {format.plain(text)}"
 
 
 def _listed(rows: EmbeddingSet, partner: Partner, own: str, other: str) -> dict[str, object]:

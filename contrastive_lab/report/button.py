@@ -10,13 +10,15 @@ from contrastive_core.base.paths import data_home
 from contrastive_core.compare.comparison import hash_of
 from contrastive_core.compare.evaluation import LAYERS
 from contrastive_core.engine.jobs import Job
+from contrastive_core.spaces import results
 from contrastive_core.spaces.space import Space
 from contrastive_lab import locale
 from contrastive_lab.components.shared.transport import digest
 from contrastive_lab.locale import N_, _, message
 from contrastive_lab.progress import follow
+from contrastive_lab.report.stored_views import views_asked
 
-VERSION = 2  # of the report: a change makes those that are kept stale
+VERSION = 3  # of the report: a change makes those that are kept stale
 HELP = N_(
     "Maps, scores with intervals, the verdict, settings and the live loss view. One file that opens "
     "offline in any browser."
@@ -28,7 +30,8 @@ def job_of(names: Sequence[str], split: str, layer: str, qrels: str = "") -> Job
     spaces = [Space.of_name(name, split, layer) for name in names]
     titles = [space.run.meta().get("title") if space.run else space.title for space in spaces]
     judged = [qrels, hash_of(qrels)] if qrels and Path(qrels).is_file() else []
-    key = f"report-{digest(VERSION, [space.values for space in spaces], titles, *judged)}"
+    views = [results.path(*one).exists() for one in views_asked(spaces, qrels if judged else "")]
+    key = f"report-{digest(VERSION, [space.values for space in spaces], titles, *judged, views)}"
     out = data_home() / "reports" / f"{key}.html"
     layer = layer if layer in LAYERS else "h"
     of_split = ("--split", split) if all(space.split for space in spaces) else ()

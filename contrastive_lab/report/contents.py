@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from contrastive_core.base.json_files import JsonObject
 from contrastive_core.base.paths import data_home, runs_home
 from contrastive_core.base.progress import OnProgress, prefixed
 from contrastive_core.base.score import Scores, scores_from_json
@@ -26,6 +27,7 @@ from contrastive_core.runs.run_metrics import read_loop_check
 from contrastive_core.samples import annotations
 from contrastive_core.samples.label_audit import audit_table, estimate
 from contrastive_core.samples.sample_table import request_of as request_of_samples
+from contrastive_core.spaces import results
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.space import Space
 from contrastive_lab import format
@@ -33,6 +35,7 @@ from contrastive_lab.components.loss_view import LossView, PairAxes
 from contrastive_lab.components.shared.thumbnails import thumbnail_sheet
 from contrastive_lab.components.shared.transport import digest
 from contrastive_lab.loss_setting import default_pairing, request_of, setting_of
+from contrastive_lab.report.stored_views import views_asked
 from contrastive_lab.setting_names import shown_name, shown_value
 
 MOST = 8  # runs
@@ -61,6 +64,7 @@ class Part:
     settings: list[tuple[str, str]]
     loss_view: LossView | None
     notes: list[str] = field(default_factory=list)
+    cost: JsonObject | None = None  # of compressed vectors, if it has been computed
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,24 +74,29 @@ class Contents:
     parts: list[Part]
     comparison: Comparison | None = None
     apart: str = ""
+    adapter: JsonObject | None = None  # between the first two, if it has been fitted
 
 
 def gather(spaces: Sequence[Space], map_kind: str, device: str, on_progress: OnProgress, qrels: str = "") -> Contents:
     """Collect the content, and compute missing results. Args: qrels: a file of relevance judgments. Raises ValueError
     with the reason."""
     parts = [_part(space, map_kind, device, prefixed(on_progress, space.title)) for space in spaces]
+    stored = [results.read(*one) for one in views_asked(spaces, qrels)]
+    views = [None if one is None else one.meta for one in stored]
+    parts = [replace(part, cost=cost) for part, cost in zip(parts, views, strict=False)]
     if len(parts) < 2:
         return Contents(parts)
+    adapter = views[-1]
     chosen = [run for space in spaces if (run := space.run)]
     data = {(str(r.config.get("dataset")), str(r.manifest.get("data_fingerprint"))) for r in chosen}
     if len(data) > 1:
         named = ", ".join(sorted({Path(format.data_of(name)).name for name, _ in data}))
-        return Contents(parts, apart=f"These runs have no samples in common: they use {named}.")
+        return Contents(parts, apart=f"These runs have no samples in common: they use {named}.", adapter=adapter)
     try:
         result = answers.make("comparison", comparison_request(spaces, qrels=qrels), on_progress, device)
     except ValueError as error:
-        return Contents(parts, apart=f"They are not compared: {error}.")
-    return Contents(parts, Comparison.of(result.meta, result.arrays))
+        return Contents(parts, apart=f"They are not compared: {error}.", adapter=adapter)
+    return Contents(parts, Comparison.of(result.meta, result.arrays), adapter=adapter)
 
 
 def _part(space: Space, map_kind: str, device: str, on_progress: OnProgress) -> Part:

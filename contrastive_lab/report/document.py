@@ -1,14 +1,10 @@
-"""The report file: sections in reading order, one style sheet, one script.
-
-HTML by type: only `el` creates markup, and it escapes all text. A class called `<script>` is shown as text."""
+"""The report file: sections in reading order, one style sheet, one script."""
 
 import base64
 import hashlib
 from argparse import Namespace
-from base64 import b64encode
 from collections.abc import Sequence
 from datetime import UTC, date, datetime
-from html import escape
 from pathlib import Path
 
 from contrastive_core.base import safe_files
@@ -16,57 +12,19 @@ from contrastive_core.base.score import Score, Scores
 from contrastive_core.cli import sources
 from contrastive_core.cli.output import out_path, print_result, progress_of
 from contrastive_core.cli.query_figures import query_figures
+from contrastive_core.cli.retrieval import adapter_sentences, cost_cells, cost_sentences
 from contrastive_core.compare.comparison import CLAIMED, MARGIN, Comparison
 from contrastive_core.compare.evaluation import name_of
 from contrastive_core.compare.verdicts import ACCURACIES
 from contrastive_core.spaces.embedding_set import EmbeddingSet
-from contrastive_lab import format
+from contrastive_lab import format, texts
 from contrastive_lab.components.loss_view import pack_loss_view
 from contrastive_lab.components.scatter import ScatterData, pack_scatter
 from contrastive_lab.components.shared.bundle import bundle, style_sheet
 from contrastive_lab.components.shared.thumbnails import ThumbnailSheet, thumbnail_sheet
 from contrastive_lab.components.shared.transport import ALIGN, digest
+from contrastive_lab.markup import Html, data_script, el, verbatim
 from contrastive_lab.report.contents import MOST, Contents, Part, gather
-
-VOID = ("meta", "br", "hr")
-
-
-class Html(str):
-    """Markup created by `el`, which is not escaped again."""
-
-    __slots__ = ()
-
-
-def el(tag: str, *children: Html | str | float | None, **attributes: str | None) -> Html:
-    """Return an element. Children other than `Html` are escaped, None is omitted. `data_part` becomes data-part."""
-    written = "".join(
-        f' {name.rstrip("_").replace("_", "-")}="{_text(value)}"'
-        for name, value in attributes.items()
-        if value is not None
-    )
-    if tag in VOID:
-        return Html(f"<{tag}{written}>")
-    inner = "".join(c if isinstance(c, Html) else _text(str(c)) for c in children if c is not None)
-    return Html(f"<{tag}{written}>{inner}</{tag}>")
-
-
-def verbatim(tag: str, text: str, **attributes: str | None) -> Html:
-    """Return our own script or style, with its text unescaped. Raises ValueError for text that would end it."""
-    if "</" + tag in text.lower() or "<!--" in text:
-        raise ValueError(f"a {tag} cannot hold what ends it")
-    return Html(el(tag, **attributes).replace("></", f">{text}</", 1))
-
-
-def data_script(data: bytes, **attributes: str | None) -> Html:
-    """Return data in base64 as a script element that the browser does not run."""
-    return verbatim("script", b64encode(data).decode(), type="application/octet-stream", **attributes)
-
-
-def _text(text: str) -> str:
-    """Escape a text; control characters and lone surrogates, which HTML cannot represent, become boxes."""
-    shown = "".join(c if c.isprintable() or c in "\n\t" else "\N{WHITE SQUARE}" for c in text)
-    return escape(shown, quote=True)
-
 
 STYLE = Path(__file__).with_name("page.css")
 PICTURES = 2_400_000  # bytes of all thumbnails: a third more as text; the rest has room in 5 MB
@@ -99,6 +57,7 @@ def document(contents: Contents, day: date) -> str:
         header,
         _verdict(contents),
         side_by_side,
+        _adapter(contents),
         *runs,
         el("section", el("h2", "Meaning of the scores"), _definitions([*terms.items()], "terms")) if terms else None,
         el("footer", FOOT),
@@ -116,7 +75,7 @@ def document(contents: Contents, day: date) -> str:
         el("meta", name="viewport", content="width=device-width, initial-scale=1"),
         el("meta", http_equiv="Content-Security-Policy", content=policy),
         el("title", f"{title}: Contrastive Lab"),
-        verbatim("style", style_sheet("lab", "map") + STYLE.read_text("utf-8")),
+        verbatim("style", style_sheet("lab", "map", "texts") + STYLE.read_text("utf-8")),
     )
     page = el("html", head, el("body", body, verbatim("script", script, type="module")), lang="en")
     return f"<!doctype html>\n{page}\n"
@@ -186,12 +145,21 @@ def _queries(comparison: Comparison, sets: Sequence[EmbeddingSet]) -> list[Html]
         return []
     _, found = query_figures(comparison, sets, 100 * MARGIN, CHANGED)
     head = ("query", "text", *comparison.names[:2])
-    rows = []
+    rows = list[Sequence[Html | str]]()
     for row in found["changed"]:
         both = zip(row["values"], row["answers"], strict=True)
-        rows.append((row["id"], row["text"], *(f"{value:.2f} {said}" for value, said in both)))
+        answers = (el("span", f"{value:.2f}", texts.markup(said, row["text"])) for value, said in both)
+        rows.append((row["id"], texts.markup(row["text"]), *answers))
     said = [el("p", str(text)) for text in found["against"]]
     return [*said, _table(head, rows, "Queries that changed most, with the first answer of each")] if rows else said
+
+
+def _adapter(contents: Contents) -> Html | None:
+    """Return the section on the map from the first space to the second; None if it has not been fitted."""
+    if contents.adapter is None:
+        return None
+    title = "A map from the vectors of {} to those of {}".format(*(part.title for part in contents.parts[:2]))
+    return el("section", el("h2", title), el("pre", "\n".join(adapter_sentences(contents.adapter))))
 
 
 def _by_class(comparison: Comparison, named: EmbeddingSet) -> Html | None:
@@ -224,12 +192,23 @@ def _run(part: Part, number: int, sheet: ThumbnailSheet) -> Html:
         el("h2", part.title),
         *(el("p", note, class_="note") for note in part.notes),
         _scores(part),
+        *_cost(part),
         el("h3", "Map"),
         _map(part, number, sheet),
         *live,
         *settings,
         class_="run",
     )
+
+
+def _cost(part: Part) -> list[Html]:
+    """Return what smaller vectors lose: a table, and the smallest that lose little; [] if it has not been computed."""
+    if part.cost is None:
+        return []
+    about, *said = cost_sentences(part.cost, 100 * MARGIN)
+    head, *rows = cost_cells(part.cost)
+    table = _table(head, rows, f"Quality of compressed vectors of {part.title}")
+    return [el("h3", "Smaller vectors"), el("p", about, class_="about"), table, *(el("p", text) for text in said)]
 
 
 def _map(part: Part, number: int, sheet: ThumbnailSheet) -> Html:

@@ -12,7 +12,7 @@ from contrastive_core.base.json_files import JsonObject
 from contrastive_core.samples import annotations as sample_annotations
 from contrastive_core.samples.sample_lists import LISTS, RANDOM, VOTED, VOTERS
 from contrastive_core.samples.sample_table import SampleTable, percent
-from contrastive_lab import cache, format, locale
+from contrastive_lab import cache, format, locale, texts
 from contrastive_lab.components.bench import (
     Bench,
     BenchItem,
@@ -139,6 +139,7 @@ def _item(findings: Findings, row: int, groups: list[Group], beside: dict[tuple[
     is_judged = one.key != RANDOM and not one.decisions  # nobody is told what to think of a random row
     is_wrong = is_judged and bool(given) and is_probably_wrong(table, row)
     is_voted = is_judged and (is_wrong or one.key == "mislabeled")
+    text = pictures.text(str(own.columns["id"][at]), request.split)
     return BenchItem(
         id=findings.id(row),
         badge=request.split if len(findings.requests) > 1 else "",
@@ -146,7 +147,7 @@ def _item(findings: Findings, row: int, groups: list[Group], beside: dict[tuple[
         suggested=suggested,
         sentence=_(one.question) if one.question else _sentence(table, one.key, row),
         why=_why(findings, row, "" if is_voted and votes else one.reason(own, at)),
-        evidence=[EvidenceGroup(title, _neighbors(findings, group, beside)) for title, group in groups],
+        evidence=[EvidenceGroup(title, _neighbors(findings, group, beside, text)) for title, group in groups],
         looks_like=suggested if is_wrong else "",
         likeliness=percent(about["confidence"]) if is_wrong else "",
         wrong=about.get("wrong") if is_voted else None,
@@ -155,19 +156,21 @@ def _item(findings: Findings, row: int, groups: list[Group], beside: dict[tuple[
         label=mark.get("label") or "",
         likely=likely[:LIKELY],
         keep_first=not one.decisions and bool(given) and not is_probably_wrong(table, row),
-        text=pictures.text(str(own.columns["id"][at]), request.split),
+        text=texts.said(text) if text else None,
     )
 
 
 def _neighbors(
-    findings: Findings, group: list[NamedPicture], beside: dict[tuple[str, str], int]
+    findings: Findings, group: list[NamedPicture], beside: dict[tuple[str, str], int], query: str
 ) -> list[ShownNeighbor]:
-    """Return samples shown beside another, by the index of their image, or as text without one."""
+    """Return samples shown beside another, by the index of their image, or as text without one, in which the words of
+    the other's text are marked."""
     shown, pictures = [], findings.pictures
     for split, sample, text, is_named in group:
         if pictures.get(sample, split) is None:
             told = f"{sample} · {locale.text(text)}"
-            shown.append(ShownNeighbor(-1, told, pictures.text(sample, split)))
+            body = pictures.text(sample, split)
+            shown.append(ShownNeighbor(-1, told, texts.said(body, query) if body else None))
         else:
             place = beside.setdefault((split, sample), len(beside))
             shown.append(ShownNeighbor(place, locale.text(text), is_named=is_named))

@@ -70,8 +70,11 @@ def test_the_swapped_pair_stands_first_with_its_evidence(
     assert "30 pairs of answer and question" in words(app)
     assert "Files of your decisions" not in words(app)  # nothing is decided
     first, second = desk.bench.items[:2]  # type: ignore[union-attr]
-    assert {first.text, second.text} == {"Say <2>", "Say <5>"}
-    assert {one.body for one in first.evidence[0].near} == {"Ask <2>", "Ask <5>"}  # its partner, and the one that fits
+    assert {str(first.text), str(second.text)} == {"Say <2>", "Say <5>"}
+    assert {str(one.body) for one in first.evidence[0].near} == {
+        "Ask <2>",
+        "Ask <5>",
+    }  # its partner, and the one that fits
     assert first.sentence == "Are the two of this pair a match?"
     assert "margin -" in str(first.evidence[0].near[1].text)
     assert [choice.text for choice in desk.bench.choices] == ["Is a match", "Is no match", "The other is the match"]

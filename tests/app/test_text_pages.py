@@ -17,7 +17,7 @@ from contrastive_core.spaces.space import Space
 
 WORDS = {"en": re.compile(r"\b(image|picture|photo)s?\b", re.IGNORECASE), "zh": re.compile("图像|图片|照片")}
 ELSEWHERE = (":material/folder_open:", "lesson")  # a popover that opens files, and lists of lessons
-NOT_TEXT = re.compile(r":material/\w+:|<style>.*?</style>|image[-_]\w+|\w+[-_]image", re.DOTALL)
+NOT_TEXT = re.compile(r":material/\w+:|<style>.*?</style>|image[-_]\w+|\w+[-_]image|<p dir=\"auto\">.*?</p>", re.DOTALL)
 
 
 def drawn(app: Any) -> Iterator[str]:

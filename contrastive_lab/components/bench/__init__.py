@@ -10,6 +10,7 @@ import numpy as np
 from contrastive_lab.components.shared.mount import mount, reported_state
 from contrastive_lab.components.shared.thumbnails import NO_THUMBNAILS, ThumbnailSheet, thumbnail_sheet
 from contrastive_lab.components.shared.transport import pack
+from contrastive_lab.texts import Said
 
 LARGEST, LARGE = 224, 96  # pixels along the side of a suspect's picture, and of one beside it
 
@@ -20,7 +21,7 @@ class ShownNeighbor:
 
     picture: int
     text: str
-    body: str = ""  # the sample itself, where it is a text
+    body: Said | None = None  # the sample itself, where it is a text
     is_named: bool = True  # the caption is shown, and not only read out
 
 
@@ -61,7 +62,7 @@ class BenchItem:
     label: str = ""  # of a relabel
     likely: Sequence[str] = ()  # the likeliest other classes, each with a key
     keep_first: bool = False  # its label is probably right
-    text: str = ""  # the sample itself, where it is a text
+    text: Said | None = None  # the sample itself, where it is a text
 
 
 @dataclass(frozen=True, eq=False)

@@ -40,7 +40,9 @@ function frameOf(sheet, { items, start, pictures }, k, side, onclick) {
   const { id, text, wrong, given, looksLike } = items[k],
     name = _("{place}. {id}", { place: start + k + 1, id }),
     style = wrong === null ? "" : `width: ${Math.round(100 * wrong)}%`;
-  const picture = sheet ? pictureOf(sheet, pictures, k, side, "") : el("span", {}, text || id);
+  const picture = sheet
+    ? pictureOf(sheet, pictures, k, side, "")
+    : el("span", { dir: "auto" }, text?.pieces.join("") ?? id);
   const label = el("small", {}, [given, looksLike].filter(Boolean).join(" → "));
   const parts = [picture, label, el("i", { style }), el("kbd", {})];
   return el("button", { type: "button", "aria-label": name, title: id, onclick }, ...parts);

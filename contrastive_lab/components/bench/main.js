@@ -9,6 +9,7 @@ import { newVerdict, showVerdict } from "./verdict.js";
 import { el, say } from "../shared/dom.js";
 import { _, N_ } from "../shared/locale.js";
 import { inApp, partOf } from "../shared/part.js";
+import { said } from "../shared/texts.js";
 
 const WHILE_MOVING = 250; // milliseconds of rest before the page hears which sample is looked at
 const FIELDS = "input, select, textarea, [contenteditable=true]";
@@ -52,7 +53,7 @@ function build() {
   view.unlabeled = el("p", { class: "why", id: "unlabeled" }, _(UNLABELED));
   view.status = el("p", { class: "status", role: "status" });
   view.picture = el("canvas", { role: "img" });
-  view.text = el("p", { class: "text", lang: "" });
+  view.text = el("div", { class: "text" });
   view.badge = el("span", { class: "badge" });
   view.name = el("span", { class: "name" });
   view.near = el("div", { class: "near" });
@@ -176,19 +177,23 @@ function show(view) {
   showVerdict(view.verdict, item);
   queue(view);
   if (!item) {
-    for (const part of ["badge", "name", "status", "text"]) say(view[part], "");
+    for (const part of ["badge", "name", "status"]) say(view[part], "");
+    view.text.replaceChildren();
     view.near.replaceChildren();
+    view.beside = "";
     view.likely.replaceChildren();
     return;
   }
+  const text = item.text?.pieces.join("") ?? "";
+  if (view.text.firstChild?.firstChild.textContent !== text)
+    view.text.replaceChildren(...(text ? [said(item.text)] : []));
   if (view.shown !== item.id) view.classes.value = label || (item.keepFirst ? "" : item.suggested) || item.given;
   offer(view, item);
   view.shown = item.id;
   say(view.badge, item.badge);
   view.badge.hidden = !item.badge;
   say(view.name, item.id);
-  say(view.text, item.text);
-  view.root.classList.toggle("texts", Boolean(item.text));
+  view.root.classList.toggle("texts", Boolean(text));
   say(view.status, statusOf(view));
   paint(view);
 }
@@ -267,9 +272,12 @@ function paint(view) {
   const figure = ({ picture, text, body, isNamed }) => {
     const canvas = el("canvas", { role: "img" });
     drawPicture(canvas, beside, meta.near, picture, _("image {text}", { text }));
-    const words = body ? el("p", { class: "text" }, body) : "";
+    const words = body ? el("div", { class: "text" }, said(body)) : "";
     return el("figure", { role: "listitem" }, canvas, isNamed ? el("figcaption", {}, text) : "", words);
   };
+  const shown = JSON.stringify([evidence, beside ? view.drawn.meta.content : ""]);
+  if (view.beside === shown) return; // what is unfolded stays
+  view.beside = shown;
   view.near.replaceChildren(
     ...evidence.flatMap(({ title, near }) => [
       el("h3", {}, title),

@@ -1,6 +1,7 @@
 // The axes of the matrix: pictures of anchors and candidates, or what they say, or their names.
 
 import { thumb } from "./thumbnails.js";
+import { isRightToLeft } from "../shared/texts.js";
 
 const PICTURE = 22, // CSS pixels: width of a strip of pictures
   TEXT = 64, // of one of texts, at most
@@ -104,8 +105,15 @@ function textsOf(lab, strip, side) {
     g.rect(0, strip, strip - 4, side);
     g.clip();
     const half = side / order.length / 2;
-    for (const [i, at] of places(order, line, side))
-      g.fillText(said[i], 2, strip + Math.max(line / 2, Math.min(at + half, side - line / 2)));
+    for (const [i, at] of places(order, line, side)) {
+      const isFromRight = isRightToLeft(said[i]); // what is cut off is its end
+      g.direction = isFromRight ? "rtl" : "ltr";
+      g.fillText(
+        said[i],
+        isFromRight ? strip - 4 : 2,
+        strip + Math.max(line / 2, Math.min(at + half, side - line / 2)),
+      );
+    }
   };
   g.save();
   if (ofRows) write(lab.rows, ofRows);

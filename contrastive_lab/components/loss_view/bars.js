@@ -10,6 +10,7 @@ import { GRAY, line, rgb, sizeCanvas } from "../shared/canvas.js";
 import { number, say } from "../shared/dom.js";
 import { PULL, PUSH, bar, pointedBar } from "../shared/push_pull.js";
 import { _ } from "../shared/locale.js";
+import { isolated } from "../shared/texts.js";
 
 const UNTOLD = { color: GRAY, hollow: false }, // neither a positive nor a negative
   LEFT = { color: LEFT_OUT, hollow: false }; // a negative that the margin leaves out
@@ -84,7 +85,9 @@ export function drawBars(lab) {
           : pulled
             ? _("pull {share}", { share: told })
             : _("push {share}", { share: told }),
-      words = asked ? told : `${positive ? "+ " : ""}${how}  ${lab.meta.columnTexts?.[j] || candidateText(lab, j)}`,
+      words = asked
+        ? told
+        : `${positive ? "+ " : ""}${how}  ${isolated(lab.meta.columnTexts?.[j] ?? "") || candidateText(lab, j)}`,
       [x, wide] = placeOf(left + length + 5, edge, width);
     g.fillText(fitted(g, words, wide), x, y + BAR / 2, wide);
     if (lab.hover && lab.hover[1] === j) {

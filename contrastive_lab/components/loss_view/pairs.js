@@ -1,6 +1,7 @@
 // What is known of the pairs whatever the knob: which loss, what is near, who is ranked where.
 
 import { _ } from "../shared/locale.js";
+import { isolated } from "../shared/texts.js";
 
 /** @param {LossViewState} lab */
 export function isHinge(lab) {
@@ -124,7 +125,7 @@ export function candidateText({ meta }, j) {
 }
 
 function withText(name, text) {
-  return text ? _("{name}: {text}", { name, text }) : name;
+  return text ? _("{name}: {text}", { name, text: isolated(text) }) : name;
 }
 
 /**

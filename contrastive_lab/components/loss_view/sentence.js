@@ -150,5 +150,5 @@ function moves({ M, out }, kind) {
 function nameOf(lab, j) {
   const name =
     (lab.meta.columnNames ? candidateText(lab, j) : lab.meta.names[j]) ?? _("row {number}", { number: j + 1 });
-  return name.replace(/[.。\s]+$/, "");
+  return name.replace(/[.。\s]+(?=\u2069?$)/, "");
 }

@@ -124,12 +124,21 @@ export function find(map, text) {
     schedule(map);
     return;
   }
-  const rows = rowsWithId(map.ids, text);
+  const { hints } = map.meta,
+    found = rowsWithId(map.ids, text),
+    rows = found.length ? found : rowsSaying(hints, text);
   if (rows.length) {
     choose(map, rows);
     intoView(map, rows[0]);
-  } else map.missed = _("no id contains {text}", { text });
+  } else
+    map.missed = hints.length ? _("no id or text contains {text}", { text }) : _("no id contains {text}", { text });
   schedule(map, true);
+}
+
+/** Rows of whose columns a value holds this text, in either case. */
+function rowsSaying(hints, text) {
+  const wanted = text.toLowerCase();
+  return hints.flatMap((hint, i) => (hint.toLowerCase().includes(wanted) ? [i] : []));
 }
 
 /** Move the map, as it is zoomed, so that a row outside it is in its middle. */

@@ -64,7 +64,11 @@ function build() {
   map.tip = el("div", { class: "tip", hidden: "" });
   map.kind = el("div", { class: "kind", hidden: "" });
   map.stage = el("div", { class: "stage" }, map.canvas, map.over, map.kind, map.tip);
-  map.search = el("input", { type: "search", placeholder: _("find a sample"), "aria-label": _("find a sample by id") });
+  map.search = el("input", {
+    type: "search",
+    placeholder: _("find a sample"),
+    "aria-label": _("find a sample by id or text"),
+  });
   map.search.onchange = () => find(map, map.search.value.trim());
   map.count = el("span", { role: "status" });
   const button = (text, onclick) => el("button", { type: "button", onclick }, text);
