@@ -175,21 +175,22 @@ def judge(
     if len(queries[0]) < 2:
         raise CannotScore(FEW_QUERIES, count=len(queries[0]))
     order = np.random.default_rng(seed).permutation(len(documents[0]))[:DOCUMENTS]
-    held, fitted = np.split(order, [len(order) // HELD])
-    (old, new), (old_queries, new_queries) = ([unit_rows(x) for x in each] for each in (documents, queries))
-    adapters = fit_adapters(old[fitted], new[fitted])
+    n_held = len(order) // HELD
+    old, new = (unit_rows(x[order]) for x in documents)
+    old_queries, new_queries = (unit_rows(x) for x in queries)
+    adapters = fit_adapters(old[n_held:], new[n_held:])
     on_fraction(0.5)
-    truth = nearest(new_queries, new[held])
-    per_query = [overlap(nearest(new_queries, made(old[held])), truth) for made in adapters]
+    old, new = old[:n_held], new[:n_held]
+    truth = nearest(new_queries, new)
+    per_query = [overlap(nearest(new_queries, made(old)), truth) for made in adapters]
     kept = []
     for made, values in zip(adapters, per_query, strict=True):
         bound = lower_bound(*np.unique(values, return_counts=True), 0.0, 1.0, ALPHA / len(adapters))
         kept.append(KeptRecall(made.kind, made.setting, float(values.mean()), bound))
     on_fraction(0.7)
     best = int(np.argmax([one.value for one in kept]))
-    mapped = adapters[best](old[held])
-    partial, first = _reembedded(new_queries, mapped, new[held], truth, seed)
-    before = overlap(nearest(old_queries, old[held]), truth)
+    partial, first = _reembedded(new_queries, adapters[best](old), new, truth, seed)
+    before = overlap(nearest(old_queries, old), truth)
     return AdapterReport(
         adapter=adapters[best],
         kept=kept,
@@ -197,8 +198,8 @@ def judge(
         groups=[] if labels is None else _groups(per_query[best], labels),
         partial=partial,
         per_query=per_query[best],
-        first=held[first],
-        counts={"fitted": len(fitted), "held": len(held), "queries": len(new_queries), "k": truth.shape[1]},
+        first=order[first],
+        counts={"fitted": len(order) - n_held, "held": n_held, "queries": len(new_queries), "k": truth.shape[1]},
     )
 
 

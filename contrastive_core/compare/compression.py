@@ -22,9 +22,9 @@ from contrastive_core.base.progress import OnFraction, ignore_fraction
 from contrastive_core.base.score import mean_intervals
 from contrastive_core.compare.judged_queries import FIGURES, Relevant, figures
 from contrastive_core.compare.verdicts import Contrast
-from contrastive_core.ops.partner_ranks import unit_rows
+from contrastive_core.ops.partner_ranks import BLOCK, unit_rows
 
-REDUCTIONS = {"first": N_("first dimensions"), "pca": N_("principal axes"), "random": N_("random dimensions")}
+REDUCTIONS = {"first": N_("first dimensions"), "random": N_("random dimensions"), "pca": N_("principal axes")}
 PRECISIONS = {"float32": 32, "int8": 8, "binary": 1, "rescored": 1}  # bits of a number
 PRECISION_TITLES = {"float32": "float32", "int8": "int8", "binary": N_("binary"), "rescored": N_("binary, rescored")}
 METRICS = ("recall_10", "ndcg_10")
@@ -72,12 +72,16 @@ def compress(
     full, d = figures(relevant, queries, documents), documents.shape[1]
     widths = [w for w in (d >> step for step in range(STEPS)) if w >= min(LEAST, d)]
     plan = [(reduction, w) for reduction, w in product(REDUCTIONS, widths) if w < d or reduction != "random"]
-    axes = {name: np.eye(d, dtype=np.float32) for name in REDUCTIONS}
-    axes["pca"] = np.linalg.eigh((documents.T @ documents).astype(np.float64))[1][:, ::-1].astype(np.float32)
-    axes["random"] = axes["random"][:, np.random.default_rng(0).permutation(d)]
+    order = {"random": np.random.default_rng(0).permutation(d)}
     found, losses = list[tuple[str, int, str, str, float]](), list[np.ndarray]()
     for number, (reduction, width) in enumerate(plan):
-        short = [unit_rows(x @ axes[reduction][:, :width]) for x in (queries, documents)]
+        if plan[number - 1][0] != reduction == "pca":  # the last reduction: rows turn in place, some at a time
+            axes = np.linalg.eigh((documents.T @ documents).astype(np.float64))[1][:, ::-1].astype(np.float32)
+            for rows in (queries, documents):
+                for part in np.array_split(rows, 1 + rows.size // BLOCK):  # views
+                    part[:] = part @ axes
+        columns = order.get(reduction, np.arange(d))[:width]
+        short = [x if width == d else unit_rows(x[:, columns]) for x in (queries, documents)]
         for precision in PRECISIONS:
             kept, score = _coarse(short[1], precision)
             values = figures(relevant, np.sign(short[0]) if precision == "binary" else short[0], kept, score)
@@ -111,7 +115,11 @@ def _coarse(documents: np.ndarray, precision: str) -> tuple[np.ndarray, Score | 
     if precision == "int8":
         low = documents.min(0)
         step = np.maximum((documents.max(0) - low) / 255, 1e-12)
-        return (np.round((documents - low) / step) * step + low).astype(np.float32), None
+        rounded = (documents - low) / step  # then in place: rows may take half a gigabyte
+        np.round(rounded, out=rounded)
+        rounded *= step
+        rounded += low
+        return rounded, None
     signs = np.where(documents > 0, np.float32(1), np.float32(-1))
     if precision == "binary":
         return signs, None

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
+from contrastive_core.base.large_arrays import rows_of_sample
 from contrastive_core.base.messages import N_
 from contrastive_core.base.progress import OnProgress, fraction_of
 from contrastive_core.compare import adapter as adapters
@@ -48,6 +49,7 @@ def adapter(values: Values, on_progress: OnProgress, device: str) -> Result:
     else:
         usable = np.random.default_rng(0).permutation(usable)
         queries, documents = usable[::4], np.delete(usable, np.s_[::4])
+    documents = documents[rows_of_sample(len(documents), adapters.DOCUMENTS)]
     queries = queries[np.linspace(0, len(queries) - 1, min(len(queries), adapters.MOST)).round().astype(np.int64)]
     on_fraction = fraction_of(on_progress, N_("a map between the models"))
     found = adapters.judge(
