@@ -50,7 +50,7 @@ def test_without_runs_it_names_examples(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_the_door_to_wrong_labels_opens_ones_own_newest_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert "Try it on digits." in text_of(page_on("home", monkeypatch))
+    assert "Try it on digits" in text_of(page_on("home", monkeypatch))
     for name in ("older", "newer", "untrained"):
         run = runs.create(name, {"method": "simclr", "dataset": "digits"})
         if name != "untrained":
