@@ -3,12 +3,11 @@
     python -m benchmarks [--only losses probe ...] [--report]
     python -m benchmarks --only scale --works samples compare --rows 1000000
 
-Each script's output and last line go to benchmarks/results/MACHINE/NAME.json beside the commit and
-the versions; MACHINE is the processor with its cores. RESULTS.md is made of these files, so a part
-can be run again alone, and another machine's column stays as it is. Of `scale`, which
-takes hours, some works at some numbers of rows can be run: what they print takes the place
-of the same lines, and when each was run stands beside. `--report` only writes the text again. What
-is known of a missed goal stands in missed.toml.
+Each script's output and last line go to benchmarks/results/NAME.json beside the commit, the
+versions and the machine. RESULTS.md is made of the files of one machine, that of the newest, so a
+part can be run again alone. Of `scale`, which takes hours, some works at some numbers of rows can
+be run: what they print takes the place of the same lines, and when each was run stands beside.
+`--report` only writes the text again. What is known of a missed goal stands in missed.toml.
 """
 
 from __future__ import annotations
@@ -43,6 +42,7 @@ NAMES = (
     "planted_errors",
     "label_errors",
     "start",
+    "first_suspect",
     "pages",
     "watch",
     "loop_doctor",
@@ -128,7 +128,7 @@ def main() -> None:
             print(error, file=sys.stderr)
             continue
         print("\n".join(record["text"]), flush=True)
-        path = RESULTS / _machine.folder(record["machine"]) / f"{name}.json"
+        path = RESULTS / f"{name}.json"
         if some:
             record = merged(json.loads(path.read_text()) if path.exists() else None, record)
         write_json(path, record)

@@ -7,7 +7,7 @@ import platform
 import re
 from pathlib import Path
 
-__all__ = ["about", "cores", "folder", "short"]
+__all__ = ["about", "cores", "short"]
 
 NOISE = re.compile(r"\((?:R|TM)\)|\bProcessor\b|\bCPU\b|@.*$")  # said of every processor
 
@@ -37,11 +37,6 @@ def about() -> str:
 
 
 def short(machine: str) -> str:
-    """Processor and cores of `about()`, as a column is headed: "Intel Xeon, 2 cores"."""
+    """Processor and cores of `about()`, as a title has it: "Intel Xeon, 2 cores"."""
     model, number = machine.split(", ")[:2]
     return f"{' '.join(NOISE.sub(' ', model).split())}, {number}"
-
-
-def folder(machine: str) -> str:
-    """The folder of a machine's results: "intel-xeon-2-cores"."""
-    return re.sub(r"[^a-z0-9]+", "-", short(machine).lower()).strip("-")

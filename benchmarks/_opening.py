@@ -2,7 +2,8 @@
 
 Time runs from the command's start, with no server at work, to the first picture in a real browser
 at the address that the command gives: the points of 10,000 × 128 vectors on a map with their
-scores, and the gallery of a folder of 1,000 images of 96 × 96 pixels in ten classes. Files are in
+scores, and the gallery of a folder of 11,000 images of 96 × 96 pixels in ten classes; and to the
+line with the address. Files are in
 the system's cache after a first round that does not count; the app's own caches are new each time,
 so that reading, PCA and the looks at the images are all in the figure.
 """
@@ -25,8 +26,8 @@ from benchmarks._timing import limit
 from benchmarks.browser import ROOT, end_tasks, homes_in
 
 ADDRESS = re.compile(r"http://127\.0\.0\.1:\d+/\S*")
-SECONDS = 10.0  # the goal of both
-N, D, IMAGES, CLASSES, SIDE = 10_000, 128, 1_000, 10, 96
+SECONDS, ADDRESS_SECONDS = 10.0, 8.0  # the goals
+N, D, IMAGES, CLASSES, SIDE = 10_000, 128, 11_000, 10, 96
 
 
 def vectors(folder: Path) -> Path:
@@ -61,8 +62,8 @@ def shows_images(page: Any) -> None:
     gallery.get_by_role("button").first.wait_for(timeout=120_000)
 
 
-def once(browser: Any, thing: Path, home: Path, shown: Any) -> float:
-    """Seconds from the command to the picture."""
+def once(browser: Any, thing: Path, home: Path, shown: Any) -> tuple[float, float]:
+    """Seconds from the command to the address, and to the picture."""
     homes = homes_in(home)
     start = time.perf_counter()
     command = subprocess.Popen(
@@ -78,12 +79,13 @@ def once(browser: Any, thing: Path, home: Path, shown: Any) -> float:
         found = ADDRESS.search(line)
         if found is None:
             raise RuntimeError(line + command.stderr.read())
+        given = time.perf_counter() - start
         page = browser.new_page()
         page.goto(found[0])
         shown(page)
         seconds = time.perf_counter() - start
         page.close()
-        return seconds
+        return given, seconds
     finally:
         command.terminate()
         command.wait(30)
@@ -92,7 +94,7 @@ def once(browser: Any, thing: Path, home: Path, shown: Any) -> float:
 
 def lines(browser: Any, repeats: int) -> list[dict[str, Any]]:
     """A line of the table for each; what was measured is printed."""
-    found = []
+    found, addresses = [], list[float]()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         cases = {
@@ -102,7 +104,13 @@ def lines(browser: Any, repeats: int) -> list[dict[str, Any]]:
         for case, (thing, shown) in cases.items():
             rounds = range(repeats + 1)
             taken = [once(browser, thing, folder / f"{thing.stem}-{n}", shown) for n in rounds][1:]
-            median, worst = statistics.median(taken), max(taken)
-            print(f"{case}: {median:.2f} s ({min(taken):.2f} to {worst:.2f})")
-            found.append(limit(case, median, "s", SECONDS, worst))
-    return found
+            addresses += [given for given, _ in taken]
+            found.append(spread(case, [seconds for _, seconds in taken], SECONDS))
+    return [*found, spread("from the command to the address", addresses, ADDRESS_SECONDS)]
+
+
+def spread(case: str, taken: list[float], most: float) -> dict[str, Any]:
+    """Print the median and the range of some seconds. Return their line."""
+    median, worst = statistics.median(taken), max(taken)
+    print(f"{case}: {median:.2f} s ({min(taken):.2f} to {worst:.2f})")
+    return limit(case, median, "s", most, worst)

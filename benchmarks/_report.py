@@ -1,4 +1,4 @@
-"""RESULTS.md: a table with a column for each machine, what was missed, what each script printed."""
+"""RESULTS.md: a row for each goal on one machine, what was missed, what each script printed."""
 
 from __future__ import annotations
 
@@ -20,9 +20,16 @@ Goals = Mapping[str, Mapping[str, str]]
 
 
 def read(results: Path, names: Sequence[str]) -> list[Record]:
-    """The records of all machines, in the order of `names`; of one name, by machine."""
-    found = [(name, path) for name in names for path in sorted(results.glob(f"*/{name}.json"))]
-    return [{**json.loads(path.read_text()), "name": name} for name, path in found]
+    """The records of `names` from the machine of the newest one, in the order of `names`.
+
+    A row of another machine would be read beside these as if it were comparable.
+    """
+    paths = [(name, results / f"{name}.json") for name in names]
+    found = [{**json.loads(path.read_text()), "name": name} for name, path in paths if path.exists()]
+    if not found:
+        return []
+    machine = max(found, key=lambda record: record["date"])["machine"]
+    return [record for record in found if record["machine"] == machine]
 
 
 def merged(before: Record | None, part: Record) -> Record:
@@ -89,32 +96,29 @@ def with_goals(records: list[Record], reasons: Goals) -> list[Record]:
 def report(records: list[Record], reasons: Goals) -> str:
     """Return the text of RESULTS.md: the rows that goals.toml names, and all that was printed."""
     stated = with_goals(records, reasons)
-    made = "python -m benchmarks"
+    dates = sorted({record["date"] for record in records})
+    when = dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"
     text = [
         "# Benchmarks",
         "",
-        f"Made by `{made}`, with a column for each machine that it ran on. A ratio says how",
-        "many times as long the named peer takes for the same work; both sides alternate in the",
-        "same run. A goal is met only if every round meets it. Two columns may be of different",
-        "days: what each script printed, below, says of which. † An older program and benchmark:",
-        "the only figures there are of that machine. The reasons stand in goals.toml; what else",
-        "a script measures stands in what it printed.",
+        f"Made by `python -m benchmarks` on one machine ({_machine.short(records[0]['machine'])}), {when}. A",
+        "ratio says how many times as long the named peer takes for the same work; both sides",
+        "alternate in the same run. A goal is met only if every round meets it. The reasons stand",
+        "in goals.toml; what else a script measures stands in what it printed, with the load of the",
+        "machine before it ran.",
         "",
         table(stated, reasons),
         "",
-        *divided(stated),
         *missed(stated),
     ]
-    for name in dict.fromkeys(record["name"] for record in records):
-        text += ["", f"## {name}", "", f"`python -m benchmarks.{name}`"]
-        for record in records:
-            if record["name"] == name:
-                text += ["", *printed(record)]
+    for record in records:
+        name = record["name"]
+        text += ["", f"## {name}", "", f"`python -m benchmarks.{name}`", "", *printed(record)]
     return "\n".join(text) + "\n"
 
 
 def printed(record: Record) -> list[str]:
-    """What a script printed on one machine, and when."""
+    """What a script printed, and when."""
     commit = f"; commit {record['commit']}" if record.get("commit") else ""
     where = f"{record['machine']}; {record['date']}{commit}; load before {record['load_before']:.1f}"
     packages = ", ".join(f"{k} {v}" for k, v in record["versions"].items())
@@ -128,35 +132,14 @@ def printed(record: Record) -> list[str]:
 # --- the table ---------------------------------------------------------------------------------
 
 
-def lines_of(records: list[Record]) -> dict[tuple[str, str, str, int], dict[str, Line]]:
-    """By benchmark, work, peer and place among its namesakes: each machine's line.
-
-    The newest record comes first, so that the rows stand as the script has them now.
-    """
-    rows: dict[tuple[str, str, str, int], dict[str, Line]] = {}
-    order = {name: i for i, name in enumerate(dict.fromkeys(r["name"] for r in records))}
-    newest = sorted(records, key=lambda r: r["date"], reverse=True)
-    for record in sorted(newest, key=lambda r: order[r["name"]]):
-        seen: dict[tuple[str, str], int] = {}
-        for line in record.get("lines", [record]):
-            work = (line["name"], line["peer"])
-            seen[work] = seen.get(work, -1) + 1
-            row = rows.setdefault((record["name"], *work, seen[work]), {})
-            row[_machine.short(record["machine"])] = {**line, "old": "note" in record}
-    return rows
-
-
 def table(records: list[Record], reasons: Goals) -> str:
-    """A row for each goal: the peer, the goal, and what each machine took."""
-    machines = sorted({_machine.short(record["machine"]) for record in records})
-    head = f"| work | peer | goal | {' | '.join(machines)} | reason for the goal |"
-    text = [head, f"| --- | --- | ---: |{' --- |' * (len(machines) + 1)}"]
-    for (benchmark, name, peer, _), row in lines_of(records).items():
-        newest = next(iter(row.values()))
-        cells = [cell(row[m], goal(newest)) if m in row else "" for m in machines]
-        reason = reasons[benchmark][row_name(newest)]
-        peer = "" if peer == "limit" else peer
-        text.append(f"| {name} | {peer} | {goal(newest)} | {' | '.join(cells)} | {reason} |")
+    """A row for each goal: the peer, the goal, and what was measured."""
+    text = ["| work | peer | goal | measured | reason for the goal |", "| --- | --- | ---: | --- | --- |"]
+    for record in records:
+        for line in record["lines"]:
+            peer = "" if line["peer"] == "limit" else line["peer"]
+            reason = reasons[record["name"]][row_name(line)]
+            text.append(f"| {line['name']} | {peer} | {goal(line)} | {cell(line)} | {reason} |")
     return "\n".join(text)
 
 
@@ -167,16 +150,14 @@ def goal(line: Line) -> str:
     return f"≥ {line['goal']:.2f}×" if isinstance(line["goal"], int | float) else ""
 
 
-def cell(line: Line, usual: str) -> str:
-    """Ours, the ratio with its range, and whether its goal was met; the goal if it was another."""
+def cell(line: Line) -> str:
+    """Ours, the ratio with its range, and whether its goal was met."""
     parts = [f"{number(line['value'])} {line['unit']}".strip()]
     if line["peer"] != "limit":
         low, high = line.get("range", (line["ratio"], line["ratio"]))
         spread = "" if low == high else f" ({low:.2f} to {high:.2f})"
         parts.append(f"{line['ratio']:.2f}×{spread}")
-    if goal(line) != usual:
-        parts.append(goal(line))
-    return ", ".join([*parts, "met" if line["met"] else "**missed**"]) + " †" * line["old"]
+    return ", ".join([*parts, "met" if line["met"] else "**missed**"])
 
 
 def number(value: float) -> str:
@@ -186,33 +167,14 @@ def number(value: float) -> str:
 # --- what was missed ---------------------------------------------------------------------------
 
 
-def divided(records: list[Record]) -> list[str]:
-    """The goals that one machine meets and another misses, by the same program."""
-    found = []
-    records = [record for record in records if "note" not in record]
-    for (_, name, peer, _), row in lines_of(records).items():
-        met = [machine for machine, line in row.items() if line["met"]]
-        if met and len(met) < len(row):
-            beside = "" if peer == "limit" else f" beside {peer}"
-            found.append(f"- **{name}**{beside}: met on {'; '.join(sorted(met))} only")
-    return ["## Met on some machines only", "", *found, ""] if found else []
-
-
 def missed(records: list[Record]) -> list[str]:
     """What was missed, by how much, and why as far as it is known (missed.toml)."""
     why = tomllib.loads((ROOT / "benchmarks/missed.toml").read_text())
     found = []
-    records = [record for record in records if "note" not in record]
-    for name in dict.fromkeys(record["name"] for record in records):
-        of_name = [record for record in records if record["name"] == name]
-        lines = [
-            f"- **{line['name']}** ({_machine.short(record['machine'])}): {far(line)}"
-            for record in of_name
-            for line in record.get("lines", [record])
-            if not line["met"]
-        ]
+    for record in records:
+        lines = [f"- **{line['name']}**: {far(line)}" for line in record["lines"] if not line["met"]]
         found += lines
-        if lines and (known := why.get(name)):
+        if lines and (known := why.get(record["name"])):
             found += ["", known, ""]
     return ["## Missed", "", *found] if found else ["Every goal was met."]
 

@@ -184,7 +184,7 @@ def main() -> None:
             print(f"{k:<14}{mine:8.3f}{seeds:>24}{theirs:10.3f}  {best}")
         a, b = (float(np.mean([row[i] for row in table.values()])) for i in (0, 1))
         print(f"{'mean':<14}{a:8.3f}{'':>24}{b:10.3f}")
-        for k in SHARES:
+        for k in table:
             every = {p: np.mean([one[k][p] for one in by_seed]) for p in by_seed[0][k]}
             print(f"{k}: " + ", ".join(f"{p} {v:.3f}" for p, v in every.items()))
         print(

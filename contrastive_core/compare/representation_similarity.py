@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Float64, Int64
-from threadpoolctl import threadpool_limits
 
 from contrastive_core.base.large_arrays import lowest_recall, overlap
 from contrastive_core.base.progress import OnFraction, ignore_fraction
@@ -152,6 +151,8 @@ def calibrate(
     With more than MOST rows, chance is computed on a sample. Chance decreases with the number of rows, so the p value
     is too large rather than too small. Source: arXiv 2602.14486, algorithm 1.
     Args: graphs: nearest rows (n, k) of each embedding."""
+    from threadpoolctl import threadpool_limits
+
     n, rng = len(parts[0]), np.random.default_rng(0)
     chosen = np.sort(rng.choice(n, min(n, MOST), replace=False))
     drawn = [rng.permutation(n) for _ in range(orders)]

@@ -21,7 +21,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from scipy.special import ndtri, stdtrit  # scipy.stats needs 50 MB more, also in pages
 
 from contrastive_core.base.messages import N_, Message, join, message
 from contrastive_core.base.score import SEEDS, Z95, difference, holm, mcnemar, over_seeds, paired_p, t_test, wilson
@@ -207,6 +206,8 @@ def best_setting(name: str, settings: Sequence[SettingScores]) -> tuple[str, str
 
 def _image_half(a: SettingScores, b: SettingScores, tests: int) -> float:
     """Return the half-width of the interval over images for the difference of means; 0 if unknown."""
+    from scipy.special import ndtri  # scipy.stats needs 50 MB more, also in pages
+
     one, two = a.mean_right, b.mean_right
     if one is None or two is None or one.shape != two.shape:
         return 0.0
@@ -216,6 +217,8 @@ def _image_half(a: SettingScores, b: SettingScores, tests: int) -> float:
 
 def _seed_half(a: SettingScores, b: SettingScores, pool: Iterable[SettingScores], tests: int) -> float:
     """Return the half-width of the interval over seeds, from the pooled variance; 0 between two fixed settings."""
+    from scipy.special import stdtrit
+
     if a.is_fixed and b.is_fixed:
         return 0.0
     repeated = {s.label: list(s.scores.values()) for s in (*pool, a, b) if len(s.scores) > 1}.values()  # each once

@@ -301,8 +301,9 @@ class FormulaLoss(LogitLoss):
 def mean_of_positives(pairs: Pairs, scale: float) -> Tensor:
     """Return the mean over P(i) of scale · a_i·c_p (n), from the sums of the groups, in O((n + m)·d)."""
     if views := pairs.views:
-        in_group = pairs.anchors.unflatten(0, (-1, views)).sum(1, keepdim=True).expand(-1, views, -1).flatten(0, 1)
-        total = (pairs.anchors * (in_group - pairs.anchors)).sum(1)
+        of_image = pairs.anchors.unflatten(0, (-1, views))  # (images, views, d)
+        itself = torch.eye(views, dtype=torch.bool, device=of_image.device)
+        total = (of_image @ of_image.mT).masked_fill(itself, 0).sum(-1).flatten()
         return (scale / max(1, views - 1)) * total
     number, (itself, own) = pairs.relation_counts[0], pairs.own_candidate
     groups, (order, first, last) = pairs.group_keys[1], pairs.group_places

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float, Float64, Int, Int64
-from scipy.sparse import csr_array
 
 BLOCK = 1 << 24  # similarities that are held together
 TIE = 1e-6  # cosines closer than this are equal: float32 products of equal rows differ by their place
@@ -60,6 +59,8 @@ class RightAnswers:
     ) -> "RightAnswers":
         """Build the right answers. Args: group, other_group: rows of one group are partners, -1 is no group; content,
         other_content: as from `contents`; None: all rows differ in content."""
+        from scipy.sparse import csr_array  # 13 MB, which the server spares
+
         number = 1 + max(group.max(initial=-1), other_group.max(initial=-1))
         made = []
         for of_group, given in ((group, content), (other_group, other_content)):
