@@ -62,7 +62,7 @@ def main() -> None:
         command("samples", "trained")
         listed = time.time()
     after, whole = ended - last, listed - last
-    print(f"{images:,} images: the training ends {after:.1f} s after its last epoch, the list is there after {whole:.1f} s")
+    print(f"{images:,} images: after the last epoch {after:.1f} s until the end, {whole:.1f} s until the list")
     summary("first_suspect", [limit(f"from the last epoch to the list, {images:,} images", whole, "s", MOST)])
 
 
