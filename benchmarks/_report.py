@@ -20,16 +20,9 @@ Goals = Mapping[str, Mapping[str, str]]
 
 
 def read(results: Path, names: Sequence[str]) -> list[Record]:
-    """The records of `names` from the machine of the newest one, in the order of `names`.
-
-    A row of another machine would be read beside these as if it were comparable.
-    """
+    """The records of `names`, in their order."""
     paths = [(name, results / f"{name}.json") for name in names]
-    found = [{**json.loads(path.read_text()), "name": name} for name, path in paths if path.exists()]
-    if not found:
-        return []
-    machine = max(found, key=lambda record: record["date"])["machine"]
-    return [record for record in found if record["machine"] == machine]
+    return [{**json.loads(path.read_text()), "name": name} for name, path in paths if path.exists()]
 
 
 def merged(before: Record | None, part: Record) -> Record:
@@ -96,18 +89,17 @@ def with_goals(records: list[Record], reasons: Goals) -> list[Record]:
 def report(records: list[Record], reasons: Goals) -> str:
     """Return the text of RESULTS.md: the rows that goals.toml names, and all that was printed."""
     stated = with_goals(records, reasons)
-    dates = sorted({record["date"] for record in records})
-    when = dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"
+    newest = max(records, key=lambda record: record["date"])
     text = [
         "# Benchmarks",
         "",
-        f"Made by `python -m benchmarks` on one machine ({_machine.short(records[0]['machine'])}), {when}. A",
-        "ratio says how many times as long the named peer takes for the same work; both sides",
-        "alternate in the same run. A goal is met only if every round meets it. The reasons stand",
-        "in goals.toml; what else a script measures stands in what it printed, with the load of the",
-        "machine before it ran.",
+        f"Made by `python -m benchmarks` on {_machine.short(newest['machine'])}, {newest['date']}; a row of another",
+        "machine or day names it. A ratio says how many times as long the named peer takes for the same",
+        "work; both sides alternate in the same run. A goal is met only if every round meets it. The",
+        "reasons stand in goals.toml; what else a script measures stands in what it printed, with the",
+        "load of the machine before it ran.",
         "",
-        table(stated, reasons),
+        table(stated, reasons, newest),
         "",
         *missed(stated),
     ]
@@ -132,14 +124,16 @@ def printed(record: Record) -> list[str]:
 # --- the table ---------------------------------------------------------------------------------
 
 
-def table(records: list[Record], reasons: Goals) -> str:
-    """A row for each goal: the peer, the goal, and what was measured."""
+def table(records: list[Record], reasons: Goals, newest: Record) -> str:
+    """A row for each goal: the peer, the goal, what was measured, and where and when if not as the newest record."""
     text = ["| work | peer | goal | measured | reason for the goal |", "| --- | --- | ---: | --- | --- |"]
     for record in records:
+        apart = [_machine.short(record["machine"])] * (record["machine"] != newest["machine"])
+        apart += [record["date"]] * (record["date"] != newest["date"])
         for line in record["lines"]:
             peer = "" if line["peer"] == "limit" else line["peer"]
             reason = reasons[record["name"]][row_name(line)]
-            text.append(f"| {line['name']} | {peer} | {goal(line)} | {cell(line)} | {reason} |")
+            text.append(f"| {line['name']} | {peer} | {goal(line)} | {'; '.join([cell(line), *apart])} | {reason} |")
     return "\n".join(text)
 
 
