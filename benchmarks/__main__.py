@@ -42,7 +42,6 @@ NAMES = (
     "planted_errors",
     "label_errors",
     "start",
-    "first_suspect",
     "pages",
     "watch",
     "loop_doctor",
