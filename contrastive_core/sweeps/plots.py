@@ -185,7 +185,7 @@ def _line(sweep: Sweep, rows: Sequence[Row], measure: str, accuracy: str, colors
     import plotly.graph_objects as go
 
     x, series = sweep.draw.x, sweep.draw.series
-    cells = [c for c in cells_of(rows, _names(sweep), accuracy, [measure]) if c[measure].mean is not None]
+    cells = [c for c in cells_of(rows, _names(sweep), accuracy, [measure]) if c["seeds"]]  # without the measure: a gap
     figure = go.Figure()
     for number, name in enumerate(dict.fromkeys(c.get(series, "") for c in cells)):
         mine = [c for c in cells if c.get(series, "") == name]

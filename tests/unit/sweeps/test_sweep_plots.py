@@ -87,6 +87,16 @@ def test_curves_have_a_series_each_and_a_log_axis_where_it_is_wide() -> None:
     assert accuracy.layout.xaxis.type == "log"
 
 
+def test_a_line_has_a_gap_where_a_finished_cell_lacks_the_measure() -> None:
+    found = small("line", 'measures = ["accuracy", "uniformity"]')
+    train(found, 3)
+    first, second, *others = sweep_file.status(found)
+    rows = [first, {**second, "uniformity": None}, *others]
+    accuracy, uniformity = sweep_plots.draw(found, rows)
+    assert list(accuracy.data[0].x) == list(uniformity.data[0].x) == [16.0, 64.0, 128.0]
+    assert list(uniformity.data[0].y) == [-2.0, None, -4.0]
+
+
 def test_seeds_become_a_mean_and_a_deviation() -> None:
     found = small("table", seeds="[0, 1]")
     train(found, 7)
