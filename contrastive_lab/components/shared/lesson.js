@@ -165,7 +165,7 @@ function showStamp(panel, each) {
     last = lesson.checks.length - 1;
   if (panel.done ? !taken[1] : !isBegun) taken[Number(panel.done)] = takeFrame(panel, Number(panel.done));
   panel.stamp.hidden = !(taken[0] && taken[1]);
-  [first[last], met[last]].forEach((now, k) => say(panel.captions[k], now ?? ""));
+  [first[last], met[last]].forEach((now, k) => say(panel.captions[k], /\d/.test(now) ? now : ""));
 }
 
 /** The largest canvas of the view, made small; whether there is one. */
