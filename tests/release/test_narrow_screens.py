@@ -113,6 +113,8 @@ def test_a_toolbar_is_cut_off_nowhere_and_the_page_says_its_name(app: str, phone
     phone.wait_for_function("() => document.querySelector('.st-key-toolbar').offsetHeight === 48", timeout=SLOW)
     assert phone.locator(".page-name").inner_text() == name
     assert phone.evaluate(CUT) == []
+    if name == "Compare":
+        assert all(phone.locator(f".st-key-compare-{side}").is_visible() for side in "AB")
     if (options := phone.locator(".options summary")).is_visible():
         options.click()
         assert phone.evaluate(CUT) == []
