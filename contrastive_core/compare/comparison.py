@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -14,10 +13,10 @@ import numpy as np
 
 from contrastive_core.base.json_files import JsonObject
 from contrastive_core.base.messages import N_, message
-from contrastive_core.base.safe_files import printable, read_regular
+from contrastive_core.base.safe_files import read_regular
 from contrastive_core.base.score import Scores, holm, paired_interval, paired_p, scores_from_json, scores_to_json
 from contrastive_core.compare.verdicts import Difference, PairedTest, say_best
-from contrastive_core.spaces.embedding_set import EmbeddingSet
+from contrastive_core.spaces.embedding_set import EmbeddingSet, check_unique
 from contrastive_core.spaces.qrels import LIMIT, judgments_file
 from contrastive_core.spaces.recorded_rows import numbered
 from contrastive_core.spaces.results import Values
@@ -27,7 +26,6 @@ NOTHING_IN_COMMON = N_(
     "these runs have no samples in common: they are of different data sets (samples are matched by their ids)"
 )
 MOST = 8  # spaces
-TWICE = N_("{name} contains the id {id} {times} times. Samples are matched by id, so each id must be unique")
 MARGIN = 0.005  # smallest relevant difference between metrics of queries
 FORM = 4  # version of the result; a change invalidates stored ones
 CLAIMED = N_(
@@ -82,9 +80,7 @@ def common(sets: Sequence[EmbeddingSet]) -> list[EmbeddingSet]:
     numbers = [numbered(np.array(rows.ids)).tolist() if "view" in rows.columns else rows.ids for rows in sets]
     keys = [tuple(own) for own in numbers]  # views of an image, which share its id, are numbered
     for rows, own in zip(sets, keys, strict=True):
-        if len({*own}) < len(own):
-            name, (twice, times) = rows.provenance.get("file"), Counter(own).most_common(1)[0]
-            raise ValueError(message(TWICE, name=name or N_("A space"), id=printable(twice, 80), times=times))
+        check_unique(own, rows.provenance.get("file") or N_("A space"))
     shared = set.intersection(*map(set, keys))
     if len(shared) < 2:
         raise ValueError(NOTHING_IN_COMMON)

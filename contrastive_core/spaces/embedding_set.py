@@ -6,6 +6,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -19,12 +20,14 @@ from contrastive_core.base import safe_files
 from contrastive_core.base.errors import UnusableEmbedding, explained
 from contrastive_core.base.json_files import JsonObject
 from contrastive_core.base.messages import N_, message
+from contrastive_core.base.safe_files import printable
 
 MAX_WIDTH = 200_000  # a row longer than this is a table laid on its side
 SHORT, LARGEST = 300, 1e15  # characters of a text of the provenance, and its numbers
 BLOCK = 1 << 22  # numbers that are looked at together
 ROWS = 20_000  # that are a part of a Parquet file
 VECTORS = N_("vectors must be numbers, not {dtype}")
+TWICE = N_("{name} contains the id {id} {times} times. Samples are matched by id, so each id must be unique")
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,6 +207,14 @@ class EmbeddingSet:
         table = pa.table(columns)
         table = table.replace_schema_metadata({"contrastive_core": self._meta})
         pq.write_table(table, file, row_group_size=ROWS)
+
+
+def check_unique(ids: Sequence[str], name: str, splits: Sequence[str] = ()) -> None:
+    """Raise UnusableEmbedding if an id occurs twice, or twice in one of the `splits`. Args: name: of the file."""
+    every = [*zip(splits or [""] * len(ids), ids, strict=True)]
+    if len({*every}) < len(ids):
+        (_, twice), times = Counter(every).most_common(1)[0]
+        raise UnusableEmbedding(TWICE, name=name, id=repr(printable(twice, 80)), times=f"{times:,}")
 
 
 def _cast(arrays: Mapping[str, np.ndarray], name: str, kinds: str, ndim: int) -> np.ndarray:

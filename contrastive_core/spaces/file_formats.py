@@ -18,7 +18,7 @@ from contrastive_core.base.errors import Damaged, NotRegular, UnusableEmbedding,
 from contrastive_core.base.json_files import JsonObject
 from contrastive_core.base.messages import N_
 from contrastive_core.base.safe_files import expands, open_regular, printable, thousands
-from contrastive_core.spaces.embedding_set import EmbeddingSet
+from contrastive_core.spaces.embedding_set import EmbeddingSet, check_unique
 from contrastive_core.spaces.tower_columns import columns_of_towers, with_text
 from contrastive_core.spaces.towers import PAIR, TOWER, joined, recognized
 
@@ -37,13 +37,14 @@ NO_VECTORS = N_(
 )
 USUAL = ("features", "embeddings", "embedding", "vectors", "x", "X", "z")  # names of the array of vectors
 QUERY = ("anchor", "anchors", "query", "queries", "sentence1", "messages")
-POSITIVE = ("positive", "positives", "pos", "response", "positive_messages")
+POSITIVE = ("positive", "positives", "pos", "response", "sentence2", "positive_messages")
 NEGATIVE = ("negative", "negatives", "neg", "rejected_response", "negative_messages")
 Head = tuple[tuple[int, ...], bool, np.dtype]  # shape, whether by columns, type
 
 
-def read(path: str | Path, leave_out: Sequence[str] = ()) -> EmbeddingSet:
-    """Read an `EmbeddingSet` from a file. `leave_out`: columns of a table that are not part of the vectors.
+def read(path: str | Path, leave_out: Sequence[str] = (), by_id: bool = False) -> EmbeddingSet:
+    """Read an `EmbeddingSet` from a file. `leave_out`: columns of a table that are not part of the vectors; `by_id`:
+    rows of one sample may share its id, which pairs them with those of another file.
 
     Raises: UnusableEmbedding, NotRegular or Damaged with a sentence; FileNotFoundError."""
     path = Path(path)
@@ -66,6 +67,8 @@ def read(path: str | Path, leave_out: Sequence[str] = ()) -> EmbeddingSet:
             raise Damaged(UNREADABLE, name=name, why=printable(explained(error))) from None
     if rows.width < 2:
         raise UnusableEmbedding(NARROW, name=name, got=1)
+    if not (by_id or {"view", TOWER} & {*rows.columns}):  # views of a sample share its id, and so may two towers
+        check_unique(rows.ids, name, rows.columns.get("split", np.array(())).tolist())  # pages show one split
     return recognized(rows) if TOWER in rows.columns else rows
 
 
@@ -100,7 +103,7 @@ def table_columns(path: Path) -> tuple[str, ...]:
 
 def are_triplets(path: str | Path) -> bool:
     """Return whether a file or folder holds triplets or their vectors, judging by its names."""
-    path, wanted = Path(path), [QUERY, POSITIVE]
+    path, wanted = Path(path), list[Sequence[str]]((QUERY, POSITIVE))
     ending = path.suffix.lower()
     if ending == ".jsonl" or is_beir(path):
         return True

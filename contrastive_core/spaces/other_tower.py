@@ -56,7 +56,7 @@ def read_both(
     columns = file_formats.table_columns(b) if leave_out else ()
     of_other = [column for column in leave_out if column in columns]
     own = [c for c in leave_out if c not in of_other or c in file_formats.table_columns(a)]
-    sets = file_formats.read(a, leave_out=own), file_formats.read(b, leave_out=of_other)
+    sets = file_formats.read(a, own, by_id=True), file_formats.read(b, of_other, by_id=True)
     for rows, known in zip(sets, (name, other.name), strict=True):
         if towers_of(rows) is not None:
             raise UnusableEmbedding(ONE_EACH, name=printable(known))

@@ -23,7 +23,7 @@ from contrastive_core.base.messages import N_, join, message
 from contrastive_core.base.paths import data_home
 from contrastive_core.base.safe_files import open_regular, printable, read_regular, thousands
 from contrastive_core.spaces import file_formats
-from contrastive_core.spaces.embedding_set import EmbeddingSet
+from contrastive_core.spaces.embedding_set import EmbeddingSet, check_unique
 from contrastive_core.spaces.file_formats import NEGATIVE, POSITIVE, QUERY, is_beir, is_column_of
 from contrastive_core.spaces.qrels import check_ids, judgments_file, read_qrels
 from contrastive_core.spaces.towers import NEGATIVE_OF, TEXT, joined, towers_of
@@ -31,13 +31,18 @@ from contrastive_core.spaces.towers import NEGATIVE_OF, TEXT, joined, towers_of
 NAMES = ("query", "document")
 VECTORS = ("_embedding", "_embeddings", "_vector", "_vectors", "_features")
 BESIDE = (".npz", ".npy")
+LABELED, LABELS = ("sentence2", "response"), ("label", "score")  # pairs with these columns may not match
 LIMIT = 2 << 30  # bytes of a file of texts
 MOST_ENCODED = 20_000  # texts that are encoded while a person waits
 NO_QUERIES = N_("{name} has no queries")
+NO_POSITIVE = N_("{name} has no query with a positive")
+NOT_BINARY = N_(
+    "{name}: line {line} has the {column} {got}; only 1 for texts that match and 0 for others can be read. Keep the "
+    "pairs that match and remove the column {column}"
+)
 NO_LINE = N_("{name}: line {line} is not a JSON object")
 NO_TEXT = N_("{name}: line {line} has no {column}, or an empty one")
 UNEVEN = N_("{name}: line {line} needs as many vectors as texts of {column}; got {vectors} and {texts}")
-TWICE = N_("{name} has the id {id} twice")
 NO_VECTORS = N_(
     "{name} has texts and no vectors: save them beside it as {stem}.npy or {stem}.npz, or name such a file or a folder "
     "of sentence-transformers as the second file"
@@ -124,7 +129,7 @@ def of_triplets(found: Triplets, features: Sequence[np.ndarray]) -> EmbeddingSet
 
     n, m = len(found.queries.texts), len(found.documents.texts)
     if not found.positive:
-        raise UnusableEmbedding(NO_QUERIES, name=found.name)
+        raise UnusableEmbedding(NO_POSITIVE if n else NO_QUERIES, name=found.name)
     at = np.array(found.positive).T
     edges = coo_array((np.ones(at.shape[1]), (at[0], n + at[1])), (n + m, n + m))
     groups = connected_components(edges, directed=False)[1].astype(np.str_)  # queries of one document are one group
@@ -167,12 +172,11 @@ def _of_lines(path: Path) -> Triplets:
         cells = {str(key).lower(): value for key, value in line.items()}
         query, vector = _texts(cells, QUERY, number, found.name)[0]
         at = found.queries.add(query, vector, str(cells.get("id", cells.get("_id", ""))))
-        found.positive += [(at, found.documents.add(*one)) for one in _texts(cells, POSITIVE, number, found.name)]
+        pairs = found.positive if _is_match(cells, number, found.name) else found.negative
+        pairs += [(at, found.documents.add(*one)) for one in _texts(cells, POSITIVE, number, found.name)]
         negatives += [(at, one) for one in _texts(cells, NEGATIVE, number, found.name)]
-    found.negative = [(at, found.documents.add(*one)) for at, one in negatives]
-    ids = found.queries.ids
-    if len({*ids}) < len(ids):
-        raise UnusableEmbedding(TWICE, name=found.name, id=repr(printable(max(ids, key=ids.count), 80)))
+    found.negative += [(at, found.documents.add(*one)) for at, one in negatives]
+    check_unique(found.queries.ids, found.name)
     return found
 
 
@@ -246,6 +250,22 @@ def _texts(cells: Mapping[str, Any], names: Sequence[str], line: int, file: str)
     return found
 
 
+def _is_match(cells: Mapping[str, Any], line: int, file: str) -> bool:
+    """Return whether the texts of a pair match: its label or score is 1, or it has none."""
+    column = next((name for name in LABELS if name in cells), "")
+    if not column or not any(name in cells for name in LABELED):
+        return True
+    value = cells[column]
+    try:
+        known = float(value)
+    except (TypeError, ValueError, OverflowError):
+        known = -1
+    if known not in (0, 1):
+        got = repr(printable(str(value), 80))
+        raise UnusableEmbedding(NOT_BINARY, name=file, line=f"{line:,}", column=column, got=got)
+    return known == 1
+
+
 def _is_vector(value: Any) -> bool:
     return isinstance(value, list) and len(value) > 1 and all(type(one) in (int, float) for one in value)
 
@@ -270,12 +290,11 @@ def _of_beir(folder: Path) -> Triplets:
             if not name or not any(said):
                 column = "text" if name else "_id"
                 raise UnusableEmbedding(NO_TEXT, name=file, line=f"{number:,}", column=column)
-            if name in side.known:
-                raise UnusableEmbedding(TWICE, name=file, id=repr(printable(name, 80)))
             side.known[name] = len(side.texts)
             side.order.append(len(side.texts))
             side.texts.append(" ".join(filter(None, said)))
             side.ids.append(name)
+        check_unique(side.ids, file)
     if not found.queries.texts:
         raise UnusableEmbedding(NO_QUERIES, name=found.name)
     judgments = judgments_file(folder)

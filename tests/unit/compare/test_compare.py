@@ -315,7 +315,7 @@ def test_only_common_samples_are_compared() -> None:
     with pytest.raises(ValueError, match="two to 8"):
         compare.common([a])
     twice = dataclasses.replace(a, ids=("x", *a.ids[1:19], "x"), provenance={"file": "b.csv"})
-    with pytest.raises(ValueError, match=r"b\.csv contains the id x 2 times"):
+    with pytest.raises(ValueError, match=r"b\.csv contains the id 'x' 2 times"):
         compare.common([a, twice])
 
 

@@ -89,6 +89,17 @@ def test_each_shape_opens_with_vectors_beside_it(shape: str, ending: str, tmp_pa
     check(file_formats.read(path))
 
 
+@pytest.mark.parametrize("ending", [".jsonl", ".parquet", ".csv"])
+def test_pairs_that_do_not_match_are_negatives_by_their_label(ending: str, tmp_path: Path) -> None:
+    pairs = [("why", "so", "1"), ("how", "thus", "1"), ("why", "no", "0"), ("how", "no", "0"), ("why", "never", "0")]
+    lines = [dict(zip(("sentence1", "sentence2", "label"), pair, strict=True)) for pair in pairs]
+    path = written(tmp_path, lines, f"qa{ending}")
+    np.save(tmp_path / "qa.npy", np.concatenate([Q, D]))
+    check(file_formats.read(path))
+    rows = file_formats.read(written(tmp_path, [{k: line[k] for k in ("sentence1", "sentence2")} for line in lines]))
+    assert triplets.note(rows).startswith("Queries that share an answer")  # without labels, all match
+
+
 def test_vectors_in_the_file_count_before_those_beside_it(tmp_path: Path) -> None:
     lines = [
         {"anchor": "why", "positive": "so", "negative": ["no", "never"]},
@@ -196,7 +207,19 @@ BAD: dict[str, tuple[list[Any], str]] = {
     "a number": ([{**GOOD, "neg": [3]}], "qa.jsonl: line 1 has no neg, or an empty one"),
     "not a JSON": ([GOOD, "{"], "qa.jsonl: line 2 is not a JSON object"),
     "a list": (["[1]"], "qa.jsonl: line 1 is not a JSON object"),
-    "an id twice": ([{**GOOD, "id": "a"}, {**GOOD, "query": "how", "id": "a"}], "qa.jsonl has the id 'a' twice"),
+    "an id twice": ([{**GOOD, "id": "a"}, {**GOOD, "query": "how", "id": "a"}], "qa.jsonl contains the id 'a' 2 times"),
+    "a graded label": (
+        [{"sentence1": "why", "sentence2": "so", "score": 0.8}],
+        "qa.jsonl: line 1 has the score '0.8'; only 1 for texts that match and 0 for others can be read",
+    ),
+    "a label in words": (
+        [{"query": "why", "response": "so", "label": "entailment"}],
+        "qa.jsonl: line 1 has the label 'entailment'; only 1",
+    ),
+    "no match": (
+        [{"query": "why", "query_vector": [1, 2], "response": "so", "response_vector": [3, 4], "label": 0}],
+        "qa.jsonl has no query with a positive",
+    ),
     "other lengths": (
         [{**GOOD, "neg_embedding": [[1, 2], [3, 4]]}],
         "qa.jsonl: line 1 needs as many vectors as texts of neg; got 2 and 1",
@@ -235,7 +258,11 @@ def test_another_number_of_vectors_is_refused(tmp_path: Path) -> None:
         ),
         ("queries.jsonl", "", " has no queries"),
         ("corpus.jsonl", '{"_id": "1", "text": ""}\n', "corpus.jsonl: line 1 has no text, or an empty one"),
-        ("corpus.jsonl", '{"_id": "1", "text": "a"}\n{"_id": "1", "text": "b"}\n', "corpus.jsonl has the id '1' twice"),
+        (
+            "corpus.jsonl",
+            '{"_id": "1", "text": "a"}\n{"_id": "1", "text": "b"}\n',
+            "corpus.jsonl contains the id '1' 2 times",
+        ),
     ],
 )
 def test_a_damaged_folder_is_one_sentence(file: str, text: str, sentence: str, tmp_path: Path) -> None:
@@ -243,6 +270,24 @@ def test_a_damaged_folder_is_one_sentence(file: str, text: str, sentence: str, t
     with pytest.raises(ValueError) as error:  # noqa: PT011
         file_formats.read(tmp_path)
     assert sentence in str(error.value)
+
+
+def test_an_id_that_occurs_twice_is_refused_by_each_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "rows.npz"
+    ids, split = np.array(["a", "b", "a", "a"]), np.array(["train", "train", "test", "test"])
+    np.savez(path, features=D, id=ids)
+    for command in (["evaluate"], ["samples"], ["project", "--out", str(tmp_path / "map.csv")]):
+        assert main([command[0], str(path), *command[1:]]) == 2
+        assert "rows.npz contains the id 'a' 3 times. Samples are matched by id" in capsys.readouterr().err
+    np.savez(path, features=D, id=ids, split=split)
+    with pytest.raises(ValueError, match="contains the id 'a' 2 times"):  # one of each split
+        file_formats.read(path)
+    for different in ({"split": np.array(["train", "train", "test", "other"])}, {"view": np.arange(4)}):
+        np.savez(path, features=D, id=ids, **different)
+        assert file_formats.read(path).ids == ("a", "b", "a", "a")
+    table = written(tmp_path, [{"id": x, "u": 1.5, "v": 2.5 + n} for n, x in enumerate(ids)], "t.parquet")
+    with pytest.raises(ValueError, match="contains the id 'a' 3 times"):
+        open_vectors(table, "t")
 
 
 def test_a_table_of_two_towers_stays_one(tmp_path: Path) -> None:
