@@ -84,7 +84,7 @@ def compress(
         short = [x if width == d else unit_rows(x[:, columns]) for x in (queries, documents)]
         for precision in PRECISIONS:
             kept, score = _coarse(short[1], precision)
-            values = figures(relevant, np.sign(short[0]) if precision == "binary" else short[0], kept, score)
+            values = figures(relevant, short[0], kept, score)
             for metric in METRICS:
                 found.append((reduction, width, precision, metric, float(values[metric].mean())))
                 losses.append(values[metric] - full[metric])
@@ -115,21 +115,40 @@ def _coarse(documents: np.ndarray, precision: str) -> tuple[np.ndarray, Score | 
     if precision == "int8":
         low = documents.min(0)
         step = np.maximum((documents.max(0) - low) / 255, 1e-12)
-        rounded = (documents - low) / step  # then in place: rows may take half a gigabyte
+        rounded = documents - low  # then in place: rows may take half a gigabyte
+        rounded /= step
         np.round(rounded, out=rounded)
         rounded *= step
         rounded += low
         return rounded, None
-    signs = np.where(documents > 0, np.float32(1), np.float32(-1))
-    if precision == "binary":
-        return signs, None
+    words = _sign_words(documents)
+    by_word = np.ascontiguousarray(words.T)
+
+    def matches(queries: np.ndarray) -> np.ndarray:
+        """Return minus the Hamming distances (b, m)."""
+        near = np.zeros((len(queries), len(words)), np.int32)
+        for row, query in zip(near, _sign_words(queries), strict=True):
+            for column, word in zip(by_word, query, strict=True):
+                row -= np.bitwise_count(column ^ word)
+        return near
 
     def rescored(queries: np.ndarray) -> np.ndarray:
-        near, count = np.sign(queries) @ signs.T, min(CANDIDATES, len(signs))
+        near, count, width = matches(queries), min(CANDIDATES, len(words)), queries.shape[1]
         last = np.partition(near, -count, 1)[:, -count, None]
-        return np.where(near >= last, queries @ signs.T, near - 4 * signs.shape[1])
+        scores = (near - 4 * width).astype(np.float32)  # of the others, below those of all candidates
+        for row, query, is_near in zip(scores, queries, near >= last, strict=True):
+            signs = np.unpackbits(words[is_near].view(np.uint8), axis=1, count=width)
+            row[is_near] = 2 * (signs @ query) - query.sum()
+        return scores
 
-    return signs, rescored
+    return words, matches if precision == "binary" else rescored
+
+
+def _sign_words(rows: np.ndarray) -> np.ndarray:
+    """Return which values are above 0 as bits (n, words) of 64-bit words."""
+    packed = np.packbits(rows > 0, axis=1)
+    padded = np.pad(packed, ((0, 0), (0, -packed.shape[1] % 8)))
+    return np.ascontiguousarray(padded).view(np.uint64)
 
 
 def scores_of(records: Sequence[JsonObject]) -> list[CompressedScore]:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float, Float64, Int64
+from jaxtyping import Float, Float64, Int64, UInt64
 
 from contrastive_core.base.errors import UnusableEmbedding
 from contrastive_core.base.messages import N_
@@ -19,6 +19,7 @@ from contrastive_core.spaces.qrels import Qrels, check_ids
 from contrastive_core.spaces.towers import Towers, towers_of
 
 K = 10
+COUNTED = 8  # relevant documents up to which counting takes less time than a sort
 FIGURES = {"ndcg_10": N_("nDCG@10"), "mrr_10": N_("MRR@10"), "recall_10": N_("Recall@10"), "map": N_("MAP")}
 NO_PARTNER = N_("no row of {name} has a partner that could be its answer")
 NOT_TOWERS = N_("judgments need vectors of queries and of documents; {name} has one set of vectors")
@@ -120,11 +121,11 @@ def figures_of_rows(spaces: Sequence[Towers], qrels: Qrels, name: str) -> dict[s
 def figures(
     relevant: Relevant,
     queries: Float[np.ndarray, "q d"],
-    documents: Float[np.ndarray, "m d"],
+    documents: Float[np.ndarray, "m d"] | UInt64[np.ndarray, "m w"],
     score: Callable[[np.ndarray], np.ndarray] | None = None,
 ) -> dict[str, Float64[np.ndarray, " q"]]:
     """Return each metric (0 to 1) of each query. Args: queries, documents: in the order of `relevant`, with unit rows
-    for cosines; score: of some queries (b, d), their similarities (b, m) to the documents; default: inner products."""
+    for cosines, or codes; score: of some queries (b, d), their similarities (b, m); default: inner products."""
     query, grade = relevant.query, relevant.grade
     ranks = _ranks(relevant, queries, documents, score or (lambda some: some @ documents.T))
     rank, rank_by_first_id = np.concatenate([*ranks], 1)
@@ -149,18 +150,22 @@ def _ranks(
     relevant: Relevant, queries: np.ndarray, documents: np.ndarray, score: Callable[[np.ndarray], np.ndarray]
 ) -> Iterator[Int64[np.ndarray, "2 k"]]:
     """Yield the ranks, from 1, of each query's relevant documents, with ties by descending and by ascending id."""
-    factors = np.random.default_rng(0).integers(1 << 63, size=documents.shape[1], dtype=np.uint64)
-    keys = np.einsum("md,d->m", documents.view(np.uint32), factors)  # equal for bit-identical rows
+    bits = documents.view(np.uint32)
+    factors = np.random.default_rng(0).integers(1 << 63, size=bits.shape[1], dtype=np.uint64)
+    keys = np.einsum("md,d->m", bits, factors)  # equal for bit-identical rows
     _, first, own = np.unique(keys, return_index=True, return_inverse=True)
     bounds, step = np.searchsorted(relevant.query, np.arange(len(queries) + 1)), max(1, BLOCK // len(documents))
     for start in range(0, len(queries), step):
         block = score(queries[start : start + step])  # (b, m)
-        if len(first) < len(own):  # products of equal rows may differ in their last bit
+        if len(first) < len(own) and block.dtype.kind == "f":  # products of equal rows may differ in their last bit
             block = block[:, first[own]]
         for s, low, high in zip(block, bounds[start:], bounds[start + 1 :], strict=False):
             at = relevant.place[low:high]
-            near = np.sort(s[s >= s[at].min()])
-            above = len(near) - np.searchsorted(near, s[at], "right")
-            tied = len(near) - above - np.searchsorted(near, s[at]) - 1
+            if len(at) <= COUNTED:
+                above, tied = np.array([(np.count_nonzero(s > v), np.count_nonzero(s == v) - 1) for v in s[at]]).T
+            else:
+                near = np.sort(s[s >= s[at].min()])
+                above = len(near) - np.searchsorted(near, s[at], "right")
+                tied = len(near) - above - np.searchsorted(near, s[at]) - 1
             before = [np.count_nonzero(s[:i] == s[i]) if others else 0 for i, others in zip(at, tied, strict=True)]
             yield 1 + above + np.array([before, tied - before])

@@ -48,6 +48,7 @@ def test_each_score_is_that_of_a_plain_loop(found: list[CompressedScore]) -> Non
     by_hand = {
         "float32": unit_rows(q[:, :16]) @ short.T,
         "int8": unit_rows(q[:, :16]) @ (np.round((short - low) / step) * step + low).T,
+        "binary": near,
         "rescored": np.where(near >= np.sort(near, 1)[:, -40, None], unit_rows(q[:, :16]) @ signs.T, -1e3),
     }
     for precision, s in by_hand.items():
@@ -55,7 +56,7 @@ def test_each_score_is_that_of_a_plain_loop(found: list[CompressedScore]) -> Non
         rank = ((s > own) | ((s == own) & (names > names[:60, None]))).sum(1)  # equal codes: the last id first
         one = recall(found, "first", 16, precision)
         assert one.value == pytest.approx((rank < 10).mean())
-        assert one.size == {"float32": 64, "int8": 16, "rescored": 2}[precision]
+        assert one.size == {"float32": 64, "int8": 16, "binary": 2, "rescored": 2}[precision]
         assert one.interval[0] <= one.loss <= one.interval[1]
 
 
