@@ -18,6 +18,7 @@ from contrastive_core.base.paths import SHIPPED
 from contrastive_core.base.score import Score
 from contrastive_core.cli.main import main
 from contrastive_core.spaces.embedding_set import EmbeddingSet
+from contrastive_core.spaces.towers import joined
 from contrastive_lab.components.shared.thumbnails import NO_THUMBNAILS, thumbnail_sheet
 from contrastive_lab.markup import el, verbatim
 from contrastive_lab.report.contents import Contents, Part, without_paths
@@ -208,3 +209,35 @@ def test_the_button_asks_for_what_the_page_shows() -> None:
     others = [job_of(["sup_con-digits"], *how) for how in (("train", "h"), ("test", "z"))]
     assert len({first.key, *(t.key for t in others)}) == 3
     assert runs.load("sup_con-digits").weights_hash()
+
+
+def test_compressed_vectors_and_a_map_are_in_the_report_once_they_are_computed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("CONTRASTIVE_LAB_HOME", str(tmp_path / "home"))
+    x = rng.standard_normal((200, 16)).astype(np.float32)
+    files = [str(tmp_path / f"{name}.npz") for name in ("old", "new")]
+    for file in files:
+        noisy = [(x + 0.3 * rng.standard_normal(x.shape)).astype(np.float32) for _ in range(2)]
+        towers = ("query", "document"), range(30), range(200)
+        joined(EmbeddingSet(noisy[0][:30]), EmbeddingSet(noisy[1]), *towers).save(file)
+    out = tmp_path / "report.html"
+    asked = ["report", *files, "--out", str(out), "--device", "cpu"]
+    assert main(asked) == 0
+    before = Reader(out.read_text()).text
+    assert main(["evaluate", files[1], "--cost"]) == 0
+    assert main(["compare", *files, "--adapter", str(tmp_path / "map.npz")]) == 0
+    said = capsys.readouterr().out
+    assert main(asked) == 0
+    text = Reader(out.read_text()).text
+    assert text.count("Smaller vectors") == 1  # of the second file alone
+    title = "A map from the vectors of old.npz to those of new.npz"
+    assert title in text
+    for part in ("Smaller vectors", title):
+        assert part not in before
+    for sentence in (
+        "30 of 30 queries, 200 documents, 16 dimensions",
+        "documents; 30 queries on 66 held-out documents",
+    ):
+        assert sentence in said
+        assert sentence in text
