@@ -69,8 +69,9 @@ def choose_data(all_runs: Sequence[Run]) -> list[Run]:
     labels = {data: f"{_short(data)} {count}" for data, count in counts.most_common()} | {ALL: _("all")}
     own = state.chosen_run()
     widget: Callable[..., Any] = st.selectbox
-    if len(labels) < 4:  # as many as a phone has room for; its labels are Markdown
-        widget, labels = st.segmented_control, {data: format.plain(label) for data, label in labels.items()}
+    if is_short := len(labels) < 4:  # as many as a phone has room for; its labels are Markdown
+        widget = st.segmented_control
+        labels = {data: format.plain(label) for data, label in labels.items()}
     chosen = query_params.one_of(
         widget,
         _("Data set"),
@@ -79,6 +80,7 @@ def choose_data(all_runs: Sequence[Run]) -> list[Run]:
         default=_data(own) if own else None,
         format_func=labels.__getitem__,
         label_visibility="collapsed",
+        width="content" if is_short else 200,
     )
     return [run for run in all_runs if chosen in (ALL, _data(run))]
 
