@@ -173,7 +173,8 @@ def test_clip_on_two_processes_equals_one(tmp_path: Path) -> None:
     lines = captions.read_text().splitlines(keepends=True)
     captions.write_text("".join(line for line in lines if "train/red/0.png" not in line))
     rest = ["--method", "clip", "--dataset", f"folder:{folder}", "--epochs", "2", "--device", "cpu"]
-    for setting in ("batch_size=5", "sample=12", "encoder.width=0.25", "optimizer=sgd", "lr=0.01", "threads=1"):
+    settings = ("batch_size=5", "sample=12", "encoder.width=0.25", "optimizer=sgd", "lr=0.01", "threads=1", "amp=false")
+    for setting in settings:
         rest += ["--set", setting]
     log = tmp_path / "log"
     child = started("-m", "contrastive_core", "train", "--processes", "2", "--name", "two", *rest, log=log)
