@@ -35,7 +35,7 @@ def page() -> None:
         state.pick_run()
         chips = st.container(horizontal=True, wrap=False, width="content", gap="small", key="samples-chips")
         progress = st.container(horizontal=True, wrap=False, width="content", gap="small", key="samples-progress")
-        save, more = st.popover(_("Save labels"), key="samples-save"), stage.more()
+        save, more = st.container(width="content", key="samples-save-place"), stage.more()
     notice = st.container(gap="small", key="samples-notice")
     at = Places(chips, progress, save, more, st.container(key="samples-desk"), stage.below())
     with notice:
@@ -75,8 +75,9 @@ def review(findings: Findings, at: Places) -> None:
     row = row_of(table, rows, findings.marked_rows)
     with at.progress:
         retrain.show_progress(findings, rows)
-    with at.save:
-        retrain.save(findings, rows, at.save)
+    title = _("Save decisions") if findings.requests[0].pairs else _("Save labels")
+    with at.save.popover(title, key="samples-save") as place:
+        retrain.save(findings, rows, place)
     if row is None:
         st.info(_("No sample passes these filters."))
     else:

@@ -168,6 +168,7 @@ COMMANDS = {
         *(LABELS, LEAVE_OUT, *OTHER, SPLIT, DEVICE),
         option("--top", type=int, default=10, help="number of entries of each list to print (default: 10)"),
         option("--out", help="file of all pairs and their scores to write, .parquet or .csv"),
+        option("--export", metavar="OUT", help="write a file of triplets with your decisions, in its own format"),
     ),
     "threshold": Command(
         "threshold.threshold",

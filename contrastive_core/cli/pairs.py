@@ -2,6 +2,7 @@
 
 from argparse import Namespace
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 
@@ -12,8 +13,10 @@ from contrastive_core.cli.output import counted, out_path, print_note, print_res
 from contrastive_core.compare.towers import tower_notes
 from contrastive_core.data.captions import LENGTH, split_words
 from contrastive_core.engine import answers
+from contrastive_core.samples import cleaned_triplets
 from contrastive_core.samples.given_negatives import find_given_negatives
 from contrastive_core.samples.tower_pairs import TowerPairs, find_tower_pairs
+from contrastive_core.spaces import file_formats
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.space import TOWERS, Space
 from contrastive_core.spaces.towers import TEXT, Towers, plain_rank, towers_of
@@ -25,6 +28,8 @@ REASONS = {"zero": "zero rows", "not_finite": "rows that are not finite", "unpai
 
 def pairs(args: Namespace) -> None:
     """Print the most suspicious pairs of two towers, and write all of them with `--out`. Raises ValueError."""
+    if args.export and args.out:
+        raise ValueError("--export and --out cannot be combined")
     out = out_path(args.out, ".parquet", ".csv") if args.out else None
     if args.top < 0:
         raise ValueError(f"--top must be 0 or more; got {args.top}")
@@ -32,6 +37,8 @@ def pairs(args: Namespace) -> None:
     if len(files) > 2:
         raise ValueError(f"pairs takes one file, or two with a tower each; got {', '.join(map(printable, files))}")
     args.other = files[1] if len(files) > 1 else None
+    if args.export:
+        return _export(args)
     name, rows = printable(args.file), rows_of_towers(args)
     towers = towers_of(rows)
     if towers is None:
@@ -43,7 +50,8 @@ def pairs(args: Namespace) -> None:
     columns = _columns(rows, found)
     given, score = find_given_negatives(towers, found.partner if found.query_tower else found.query)
     columns |= {"given_negative": np.where(given < 0, "", np.array(rows.ids)[given]), "given_score": score}
-    suspects = [i for i in np.argsort(-score, kind="stable").tolist() if given[i] >= 0][: args.top]
+    is_same = (given == found.query) | (given == found.partner)  # certain, whatever the score
+    suspects = [i for i in np.lexsort((-score, ~is_same)).tolist() if given[i] >= 0][: args.top]
     if out:
         write_table(out, {name: column[found.mismatched()] for name, column in columns.items()})
     record = {
@@ -59,6 +67,20 @@ def pairs(args: Namespace) -> None:
     }
     title = printable(f"{args.file} + {args.other}" if args.other else args.file)
     print_result(args, record, _text(str(out) if out else title, towers, found, record))
+
+
+def _export(args: Namespace) -> None:
+    """Write a file of triplets with the decisions of the app, in its own shape."""
+    path, name = Path(args.file), printable(args.file)
+    if not file_formats.has_lines(path):
+        raise ValueError(f"--export needs a file of triplets (.jsonl, .csv or .parquet); got {name}")
+    out = out_path(args.export, path.suffix, option="--export")
+    if out.exists():
+        raise ValueError(f"{printable(out)} already exists")
+    counts = cleaned_triplets.export(path, out, sources.space_of(args.file, args).name)
+    text = f"{printable(out)}: {counts['rows']:,} of {counted(counts['all_rows'], 'row')}, "
+    text += f"{counted(counts['negatives'], 'negative')} removed, {counted(counts['positives'], 'positive')} replaced"
+    print_result(args, {"file": args.file, "export": str(out), **counts}, text)
 
 
 def rows_of_towers(args: Namespace) -> EmbeddingSet:
@@ -123,9 +145,11 @@ def _named(rows: EmbeddingSet, at: np.integer) -> str:
 
 def _text(name: str, towers: Towers, found: TowerPairs, record: JsonObject) -> str:
     query, partner = towers.names[found.query_tower], towers.names[1 - found.query_tower]
-    left_out = [f"{REASONS[reason]}: {n:,}" for reason, n in found.left_out.items() if n]
+    left_out = [f"{REASONS[reason]}: {n:,}" for reason, n in found.left_out.items() if n and reason in REASONS]
     lines = [f"{name}: {counted(len(found.query), 'pair')} of {query} and {partner}"]
     lines += [f"left out: {'; '.join(left_out)}"] if left_out else []
+    negatives = counted(found.left_out["negatives"], "document")
+    lines += [f"only given negatives, in no pair: {negatives}"] if found.left_out["negatives"] else []
     lines += record["notes"]
     lines += ["", "Mismatched pairs, the most suspicious first"] if record["mismatched"] else []
     many, many_back = (f"{n:,}" for n in found.candidates)
@@ -145,10 +169,11 @@ def _text(name: str, towers: Towers, found: TowerPairs, record: JsonObject) -> s
         ]
     lines += ["", "Given negatives that resemble the query and its answers"] if record["given_negatives"] else []
     for one in record["given_negatives"]:
-        lines += [
-            f"{one['score']:7.2f}  {one['query']} | {one['partner']} (cosine {one['similarity']:.2f})",
-            f"         given as a negative: {one['negative']}",
-        ]
+        is_same = one["negative"] in (one["query"], one["partner"])
+        score = f"{'same':>7}" if is_same else f"{one['score']:7.2f}"
+        lines += [f"{score}  {one['query']} | {one['partner']} (cosine {one['similarity']:.2f})"]
+        same = "         given as a negative: the same document as the positive"
+        lines += [same if is_same else f"         given as a negative: {one['negative']}"]
     return "\n".join(lines)
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from contrastive_core.base.errors import BadSetting
 from contrastive_core.base.json_files import JsonObject
+from contrastive_core.base.messages import N_
 from contrastive_core.base.progress import OnProgress
 from contrastive_core.base.safe_files import printable, write_bytes, write_table
 from contrastive_core.cli import sources
@@ -21,6 +22,13 @@ from contrastive_core.samples.issues import SampleInputs, build_table
 from contrastive_core.samples.label_audit import CLEAN, LabelAudit, audit_table, estimate, is_wrong
 from contrastive_core.samples.sample_lists import RANDOM, why_no_suspects
 from contrastive_core.samples.sample_table import SampleRequest, SampleTable, request_of
+from contrastive_core.spaces.file_formats import has_lines
+
+PAIRS_EXPORT = N_(
+    "samples --export writes the labels of a run. {file} holds triplets: pairs {file} --export OUT writes it with your "
+    "decisions"
+)
+NEEDS_RUN = N_("samples --export needs a run; {file} is a file of vectors")
 
 
 def samples(args: Namespace) -> None:
@@ -50,6 +58,8 @@ def samples(args: Namespace) -> None:
 
 def _export(args: Namespace) -> None:
     """Write the decisions on a run's data set: as a file of labels, a script or a corrected folder."""
+    if sources.is_file(args.run):
+        raise BadSetting(PAIRS_EXPORT if has_lines(args.run) else NEEDS_RUN, file=printable(args.run))
     run, out = sources.run_of(args.run, args), Path(args.export).expanduser()
     dataset, by_split = str(run.config["dataset"]), annotations.by_split(run.config)
     count = sum(map(len, by_split.values()))

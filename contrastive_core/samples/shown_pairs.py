@@ -96,6 +96,8 @@ def beside_given(table: SampleTable, row: int) -> list[ShownBeside]:
 
 
 def given_evidence(table: SampleTable, row: int) -> str:
+    if table.extra["given"][row] in (table.extra["partner"][row], table.columns["id"][row]):
+        return N_("The same document as the positive.")
     values = {name: f"{table.extra[f'{name}_cosine'][row]:.3f}" for name in ("given", "own")}
     return message("Cosine to the query: negative {given}, answer {own}.", **values)
 

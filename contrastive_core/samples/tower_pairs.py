@@ -55,7 +55,7 @@ class TowerPairs:
     false_negative: Float64[np.ndarray, " n"]  # the largest over q'
     twin: Int64[np.ndarray, " n"]  # the pair of that q', a place in these arrays
     candidates: tuple[int, int]  # rows that `rank` and `rank_back` count
-    left_out: dict[str, int]  # rows by reason: `zero`, `not_finite`, `unpaired`
+    left_out: dict[str, int]  # rows by reason: `zero`, `not_finite`, `unpaired`, or only given `negatives`
 
     def mismatched(self) -> Int64[np.ndarray, " n"]:
         """Return the indices of pairs, most suspicious first."""
@@ -92,6 +92,8 @@ def find_tower_pairs(towers: Towers) -> TowerPairs:
     relative = 2 * forth.own - _mean(forth.nearest[0]) - _mean(back.nearest[0])
     false_negative, twin = _twins((unit[query], unit[partner]), (q, p), forth.own, near_q)
     problems = {name: len(at) for name, at in towers.rows.problems.items()}
+    spare = np.concatenate([rows[~each] for (rows, _), each in zip(sides, paired, strict=True)])
+    is_negative = np.isin(spare, towers.given_negatives()[:, 0])
     return TowerPairs(
         query=query,
         partner=partner,
@@ -107,7 +109,7 @@ def find_tower_pairs(towers: Towers) -> TowerPairs:
         false_negative=false_negative,
         twin=twin,
         candidates=(len(rows_p), len(rows_q)),
-        left_out={**problems, "unpaired": sum(int((~each).sum()) for each in paired)},
+        left_out={**problems, "unpaired": int((~is_negative).sum()), "negatives": int(is_negative.sum())},
     )
 
 

@@ -119,6 +119,11 @@ def are_triplets(path: str | Path) -> bool:
     return not {*names} & {*USUAL} and all(any(is_column_of(name.lower(), known) for name in names) for known in wanted)
 
 
+def has_lines(path: str | Path) -> bool:
+    """Return whether a file holds triplets with one line for each query."""
+    return Path(path).suffix.lower() in (".jsonl", ".csv", ".parquet") and are_triplets(path)
+
+
 def is_column_of(name: str, known: Sequence[str]) -> bool:
     """Return whether a column has one of these names, or one of them followed by a number."""
     stem, _, number = name.rpartition("_")

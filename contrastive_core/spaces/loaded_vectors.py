@@ -1,5 +1,5 @@
-"""Loaded vectors, stored under their content's key in `data_home()/spaces/<key>/`: `rows.npz`, `about.json` and, if
-there are images, `images.npy`. Torch-free."""
+"""Loaded vectors, stored under their content's key in `data_home()/spaces/<key>/`: `rows.npz`, `about.json`, if there
+are images `images.npy`, and of triplets their file, `source.*`. Torch-free."""
 
 import contextlib
 import hashlib
@@ -163,6 +163,20 @@ def images(key: str, split: str = "") -> np.ndarray | None:
 
 def _splits(rows: EmbeddingSet) -> list[str]:
     return sorted(set(map(str, rows.columns.get("split", ()))) & {"train", "test"})
+
+
+def keep_source(key: str, path: Path) -> None:
+    """Store a copy of the opened file of texts, to write it again with decisions."""
+    with (
+        safe_files.open_regular(path) as file,
+        safe_files.writing(_folder(key) / f"source{path.suffix.lower()}") as out,
+    ):
+        shutil.copyfileobj(file, out)
+
+
+def source(key: str) -> Path | None:
+    """Return the copy of the opened file of texts; None without one."""
+    return next(_folder(key).glob("source.*"), None)
 
 
 def _rows_of_split(rows: EmbeddingSet, split: str) -> np.ndarray | None:

@@ -83,7 +83,10 @@ def _keep(
     images = attached.images if attached.images is not None else attached_images.dataset_pictures(rows)
     note = attached.note if attached.images is not None or images is None else ""
     about = _sentences(_taken(rows), note_of_towers(rows), triplets.note(rows))
-    return loaded_vectors.save_vectors(rows, name, images, note, about)
+    key = loaded_vectors.save_vectors(rows, name, images, note, about)
+    if file_formats.has_lines(path):
+        loaded_vectors.keep_source(key, Path(path))
+    return key
 
 
 def _keep_both(

@@ -124,15 +124,11 @@ def read_texts(path: Path) -> Triplets:
 def of_triplets(found: Triplets, features: Sequence[np.ndarray]) -> EmbeddingSet:
     """Build the two towers of triplets. Args: features: (n, d) and (m, d), a row for each distinct text or for each
     text of the file."""
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
-
     n, m = len(found.queries.texts), len(found.documents.texts)
     if not found.positive:
         raise UnusableEmbedding(NO_POSITIVE if n else NO_QUERIES, name=found.name)
     at = np.array(found.positive).T
-    edges = coo_array((np.ones(at.shape[1]), (at[0], n + at[1])), (n + m, n + m))
-    groups = connected_components(edges, directed=False)[1].astype(np.str_)  # queries of one document are one group
+    groups = groups_of(found, found.positive).astype(np.str_)
     pairs = groups[:n].copy(), groups[n:].copy()
     for pair, known in zip(pairs, at, strict=True):
         pair[~np.isin(np.arange(len(pair)), known)] = ""
@@ -149,6 +145,18 @@ def of_triplets(found: Triplets, features: Sequence[np.ndarray]) -> EmbeddingSet
     if any(negative_of):
         sets[1].columns[NEGATIVE_OF] = np.array([" ".join(of) for of in negative_of])
     return joined(sets[0], sets[1], NAMES, *pairs)
+
+
+def groups_of(found: Triplets, pairs: Sequence[tuple[int, int]]) -> np.ndarray:
+    """Return the group of each query, then of each document; queries with a document in common are one group. Args:
+    pairs: of a query and its document."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    n, m = len(found.queries.texts), len(found.documents.texts)
+    at = np.array(pairs, np.int64).reshape(-1, 2).T
+    edges = coo_array((np.ones(at.shape[1]), (at[0], n + at[1])), (n + m, n + m))
+    return np.asarray(connected_components(edges, directed=False)[1])
 
 
 def note(rows: EmbeddingSet) -> str:
@@ -168,11 +176,11 @@ def note(rows: EmbeddingSet) -> str:
 def _of_lines(path: Path) -> Triplets:
     """Read triplets with one line per query; negatives follow all positives, as in vectors beside the file."""
     found, negatives = Triplets(printable(path.name)), []
-    for number, line in _lines(path):
+    for number, line in lines(path):
         cells = {str(key).lower(): value for key, value in line.items()}
         query, vector = _texts(cells, QUERY, number, found.name)[0]
         at = found.queries.add(query, vector, str(cells.get("id", cells.get("_id", ""))))
-        pairs = found.positive if _is_match(cells, number, found.name) else found.negative
+        pairs = found.positive if is_match(cells, number, found.name) else found.negative
         pairs += [(at, found.documents.add(*one)) for one in _texts(cells, POSITIVE, number, found.name)]
         negatives += [(at, one) for one in _texts(cells, NEGATIVE, number, found.name)]
     found.negative += [(at, found.documents.add(*one)) for at, one in negatives]
@@ -180,7 +188,7 @@ def _of_lines(path: Path) -> Triplets:
     return found
 
 
-def _lines(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
+def lines(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
     """Yield each line's number and its values by name."""
     name = printable(path.name)
     if path.suffix.lower() in (".parquet", ".npz"):
@@ -234,13 +242,13 @@ def _texts(cells: Mapping[str, Any], names: Sequence[str], line: int, file: str)
             continue
         value = cells[column]
         vectors = next((cells[f"{column}{end}"] for end in VECTORS if cells.get(f"{column}{end}") is not None), None)
-        if _is_vector(value) or (isinstance(value, list) and value and all(map(_is_vector, value))):
-            value, vectors = [""] * (1 if _is_vector(value) else len(value)), value
-        elif (value := _plain(value)) in ([], [""]) and names is NEGATIVE:
+        if is_vector(value) or (isinstance(value, list) and value and all(map(is_vector, value))):
+            value, vectors = [""] * (1 if is_vector(value) else len(value)), value
+        elif (value := plain(value)) in ([], [""]) and names is NEGATIVE:
             continue  # a line with fewer negatives
         if not value or not all(isinstance(one, str) and (one.strip() or vectors is not None) for one in value):
             raise UnusableEmbedding(NO_TEXT, name=file, line=f"{line:,}", column=printable(column, 80))
-        vectors = [vectors] if _is_vector(vectors) else vectors
+        vectors = [vectors] if is_vector(vectors) else vectors
         if vectors is not None and len(vectors) != len(value):
             counts = thousands(line=line, texts=len(value), vectors=len(vectors))
             raise UnusableEmbedding(UNEVEN, name=file, column=printable(column, 80), **counts)
@@ -250,7 +258,7 @@ def _texts(cells: Mapping[str, Any], names: Sequence[str], line: int, file: str)
     return found
 
 
-def _is_match(cells: Mapping[str, Any], line: int, file: str) -> bool:
+def is_match(cells: Mapping[str, Any], line: int, file: str) -> bool:
     """Return whether the texts of a pair match: its label or score is 1, or it has none."""
     column = next((name for name in LABELS if name in cells), "")
     if not column or not any(name in cells for name in LABELED):
@@ -266,11 +274,11 @@ def _is_match(cells: Mapping[str, Any], line: int, file: str) -> bool:
     return known == 1
 
 
-def _is_vector(value: Any) -> bool:
+def is_vector(value: Any) -> bool:
     return isinstance(value, list) and len(value) > 1 and all(type(one) in (int, float) for one in value)
 
 
-def _plain(value: Any) -> list[Any]:
+def plain(value: Any) -> list[Any]:
     """Return a value as a list of texts: a text, a list of texts, or the contents of chat messages."""
     if isinstance(value, str):
         return [value]
@@ -278,14 +286,14 @@ def _plain(value: Any) -> list[Any]:
         return []
     if all(isinstance(one, dict) for one in value):
         return [" ".join(str(one.get("content") or "") for one in value).strip()]
-    return [_plain(one)[0] if isinstance(one, list) and one else one for one in value]
+    return [plain(one)[0] if isinstance(one, list) and one else one for one in value]
 
 
 def _of_beir(folder: Path) -> Triplets:
     """Read triplets from a BEIR folder. Documents judged as not relevant are negatives of their query."""
     found = Triplets(printable(folder.name), "qrels")
     for side, file in ((found.queries, "queries.jsonl"), (found.documents, "corpus.jsonl")):
-        for number, line in _lines(folder / file):
+        for number, line in lines(folder / file):
             name, said = str(line.get("_id") or ""), [str(line.get(key) or "").strip() for key in ("title", "text")]
             if not name or not any(said):
                 column = "text" if name else "_id"

@@ -11,6 +11,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from contrastive_core.base.errors import BadSetting, Locked
 from contrastive_core.base.json_files import JsonObject
+from contrastive_core.base.lock import scratch_folder
 from contrastive_core.base.paths import data_home
 from contrastive_core.base.score import Score, paired_interval
 from contrastive_core.data.overrides import LABEL
@@ -18,8 +19,9 @@ from contrastive_core.engine import jobs, queue, training
 from contrastive_core.runs.run import Run
 from contrastive_core.runs.train_config import settings_of
 from contrastive_core.samples import annotations as sample_annotations
-from contrastive_core.samples import corrected_folder
+from contrastive_core.samples import cleaned_triplets, corrected_folder
 from contrastive_core.samples.sample_table import SampleRequest, SampleTable
+from contrastive_core.spaces import loaded_vectors
 from contrastive_lab import cache, format, guard, path_input, query_params, state
 from contrastive_lab.locale import _, message
 from contrastive_lab.progress import follow, follow_training
@@ -59,10 +61,37 @@ def save(findings: Findings, rows: np.ndarray, place: DeltaGenerator) -> None:
         content = lambda: format.table_csv(listed(findings, decided))  # noqa: E731
     place.download_button(label, content, name, "text/csv", disabled=not every, on_click="ignore", width="stretch")
     show_files(findings, rows, place)
+    if findings.requests[0].pairs:
+        _export_texts(findings.requests[0], place)
     if (run := findings.requests[0].run) is not None and not one.decisions:
         _export(run, place)
     if one.changes:
         _retrain(findings)
+
+
+def _export_texts(request: SampleRequest, place: DeltaGenerator) -> None:
+    """Draw a download of an opened file of triplets with the decisions applied."""
+    if not request.space.is_file or (source := loaded_vectors.source(request.space.key)) is None:
+        return
+
+    def content() -> bytes:
+        with scratch_folder() as folder:
+            cleaned_triplets.export(source, out := folder / source.name, request.name)
+            return out.read_bytes()
+
+    stem = loaded_vectors.about(request.space.key)["name"].split(source.suffix)[0]
+    names = ("", *cleaned_triplets.DECISIONS)
+    has_any = any(sample_annotations.marks(request.decisions(name)) for name in names)
+    help = _("The same file with the decisions of all lists: without wrong pairs and without negatives that match.")
+    place.download_button(
+        _("Training file with decisions"),
+        content,
+        f"{stem}_clean{source.suffix}",
+        disabled=not has_any,
+        help=help,
+        on_click="ignore",
+        width="stretch",
+    )
 
 
 def _rename() -> None:

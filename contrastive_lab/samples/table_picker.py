@@ -203,10 +203,12 @@ def _pairs_or_wait(request: SampleRequest) -> SampleTable | None:
     query, partner = table.towers
     counts = {} if space.run or space.recorded else {**loaded_vectors.about(space.key)["left_out"]}
     counts |= {reason: k for reason, k in result.meta["left_out"].items() if k}
+    negatives = counts.pop("negatives", 0)
     told = text.format(n=f"{len(table):,}", query=query, partner=partner)
     for warning in result.meta.get("warnings", ()):
         st.warning(format.plain(warning))
-    notes = (told, load_vectors.left_out(counts), *map(locale.text, result.meta["notes"]))
+    given = _("Documents that are only given negatives: {count}.").format(count=f"{negatives:,}") if negatives else ""
+    notes = (told, given, load_vectors.left_out(counts), *map(locale.text, result.meta["notes"]))
     st.caption(format.plain(" ".join(filter(None, notes))))
     return table
 

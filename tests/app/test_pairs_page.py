@@ -15,13 +15,16 @@ from streamlit.delta_generator import DeltaGenerator
 from streamlit.testing.v1 import AppTest
 
 from contrastive_core import runs
+from contrastive_core.cli.main import main
 from contrastive_core.compare.towers import READING
 from contrastive_core.engine import answers
 from contrastive_core.recording import watch
 from contrastive_core.samples import annotations as sample_annotations
 from contrastive_core.samples.sample_table import pair_table, request_of
-from contrastive_core.spaces import loaded_vectors, recorded_rows
+from contrastive_core.spaces import example_questions, loaded_vectors, recorded_rows
 from contrastive_core.spaces.embedding_set import EmbeddingSet
+from contrastive_core.spaces.open_vectors import open_vectors
+from contrastive_core.spaces.other_tower import OtherTower
 from contrastive_core.spaces.towers import joined
 
 N = 30
@@ -179,3 +182,25 @@ def test_a_recording_of_two_towers_has_pairs(desk: Desk, monkeypatch: pytest.Mon
     app.run()
     assert not app.exception
     assert [mark["what"] for mark in marks(name, "mismatched")] == ["drop"]
+
+
+def test_a_file_of_triplets_is_saved_with_its_decisions(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    vectors, path = example_questions.write(tmp_path)[0], tmp_path / "questions.jsonl"
+    other = OtherTower(str(vectors), vectors.name)
+    name = loaded_vectors.PREFIX + open_vectors(path, path.name, other=other)
+    answers.make("tower_pairs", {"space": request_of(name, "train", pairs=True).embedding.values})
+    saved = files(monkeypatch)
+    app = opened("samples", monkeypatch, on=name, list="given_negatives")
+    assert not app.exception
+    assert "Documents that are only given negatives:" in words(app)
+    assert "Save decisions" in [popover.proto.popover.label for popover in app.get("popover")]
+    desk.events(("relabel", desk.bench.items[0].id, desk.bench.items[0].suggested))  # type: ignore[union-attr]
+    app.run()
+    assert not app.exception
+    before, after = (len(text) for text in (path.read_bytes(), saved["questions_clean.jsonl"]()))
+    assert 0 < before - after < 500  # one text is missing
+    out = tmp_path / "clean.jsonl"
+    assert main(["pairs", str(path), str(vectors), "--export", str(out)]) == 0
+    assert out.stat().st_size == after

@@ -18,7 +18,7 @@ def app(filled_app: str) -> str:
 
 
 def downloaded(page: Any, button: str) -> list[dict[str, str]]:
-    save = page.get_by_role("button", name="Save labels")
+    save = page.get_by_role("button", name="Save decisions")
     if not page.get_by_role("button", name=button, exact=True).is_visible():
         save.click()
     with page.expect_download() as waiting:
@@ -59,7 +59,7 @@ def test_pairs_are_decided_on_by_keys_undone_and_saved(app: str, page: Any) -> N
     assert moved["matched with"] == every[1]["other image"]
     page.reload()
     page.get_by_text(f"2 of {len(every):,} decided").wait_for()
-    page.get_by_role("button", name="Save labels").click()
+    page.get_by_role("button", name="Save decisions").click()
     page.get_by_text("Decided: 0 match, 1 no match, 1 matched with the other.").wait_for()
 
 

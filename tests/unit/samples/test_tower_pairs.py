@@ -95,7 +95,7 @@ def test_rows_without_a_direction_or_partner_are_counted() -> None:
     images[3], captions[10, 0] = 0, np.nan
     own = [*OWN[:-1], -1]
     found = find_tower_pairs(towers(images, captions, own))
-    assert found.left_out == {"not_finite": 1, "zero": 1, "unpaired": 3}
+    assert found.left_out == {"not_finite": 1, "zero": 1, "unpaired": 3, "negatives": 0}
     assert len(found.query) == N * PER - 4
     assert np.isfinite(found.mismatch).all()
 

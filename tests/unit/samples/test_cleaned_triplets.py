@@ -1,0 +1,234 @@
+"""A file of triplets is written again with the decisions about its pairs, in the shape that was read."""
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from contrastive_core.cli.main import main
+from contrastive_core.samples import annotations, cleaned_triplets
+from contrastive_core.samples.sample_table import pair_table, request_of
+from contrastive_core.samples.shown_pairs import given_evidence
+from contrastive_core.samples.tower_pairs import find_tower_pairs
+from contrastive_core.spaces import loaded_vectors
+from contrastive_core.spaces.open_vectors import open_vectors
+from contrastive_core.spaces.towers import towers_of
+
+Lines = dict[str, tuple[str, list[str]]]  # the answer and the negatives of each question
+LINES: Lines = {"a": ("A", ["X", "Y"]), "b": ("B", ["X"]), "c": ("C", ["A"]), "d": ("D", ["Y"])}  # documents: ABCDXY
+SCORES = {text: i / 8 for i, text in enumerate("ABCDXY")}
+ENDINGS = (".jsonl", ".csv", ".parquet")
+Decision = tuple[str, dict[str, str]]
+
+
+def decided(of: str, what: str, id: str, given: str, label: str = "") -> Decision:
+    return of, {"what": what, "id": id, "given": given, "label": label}
+
+
+WRONG = decided("pairs-mismatched", "drop", "1", "document:1")
+CASES: dict[str, tuple[list[Decision], Lines, tuple[int, int]]] = {
+    "a pair is wrong": ([WRONG], {k: v for k, v in LINES.items() if k != "b"}, (0, 0)),
+    "a pair is right": ([decided("pairs-mismatched", "keep", "1", "document:1")], LINES, (0, 0)),
+    "another answer is right": (
+        [decided("pairs-mismatched", "relabel", "0", "document:0", "document:4")],
+        {**LINES, "a": ("X", ["Y"])},
+        (1, 1),
+    ),
+    "a pair is named by its answer": (
+        [
+            decided("pairs-mismatched", "relabel", "document:1", "1", "0"),
+            decided("pairs-mismatched", "drop", "0", "document:0"),
+        ],
+        {"a": ("B", ["X", "Y"]), "c": LINES["c"], "d": LINES["d"]},
+        (0, 1),
+    ),
+    "a given negative matches": (
+        [decided("pairs-given_negatives", "relabel", "3", "document:3", "document:5")],
+        {**LINES, "d": ("D", [])},
+        (1, 0),
+    ),
+    "a given negative of a pair that is named by its answer matches": (
+        [decided("pairs-given_negatives", "relabel", "document:0", "0", "document:4")],
+        {**LINES, "a": ("A", ["Y"])},
+        (1, 0),
+    ),
+    "a given negative does not match": (
+        [decided("pairs-given_negatives", "keep", "3", "document:3", "document:5")],
+        LINES,
+        (0, 0),
+    ),
+    "the similar pair's answer matches": (
+        [decided("pairs-false_negatives", "relabel", "2", "document:2", "document:0")],
+        {**LINES, "c": ("C", [])},
+        (1, 0),
+    ),
+    "a query and a document are dropped": (
+        [decided("", "drop", "1", ""), decided("", "drop", "document:5", "")],
+        {"a": ("A", ["X"]), "c": LINES["c"], "d": ("D", [])},
+        (2, 0),
+    ),
+}
+
+
+def rows_of(lines: Lines, ending: str) -> list[dict[str, Any]]:
+    """Return the lines in a shape of the format, with fields that nothing of the project reads."""
+    rows = []
+    for text, (answer, others) in lines.items():
+        if ending == ".jsonl":
+            values = {"neg": others, "neg_scores": [SCORES[other] for other in others]}
+            rows.append({"prompt": f"ü {text}", "query": text, "pos": [answer], **values})
+        elif ending == ".csv":
+            negatives = dict(zip(("negative_1", "negative_2"), [*others, "", ""], strict=False))
+            rows.append({"note": f"=1, {text}", "anchor": text, "positive": answer, **negatives})
+        else:
+            rows.append({"anchor": text, "positive": answer, "negative": others, "number": ord(text)})
+    return rows
+
+
+def written(path: Path, lines: Lines) -> Path:
+    rows = rows_of(lines, path.suffix)
+    if path.suffix == ".jsonl":
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    elif path.suffix == ".csv":
+        with path.open("w", newline="") as file:
+            csv.writer(file, lineterminator="\n").writerows([[*rows[0]], *(row.values() for row in rows)])
+    else:
+        types = {
+            "anchor": pa.string(),
+            "positive": pa.large_string(),
+            "negative": pa.list_(pa.string()),
+            "number": pa.int16(),
+        }
+        pq.write_table(pa.Table.from_pylist(rows, pa.schema(types)), path)
+    return path
+
+
+def opened(folder: Path, ending: str, lines: Lines = LINES) -> tuple[Path, str]:
+    path = written(folder / f"qa{ending}", lines)
+    np.save(folder / "qa.npy", np.random.default_rng(0).standard_normal((10, 4)).astype(np.float32))
+    return path, loaded_vectors.PREFIX + open_vectors(path, path.name)
+
+
+def decide(name: str, decisions: list[Decision]) -> None:
+    for of, mark in decisions:
+        annotations.add_many(request_of(name, "train", pairs=True).decisions(of), [mark])
+
+
+def content(path: Path) -> Any:
+    if path.suffix == ".jsonl":
+        return [json.loads(line) for line in path.read_text().splitlines()]
+    return path.read_text() if path.suffix == ".csv" else (pq.read_table(path).to_pylist(), pq.read_schema(path))
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+@pytest.mark.parametrize("case", CASES)
+def test_each_decision_changes_each_format(case: str, ending: str, tmp_path: Path) -> None:
+    decisions, lines, (negatives, positives) = CASES[case]
+    path, name = opened(tmp_path, ending)
+    before = path.read_bytes()
+    decide(name, decisions)
+    counts = cleaned_triplets.export(path, out := tmp_path / f"clean{ending}", name)
+    assert counts == {"rows": len(lines), "all_rows": 4, "negatives": negatives, "positives": positives}
+    expected = written(tmp_path / f"expected{ending}", lines)
+    if ending == ".csv" and case == "a given negative of a pair that is named by its answer matches":
+        expected.write_text(expected.read_text().replace("A,Y,", "A,,Y"))  # each column keeps its values
+    if ending == ".csv" and case == "another answer is right":
+        expected.write_text(expected.read_text().replace("X,Y,", "X,,Y"))
+    assert content(out) == content(expected)
+    assert path.read_bytes() == before
+    if ending == ".jsonl" and decisions[0][1]["what"] == "keep":
+        assert "ü" in out.read_text("utf-8")
+
+
+def test_negatives_of_queries_with_one_answer_go_together_unless_that_answer_is_wrong(tmp_path: Path) -> None:
+    for is_wrong, kept in ((False, []), (True, ["X"])):
+        folder = tmp_path / str(is_wrong)
+        folder.mkdir()
+        path = folder / "qa.jsonl"
+        rows = [{"anchor": q, "positive": "A", "negative": ["X"]} for q in "ab"]
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        np.save(folder / "qa.npy", np.random.default_rng(is_wrong).standard_normal((4, 4)).astype(np.float32))
+        name = loaded_vectors.PREFIX + open_vectors(path, path.name)
+        decide(name, [decided("pairs-given_negatives", "relabel", "0", "document:0", "document:1")])
+        if is_wrong:
+            decide(name, [decided("pairs-mismatched", "drop", "0", "document:0")])
+        cleaned_triplets.export(path, out := folder / "clean.jsonl", name)
+        assert content(out)[-1] == {"anchor": "b", "positive": "A", "negative": kept}
+
+
+def test_vectors_in_the_file_stay_with_their_texts(tmp_path: Path) -> None:
+    path = tmp_path / "qa.jsonl"
+    rows = [
+        {"anchor": text, "positive": text.upper(), "negative": ["X", "Y"], "anchor_embedding": [1.0, i], "extra": None}
+        | {"positive_embedding": [2.0, i], "negative_embedding": [[3.0, 1.0], [3.0, 2.0]]}
+        for i, text in enumerate("ab")
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    name = loaded_vectors.PREFIX + open_vectors(path, path.name)
+    decide(name, [decided("pairs-mismatched", "relabel", "0", "document:0", "document:2")])
+    cleaned_triplets.export(path, out := tmp_path / "clean.jsonl", name)
+    first = {**rows[0], "positive": "X", "positive_embedding": [3.0, 1.0], "negative": ["Y"]}
+    assert content(out) == [first | {"negative_embedding": [[3.0, 2.0]]}, rows[1]]
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_the_command_writes_a_new_file_and_says_how_much(
+    ending: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, name = opened(tmp_path, ending)
+    out = tmp_path / f"clean{ending}"
+    assert main(["pairs", str(path), "--export", str(out)]) != 0
+    assert "no decisions" in capsys.readouterr().err
+    assert not out.exists()
+    decide(name, [WRONG])
+    assert main(["pairs", str(path), "--export", str(out)]) == 0
+    said = capsys.readouterr().out
+    assert said.endswith(f"clean{ending}: 3 of 4 rows, 0 negatives removed, 0 positives replaced\n")
+    for taken in (out, path):
+        before = taken.read_bytes()
+        assert main(["pairs", str(path), "--export", str(taken)]) != 0
+        assert "already exists" in capsys.readouterr().err
+        assert taken.read_bytes() == before
+    assert main(["pairs", str(path), "--export", str(tmp_path / "clean.txt")]) != 0
+    assert f"--export must end in {ending}" in capsys.readouterr().err
+    assert main(["samples", str(path), "--export", str(tmp_path / "x.csv")]) != 0
+    assert f"pairs {path} --export OUT" in capsys.readouterr().err
+
+
+def test_the_app_has_a_copy_of_the_file(tmp_path: Path) -> None:
+    path, name = opened(tmp_path, ".jsonl")
+    source = loaded_vectors.source(name.removeprefix(loaded_vectors.PREFIX))
+    assert source is not None
+    assert source.read_bytes() == path.read_bytes()
+    vectors = tmp_path / "plain.npz"
+    np.savez(vectors, features=np.eye(4, dtype=np.float32))
+    assert loaded_vectors.source(open_vectors(vectors, vectors.name)) is None
+    assert main(["pairs", str(vectors), "--export", str(tmp_path / "x.npz")]) != 0
+
+
+def test_documents_in_no_pair_and_positives_among_the_negatives_are_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, name = opened(tmp_path, ".jsonl", {**LINES, "d": ("D", ["X", "Y", "D"])})
+    assert main(["pairs", str(path)]) == 0
+    said = capsys.readouterr().out
+    assert "only given negatives, in no pair: 2 documents" in said
+    assert "left out" not in said
+    lines = said.splitlines()
+    at = lines.index("Given negatives that resemble the query and its answers")
+    assert lines[at + 1].startswith("   same  ")
+    assert lines[at + 2].strip() == "given as a negative: the same document as the positive"
+    assert said.count("same document") == 1
+    rows = loaded_vectors.rows(name.removeprefix(loaded_vectors.PREFIX))
+    towers = towers_of(rows)
+    assert towers is not None
+    found = find_tower_pairs(towers)
+    about = {"names": ("document", "query"), "candidates": found.candidates}
+    table = pair_table(rows, vars(found), about)
+    same = [given_evidence(table, row) == "The same document as the positive." for row in range(len(table))]
+    assert same == [table.extra["given"][row] == "document:3" for row in range(len(table))]
