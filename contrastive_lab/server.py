@@ -187,5 +187,6 @@ def guards() -> list[Middleware]:
     """Return the app's middleware, from Streamlit's configuration and the environment."""
     hosts = [str(h).lower() for h in config.get_option("server.allowedHosts")]
     page = (Path(streamlit.__file__).parent / "static" / "index.html").read_text("utf-8")
-    rules = policy(hosts, page + "".join(locale.SCRIPTS.values()) + scrolling.SCRIPT + query_params.ONE_ENTRY)
+    own = (*locale.SCRIPTS.values(), scrolling.SCRIPT, scrolling.ARROWS, query_params.ONE_ENTRY)
+    rules = policy(hosts, page + "".join(own))
     return [Middleware(Guard, hosts=hosts, policy=rules, token=token_from_environment())]

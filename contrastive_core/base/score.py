@@ -211,8 +211,11 @@ def mcnemar(a: np.ndarray, b: np.ndarray) -> float:
     return min(1.0, 2 * float(bdtr(min(only_a, only_b), only_a + only_b, 0.5)))
 
 
-def paired_p(a: np.ndarray, b: np.ndarray) -> float:
-    """Return the two-sided p of paired samples (n): McNemar's test for booleans, else the permutation test."""
+def paired_p(a: np.ndarray, b: np.ndarray, groups: np.ndarray | None = None) -> float:
+    """Return the two-sided p of paired samples (n): McNemar's test for booleans, else the permutation test.
+    Args: groups: (n), from 0; samples of a group depend on each other, so the signs of their sum are permuted."""
+    if groups is not None:
+        return permutation(np.bincount(groups, a.astype(np.float64) - b))
     return mcnemar(a, b) if a.dtype == b.dtype == np.bool_ else permutation(a.astype(np.float64) - b)
 
 
@@ -237,11 +240,18 @@ def holm(p: Sequence[float]) -> list[float]:
     return corrected
 
 
-def difference(a: np.ndarray, b: np.ndarray, seed: int = 0) -> tuple[float, tuple[float, float]]:
-    """Return the mean of a − b over paired samples (n) and its 95 % bootstrap interval."""
+def difference(
+    a: np.ndarray, b: np.ndarray, seed: int = 0, groups: np.ndarray | None = None
+) -> tuple[float, tuple[float, float]]:
+    """Return the mean of a − b over paired samples (n) and its 95 % bootstrap interval. Args: groups: (n), from 0;
+    whole groups are drawn (cluster bootstrap)."""
     d, rng = a.astype(np.float64) - b.astype(np.float64), np.random.default_rng(seed)
     counts = np.array([(d == v).sum() for v in (-1, 0, 1)])
-    if counts.sum() == len(d):  # correctness: resample the three outcomes
+    if groups is not None:
+        sums, sizes = np.bincount(groups, d), np.bincount(groups)
+        chosen = (rng.integers(0, len(sums), len(sums)) for _ in range(DRAWS))
+        means = np.array([sums[at].sum() / max(1, sizes[at].sum()) for at in chosen])
+    elif counts.sum() == len(d):  # correctness: resample the three outcomes
         drawn = rng.multinomial(len(d), counts / len(d), DRAWS)
         means = (drawn[:, 2] - drawn[:, 0]) / len(d)
     else:

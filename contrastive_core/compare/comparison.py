@@ -14,7 +14,15 @@ import numpy as np
 from contrastive_core.base.json_files import JsonObject
 from contrastive_core.base.messages import N_, message
 from contrastive_core.base.safe_files import read_regular
-from contrastive_core.base.score import Scores, holm, paired_interval, paired_p, scores_from_json, scores_to_json
+from contrastive_core.base.score import (
+    Scores,
+    difference,
+    holm,
+    paired_interval,
+    paired_p,
+    scores_from_json,
+    scores_to_json,
+)
 from contrastive_core.compare.verdicts import Difference, PairedTest, say_best
 from contrastive_core.spaces.embedding_set import EmbeddingSet, check_unique
 from contrastive_core.spaces.qrels import LIMIT, judgments_file
@@ -27,7 +35,7 @@ NOTHING_IN_COMMON = N_(
 )
 MOST = 8  # spaces
 MARGIN = 0.005  # smallest relevant difference between metrics of queries
-FORM = 4  # version of the result; a change invalidates stored ones
+FORM = 5  # version of the result; a change invalidates stored ones
 CLAIMED = N_(
     "A difference counts as significant if its 95 % interval excludes zero and its p value, "
     "corrected for the number of pairs and accuracies, is below 0.05. A run trained with another "
@@ -126,6 +134,7 @@ class Comparison:
     recall: float | None = None  # of the graphs, if they are approximate
     judged: dict[str, np.ndarray] = field(default_factory=dict)  # by accuracy: (n), whether all runs have a value
     predicted: dict[str, np.ndarray] = field(default_factory=dict)  # by accuracy: (runs, n) predicted classes, if known
+    groups: dict[str, np.ndarray] = field(default_factory=dict)  # by accuracy: (n), of samples that are not independent
 
     @property
     def right(self) -> np.ndarray | None:
@@ -169,7 +178,15 @@ class Comparison:
         for label in np.unique(labels[labels >= 0]).tolist():
             first, second = right[a][labels == label], right[b][labels == label]
             accuracies = float(first.mean()), float(second.mean())
-            interval, p = paired_interval(first.astype(float) - second), paired_p(first, second)
+            of = (
+                np.unique(self.groups[metric][labels == label], return_inverse=True)[1]
+                if metric in self.groups
+                else None
+            )
+            interval = (
+                paired_interval(first.astype(float) - second) if of is None else difference(first, second, 0, of)[1]
+            )
+            p = paired_p(first, second, of)
             found.append(ClassDifference(label, len(first), accuracies, accuracies[0] - accuracies[1], interval, p))
         found = [replace(d, p=p) for d, p in zip(found, holm([d.p for d in found]), strict=True)]
         return sorted(found, key=lambda d: -abs(d.value))
@@ -183,7 +200,12 @@ class Comparison:
         """Return the arrays of the comparison, by name."""
         names = ("labels", "cka", "overlap", "procrustes", "graphs")
         arrays = {k: v for k in names if (v := getattr(self, k)) is not None}
-        by_accuracy = {"correct": self.correct, "judged": self.judged, "predicted": self.predicted}
+        by_accuracy = {
+            "correct": self.correct,
+            "judged": self.judged,
+            "predicted": self.predicted,
+            "groups": self.groups,
+        }
         return arrays | {f"{name}:{m}": v for name, found in by_accuracy.items() for m, v in found.items()}
 
     def plain(self) -> JsonObject:
@@ -206,7 +228,7 @@ class Comparison:
             "tests": [PairedTest(**test) for test in plain["tests"]],
             "differences": [Difference(**{**d, "interval": tuple(d["interval"])}) for d in plain["differences"]],
         }
-        names = ("correct", "judged", "predicted")
+        names = ("correct", "judged", "predicted", "groups")
         found: dict[str, Any] = {
             k: {m: arrays[f"{k}:{m}"] for m in plain["accuracy"] if f"{k}:{m}" in arrays} for k in names
         }

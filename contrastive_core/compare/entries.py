@@ -72,12 +72,13 @@ def compare(
     names, groups = [entry.name for entry in entries], [entry.group for entry in entries]
     taken = [m for m in metrics if all(s[m].value is not None for s in scores)]
     values = {m: np.stack([s[m].arrays["per_sample"] for s in scores]) for m in taken}
-    of_queries, titles = _of_queries(pairs, qrels)
+    of_queries, titles, shared = _of_queries(pairs, qrels)
     values |= of_queries
     correct = {m: v > 0.5 if m in ACCURACIES or "recall_1_" in m else np.nan_to_num(v) for m, v in values.items()}
     labeled = np.ones(len(sets[0]), bool) if labels is None or pairs else labels >= 0
     is_judged = {m: labeled & ~np.isnan(v).any(0) for m, v in values.items()}
     judged = {m: right[:, is_judged[m]] for m, right in correct.items()}
+    grouped = {m: np.unique(of[is_judged[m]], return_inverse=True)[1] for m, of in shared.items()}
     tests = [
         {m: (s.value, s.influence) for m, s in each.items() if s.value is not None and s.influence is not None}
         for each in (scores if every_score else [])
@@ -89,25 +90,28 @@ def compare(
         labels=labels,
         correct=correct,
         accuracy={m: [float(v) for v in right.mean(1)] for m, right in judged.items()},
-        differences=compare_runs(names, judged, seed, ACCURACIES | titles),
+        differences=compare_runs(names, judged, seed, ACCURACIES | titles, grouped),
         **_alike(sets, kept, is_scored_only),
         tests=paired_tests(names, tests) if every_score else [],
         scores=scores if every_score else [],
-        seeds={m: compare_methods(groups, right) for m, right in judged.items()},
+        seeds={m: compare_methods(groups, right) for m, right in judged.items() if m not in grouped},
         made_of={m: made_of for m in taken if any(made_of := [s[m].approximation for s in scores])},
         judged=is_judged,
+        groups=shared,
         predicted={m: np.stack([s[m].arrays["predicted"] for s in scores]) for m in with_classes},
     )
 
 
 def _of_queries(
     pairs: Sequence[Towers], qrels: tuple[Qrels, str] | None
-) -> tuple[dict[str, np.ndarray], dict[str, str]]:
-    """Return metrics of queries (runs, n) by relevance judgments or by partners, and their titles."""
+) -> tuple[dict[str, np.ndarray], dict[str, str], dict[str, np.ndarray]]:
+    """Return metrics of queries (runs, n) by relevance judgments or by partners, their titles, and the group (n) of
+    each row if queries depend on each other."""
     if qrels is not None:
-        return figures_of_rows(pairs, *qrels), FIGURES
+        return figures_of_rows(pairs, *qrels), FIGURES, {}
     found = recall_of_rows(pairs) if pairs else {}
-    return {m: values for m, (_, values) in found.items()}, {m: title for m, (title, _) in found.items()}
+    values, titles = {m: one[1] for m, one in found.items()}, {m: str(one[0]) for m, one in found.items()}
+    return values, titles, {m: one[2] for m, one in found.items() if one[2] is not None}
 
 
 def _alike(sets: Sequence[EmbeddingSet], kept: Graphs, is_left_out: bool) -> dict[str, Any]:

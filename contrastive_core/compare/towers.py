@@ -155,29 +155,41 @@ def tower_scores(towers: Towers) -> tuple[Scores, Scores, Float64[np.ndarray, " 
     return own, chance, ranks
 
 
-def recall_of_rows(spaces: Sequence[Towers]) -> dict[str, tuple[Message, Float64[np.ndarray, "s n"]]]:
-    """Return recall@1 and MRR@10 of several spaces of the same n rows, for each direction whose queries do not share
-    partners. The values per row are the probability that the most similar row is right, or the expected reciprocal
-    rank; NaN for rows that are not queries. Queries that share partners, such as the captions of an image, are not
-    independent samples for a test."""
+def recall_of_rows(
+    spaces: Sequence[Towers],
+) -> dict[str, tuple[Message, Float64[np.ndarray, "s n"], Int64[np.ndarray, " n"] | None]]:
+    """Return recall@1 and MRR@10 of several spaces of the same n rows: from tower a to b, and back if the rows of b do
+    not share partners. The values per row are the probability that the most similar row is right, or the expected
+    reciprocal rank; NaN for rows that are not queries. Queries that share partners are not independent samples for a
+    test: the last part is the group of each row, None if all are independent."""
     names, found, graded = spaces[0].names, {}, {}
     if any(one.names != names for one in spaces):
         names = SIDES
     for way, reverse in (("forth", False), ("back", True)):
         a, b = names[::-1] if reverse else names
         hits, reciprocal = np.full((2, len(spaces), len(spaces[0].rows)), np.nan)
+        shared = next(filter(None.__ne__, (_shared_groups(towers, reverse) for towers in spaces)), None)
+        if reverse and shared is not None:
+            continue
         for number, towers in enumerate(spaces):
-            groups = towers.group_b if reverse else towers.group_a
-            if len(np.unique(groups[groups >= 0])) < (groups >= 0).sum():
-                break
             with suppress(CannotScore):
                 answers = retrieval(towers, reverse)
                 hits[number, answers.rows] = answers.ranks.hits(1)
                 reciprocal[number, answers.rows] = answers.ranks.reciprocal(10)
         if not np.isnan(hits).all(1).any():
-            found[f"recall_1_{way}"] = message(RECALL, k=1, a=a, b=b), hits
-            graded[f"mrr_10_{way}"] = message(MRR, k=10, a=a, b=b), reciprocal
+            found[f"recall_1_{way}"] = message(RECALL, k=1, a=a, b=b), hits, shared
+            graded[f"mrr_10_{way}"] = message(MRR, k=10, a=a, b=b), reciprocal, shared
     return found | graded
+
+
+def _shared_groups(towers: Towers, reverse: bool) -> Int64[np.ndarray, " n"] | None:
+    """Return the group of each row, -1 outside of the queries' tower; None if no two queries share one."""
+    at, groups = (towers.b, towers.group_b) if reverse else (towers.a, towers.group_a)
+    if len(np.unique(groups[groups >= 0])) == (groups >= 0).sum():
+        return None
+    of_rows = np.full(len(towers.rows), -1)
+    of_rows[at] = groups
+    return of_rows
 
 
 def most_similar(towers: Towers, rows: Int64[np.ndarray, " q"]) -> Int64[np.ndarray, " q"]:

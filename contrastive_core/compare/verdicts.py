@@ -298,7 +298,7 @@ class Difference:
             second=self.b,
             difference=self.value,
             interval=self.interval,
-            basis=N_("the samples"),
+            basis=N_("the samples") if self.metric in ACCURACIES else N_("the queries"),
             p=self.p_corrected,
             unit=message("points of {accuracy}", accuracy=self.title),
         )
@@ -351,14 +351,20 @@ def _test(name: str, a: tuple[str, tuple[float, np.ndarray]], b: tuple[str, tupl
 
 
 def compare_runs(
-    names: Sequence[str], correct: Mapping[str, np.ndarray], seed: int = 0, titles: Mapping[str, str] = ACCURACIES
+    names: Sequence[str],
+    correct: Mapping[str, np.ndarray],
+    seed: int = 0,
+    titles: Mapping[str, str] = ACCURACIES,
+    groups: Mapping[str, np.ndarray] | None = None,
 ) -> list[Difference]:
-    """Compare all pairs of runs by all metrics (runs, n), with p values that are corrected together."""
+    """Compare all pairs of runs by all metrics (runs, n), with p values that are corrected together. Args: groups: by
+    metric: (n), of samples that depend on each other."""
     differences = []
     for metric, right in correct.items():
+        of = (groups or {}).get(metric)
         for i, j in itertools.combinations(range(len(names)), 2):
-            value, interval = difference(right[i], right[j], seed)
-            p = paired_p(right[i], right[j])
+            value, interval = difference(right[i], right[j], seed, of)
+            p = paired_p(right[i], right[j], of)
             made = Difference(
                 metric=metric,
                 title=titles[metric],

@@ -5,7 +5,7 @@ import streamlit as st
 from contrastive_core.samples import annotations
 from contrastive_core.samples.duels import BOTH, KEYS, MARGIN, NEITHER, Duels
 from contrastive_core.spaces.space import Space
-from contrastive_lab import cache, format, guard, locale, pictures, stage, texts
+from contrastive_lab import cache, format, guard, locale, pictures, scrolling, stage, texts
 from contrastive_lab.compare import verdict
 from contrastive_lab.locale import N_, Deferred, _, ngettext
 from contrastive_lab.samples.findings import window
@@ -23,6 +23,7 @@ def show(spaces: list[Space]) -> None:
         return
     with guard.errors_shown():
         _judge(_duels(*spaces[:2]), spaces[0])
+        scrolling.take_arrows()
 
 
 @st.cache_resource(max_entries=4, show_spinner=Deferred(N_("Comparing queries with answers…")))
@@ -93,7 +94,10 @@ def _draw(duels: Duels, space: Space, row: int, query: str = "") -> None:
 
 def _decide(duels: Duels, number: int, key: str) -> None:
     with guard.errors_told():
-        duels.decide(number, key, window()[0])
+        if duels.next(duels.marks()) == number:
+            duels.decide(number, key, window()[0])
+        else:  # a second key before the next query was drawn
+            st.toast(_("The key came before the next query. Press it again."))
 
 
 def _undo(duels: Duels) -> None:

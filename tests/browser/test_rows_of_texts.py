@@ -46,6 +46,7 @@ def app(serve: Callable[..., str], tmp_path_factory: pytest.TempPathFactory) -> 
         answers.make("tower_pairs", {"space": request.embedding.values})
     address = serve(ROOT / "app.py", environment=homes)
     return {
+        "compare": f"{address}/compare?runs={','.join(own)}",
         "example": f"{address}/compare?runs={runs}&view=Duels",
         "duels": f"{address}/compare?runs={','.join(own)}&view=Duels",
         "samples": f"{address}/samples?on={own[0]}",
@@ -87,6 +88,20 @@ def test_a_duel_is_decided_on_by_keys_and_undone(app: dict[str, str], page: Any)
     assert verdict.inner_text() == said[-2]
     page.reload()
     page.get_by_text(re.compile(r"^3 decisions\. ")).wait_for(timeout=SLOW)
+
+
+def test_arrow_keys_decide_after_a_click_on_the_view(app: dict[str, str], page: Any) -> None:
+    page.goto(app["compare"])
+    page.get_by_role("radio", name="Duels").click()
+    for number, key in enumerate(("ArrowLeft", "ArrowRight"), 1):
+        page.locator(".st-key-duel .said p").nth(2).wait_for(timeout=SLOW)
+        settled(page)
+        page.keyboard.press(key)
+        page.get_by_text(re.compile(f"^{number} decisions?\\. ")).wait_for(timeout=SLOW)
+    for number in (1, 0):
+        settled(page)
+        page.keyboard.press("u")
+        page.get_by_text(re.compile(f"^{number} decisions?\\. ")).wait_for(timeout=SLOW)
 
 
 @pytest.mark.parametrize("width", [1280, 390])

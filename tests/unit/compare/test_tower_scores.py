@@ -7,6 +7,7 @@ import pytest
 
 from contrastive_core.base.errors import CannotScore
 from contrastive_core.base.messages import decode, encode
+from contrastive_core.base.score import difference, paired_p, permutation
 from contrastive_core.compare import towers as scores
 from contrastive_core.compare.comparison import Comparison
 from contrastive_core.compare.entries import Entry, compare
@@ -246,12 +247,28 @@ def test_spaces_of_two_towers_are_compared_by_recall_and_labels_do_not_vote_acro
     assert again.verdict == found.verdict
 
 
-def test_queries_that_share_partners_are_no_independent_samples() -> None:
+def test_queries_that_share_partners_are_drawn_and_tested_together() -> None:
     groups = [i // 2 for i in range(100)]
-    sets = [blurred(noise, groups=groups) for noise in (0.5, 1.5)]
+    sets = [blurred(noise, np.arange(100) // 50, groups) for noise in (0.5, 1.5)]
     found = compare([Entry(name, None, rows) for name, rows in zip("AB", sets, strict=True)])
-    assert not found.accuracy
-    assert "cannot tell" in found.verdict
+    assert [*found.accuracy] == ["recall_1_forth", "mrr_10_forth"]  # of the direction in which people search
+    right = found.correct["recall_1_forth"][:, :100]
+    sums = (right[0].astype(float) - right[1]).reshape(50, 2).sum(1)
+    assert found.differences[0].p == permutation(sums)
+    assert found.differences[0].interval == pytest.approx(difference(sums / 2, 0 * sums)[1], abs=0.02)
+    again = Comparison.of(json.loads(json.dumps(encode(found.plain())), object_hook=decode), found.arrays())
+    for one in (found, again):
+        of_class = next(d for d in one.by_class("recall_1_forth", 0, 1) if d.label == 0)
+        assert of_class.interval == pytest.approx(difference(sums[:25] / 2, 0 * sums[:25])[1], abs=0.03)
+
+
+def test_copies_of_a_sample_in_a_group_make_no_interval_narrower() -> None:
+    a, b = np.random.default_rng(0).random((2, 60)) < [[0.7], [0.5]]
+    copies, groups = np.repeat(np.stack([a, b]), 4, 1), np.repeat(np.arange(60), 4)
+    low, high = difference(a, b)[1]
+    assert difference(*copies, groups=groups)[1] == pytest.approx((low, high), abs=0.02)
+    assert np.ptp(difference(*copies)[1]) < 0.6 * (high - low)
+    assert paired_p(*copies, groups) == permutation(a.astype(float) - b)
 
 
 def test_the_most_similar_row_of_the_other_tower_is_that_of_a_plain_loop(monkeypatch) -> None:
