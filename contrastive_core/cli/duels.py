@@ -11,17 +11,17 @@ from contrastive_core.samples import annotations
 from contrastive_core.samples.duels import KEYS, MARGIN, Duels
 
 BY = "terminal"
-HELP = "l: left, r: right, b: both, n: neither, u: undo, q: stop"
+HELP = "l: left, r: right, b: both, n: neither, u: undo, q: stop; then press Enter"
 
 
 def judge_duels(args: Namespace) -> None:
-    """Ask for decisions if standard input is a terminal, then print the difference and whether to stop. Raises
+    """Take decisions from a terminal or from piped lines, then print the difference and whether to stop. Raises
     ValueError."""
     spaces, margin = sources.spaces_of(args), MARGIN if args.margin is None else args.margin / 100
     with progress_of(args) as on_progress:
         sets = [answers.rows_of(space, on_progress, args.device) for space in spaces]
         duels = Duels.of([space.title for space in spaces], sets)
-    if sys.stdin.isatty() and not args.json:
+    if not args.json:
         _ask(duels, margin)
     standing = duels.standing(duels.marks())
     (a, b), names = standing.wins, standing.names
@@ -49,8 +49,8 @@ def _ask(duels: Duels, margin: float) -> None:
         for name, row in (("query", duels.queries[number]), ("left", left), ("right", right)):
             print_note(f"{name:>5}  {duels.text(int(row))}")
         try:
-            key = input("> ").strip().lower()[:1]
-        except EOFError:
+            key = input("> " if sys.stdin.isatty() else "").strip().lower()[:1]
+        except (EOFError, OSError):  # no more lines, or no input at all
             return
         if key == "q":
             return

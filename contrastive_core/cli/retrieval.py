@@ -37,10 +37,12 @@ def print_cost(args: Namespace) -> None:
 
 def cost_cells(made: JsonObject) -> list[tuple[str, ...]]:
     """Return a table of the best vectors of each size, the heads first. Args: made: of the analysis "compression"."""
-    titles = [f"{FIGURES[m]}{part}" for m in METRICS for part in ("", ", lost (95 %)")]
+    titles = [f"{FIGURES[m]}{part}" for m in METRICS for part in ("", ", change (95 %)")]
     cells = [("vector", "bytes", *titles)]
-    for of_vector in best_by_size(scores_of(made["scores"])):
-        row = [str(of_vector[0].contrast.first), f"{of_vector[0].size:,g}"]
+    scores = scores_of(made["scores"])
+    full = scores[: len(METRICS)]
+    for of_vector in [*(best for best in best_by_size(scores) if best[0].size < full[0].size), full]:
+        row = ["full vectors" if of_vector is full else str(of_vector[0].contrast.first), f"{of_vector[0].size:,g}"]
         for one in of_vector:
             low, high = (f"{100 * end:+.1f}" for end in one.interval)
             row += [f"{100 * one.value:.1f}", f"{100 * one.loss:+.1f} ({low} to {high})"]
@@ -70,7 +72,7 @@ def write_adapter(args: Namespace) -> None:
     save_adapter(Adapter(meta["kind"], made.arrays["matrix"], made.arrays["offset"], meta["setting"]), out)
     heads, *rows = adapter_sentences(meta)
     lines = [f"{out}: {heads}", *rows]
-    groups = meta["groups"][: max(args.top, 0)]
+    groups = [one for one in meta["groups"] if one["difference"] < 0][: max(args.top, 0)]
     lines += ["Groups of queries that keep least:"] if groups else []
     for one in groups:
         text = f"  {one['name']} ({one['n']:,})  {100 * one['value']:.1f} %, {100 * one['difference']:+.1f} points"

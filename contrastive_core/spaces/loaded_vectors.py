@@ -39,6 +39,7 @@ class About(TypedDict):
     split: str
     note: str  # what is amiss
     said: NotRequired[str]  # what is to be known besides
+    ids: NotRequired[str]  # a hash of the rows' ids
 
 
 ABOUT = replace(schema_of(About), required=("name", "rows", "width", "labels", "left_out", "splits", "images"))
@@ -69,6 +70,7 @@ def save_vectors(
         "split": kept.split,
         "note": note,
         "said": said,
+        "ids": hashlib.sha256("\n".join(sorted(kept.ids)).encode()).hexdigest()[:16],
     }
     folder = _folder(key)
     if images is not None:

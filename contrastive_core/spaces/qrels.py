@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from contrastive_core.base.errors import Damaged, UnusableEmbedding
-from contrastive_core.base.messages import N_
+from contrastive_core.base.messages import N_, join, message
 from contrastive_core.base.safe_files import printable, read_regular
 
 ENDINGS = (".tsv", ".txt", ".qrels", ".json")
@@ -19,6 +19,10 @@ LINE = N_(
 )
 TWICE = N_("{name} judges document {document} of query {query} twice, with different numbers")
 UNKNOWN_QUERIES = N_("{name} refers to queries that are not in the data: {count}, for example {example}")
+NUMBERED = N_(
+    "Queries and documents of triplets without ids are numbered from 0. The fields id and positive_id of a line name "
+    "its query and its answer"
+)
 UNKNOWN_DOCUMENTS = N_("{name} refers to documents that are not in the data: {count}, for example {example}")
 
 
@@ -57,7 +61,10 @@ def check_ids(
     for sentence, ids, known in ((UNKNOWN_QUERIES, {*qrels}, queries), (UNKNOWN_DOCUMENTS, judged, documents)):
         if unknown := ids - {*known}:
             values = {"count": f"{len(unknown):,}", "example": repr(printable(min(unknown), 80))}
-            raise UnusableEmbedding(sentence, name=printable(name), **values)
+            text = message(sentence, name=printable(name), **values)
+            if "0" in known:
+                text = join(". ", [text, NUMBERED])
+            raise UnusableEmbedding(text)
 
 
 def _of_lines(text: str, name: str) -> Qrels:

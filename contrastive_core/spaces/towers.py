@@ -26,7 +26,8 @@ WIDTHS = N_(
 )
 COUNTS = N_(
     "{a} has {n} rows and {b} {m}; towers of different size need a column that says which rows belong together, "
-    "for example the id of the image or question"
+    "for example the id of the image or question. Two files have a column pair, one .npz has the arrays {a}_pair and "
+    "{b}_pair. Relevance judgments also need a column id, or the arrays {a}_id and {b}_id"
 )
 NO_GROUP = N_("{a} and {b} have no group in common: {a} has groups such as {first_a}, {b} has {first_b}")
 NAMES = N_("two towers need two different names, not {a} and {b}")

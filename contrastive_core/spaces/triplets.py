@@ -30,6 +30,7 @@ from contrastive_core.spaces.towers import NEGATIVE_OF, TEXT, joined, towers_of
 
 NAMES = ("query", "document")
 VECTORS = ("_embedding", "_embeddings", "_vector", "_vectors", "_features")
+QUERY_IDS, DOCUMENT_IDS = ("id", "_id", "query_id", "qid"), ("positive_id", "document_id", "doc_id", "docid", "pid")
 BESIDE = (".npz", ".npy")
 LABELED, LABELS = ("sentence2", "response"), ("label", "score")  # pairs with these columns may not match
 LIMIT = 2 << 30  # bytes of a file of texts
@@ -74,11 +75,16 @@ class Side:
         number = self.known.setdefault(text or (len(self.order),), len(self.texts))
         if number == len(self.texts):
             self.texts.append(text)
-            self.ids.append(name or str(number))
+            self.ids.append(name)
         self.order.append(number)
         if vector is not None:
             self.vectors.append(vector)
         return number
+
+    def name_all(self) -> None:
+        """Number the texts without an id, in words if others have one."""
+        start = "row " if any(self.ids) else ""
+        self.ids = [name or f"{start}{number}" for number, name in enumerate(self.ids)]
 
 
 @dataclass
@@ -178,13 +184,15 @@ def _of_lines(path: Path) -> Triplets:
     found, negatives = Triplets(printable(path.name)), []
     for number, line in lines(path):
         cells = {str(key).lower(): value for key, value in line.items()}
-        query, vector = _texts(cells, QUERY, number, found.name)[0]
-        at = found.queries.add(query, vector, str(cells.get("id", cells.get("_id", ""))))
+        query, vector, name = _texts(cells, QUERY, number, found.name)[0]
+        at = found.queries.add(query, vector, name or _id_of(cells, QUERY_IDS))
         pairs = found.positive if is_match(cells, number, found.name) else found.negative
         pairs += [(at, found.documents.add(*one)) for one in _texts(cells, POSITIVE, number, found.name)]
         negatives += [(at, one) for one in _texts(cells, NEGATIVE, number, found.name)]
     found.negative += [(at, found.documents.add(*one)) for at, one in negatives]
-    check_unique(found.queries.ids, found.name)
+    for side in (found.queries, found.documents):
+        side.name_all()
+        check_unique(side.ids, found.name)
     return found
 
 
@@ -234,9 +242,15 @@ def _rows(file: BinaryIO, path: Path) -> Iterator[Mapping[str, Any]]:
         yield {name: x[i].tolist() for name, x in arrays.items()}
 
 
-def _texts(cells: Mapping[str, Any], names: Sequence[str], line: int, file: str) -> list[tuple[str, Any]]:
-    """Return the texts of the columns with these names, such as `neg` or `negative_2`, each with its vector or None."""
-    found: list[tuple[str, Any]] = []
+def _id_of(cells: Mapping[str, Any], names: Sequence[str]) -> str:
+    """Return the first of these fields that has a value, as text; "" without one."""
+    return next((str(cells[name]) for name in names if cells.get(name) not in (None, "")), "")
+
+
+def _texts(cells: Mapping[str, Any], names: Sequence[str], line: int, file: str) -> list[tuple[str, Any, str]]:
+    """Return the texts of the columns with these names, such as `neg` or `negative_2`, each with its vector or None and
+    its id or ""."""
+    found: list[tuple[str, Any, str]] = []
     for column in cells:
         if not is_column_of(column, names):
             continue
@@ -252,7 +266,12 @@ def _texts(cells: Mapping[str, Any], names: Sequence[str], line: int, file: str)
         if vectors is not None and len(vectors) != len(value):
             counts = thousands(line=line, texts=len(value), vectors=len(vectors))
             raise UnusableEmbedding(UNEVEN, name=file, column=printable(column, 80), **counts)
-        found += zip(value, vectors or [None] * len(value), strict=True)
+        ids = cells.get(f"{column}_ids", cells.get(f"{column}_id"))
+        if ids is None and names is POSITIVE and len(value) == 1:
+            ids = _id_of(cells, DOCUMENT_IDS)
+        ids = ids if isinstance(ids, list) else [ids]
+        named = ["" if one is None else str(one) for one in ids] if len(ids) == len(value) else [""] * len(value)
+        found += zip(value, vectors or [None] * len(value), named, strict=True)
     if not found and names is not NEGATIVE:
         raise UnusableEmbedding(NO_TEXT, name=file, line=f"{line:,}", column=names[0])
     return found

@@ -11,6 +11,7 @@ import streamlit as st
 from contrastive_core.base.large_arrays import overlap
 from contrastive_core.compare.comparison import Comparison
 from contrastive_core.compare.towers import answers_of
+from contrastive_core.compare.verdicts import ACCURACIES
 from contrastive_core.spaces.space import Space
 from contrastive_core.spaces.towers import TEXT
 from contrastive_lab import cache, format, pictures, query_params, stage, state, texts
@@ -244,6 +245,8 @@ def _about(samples: ComparedSamples, way: str) -> None:
         text = _("{right} higher than {wrong}") if samples.is_figure else _("{right} right, {wrong} wrong")
         question = text.format(right=right, wrong=wrong)
     text = _("**{count} of {judged} samples**: {question}.")
+    if samples.metric not in ACCURACIES:
+        text = _("**{count} of {judged} queries**: {question}.")
     judged = samples.comparison.judged[samples.metric].sum()
     counts = {"count": f"{len(rows):,}", "judged": f"{judged:,}"}
     st.markdown(text.format(question=format.plain(question), **counts))

@@ -104,12 +104,13 @@ def spaces(names: list[str], layer: str) -> list[Space]:
 
 
 def open_files() -> list[str]:
-    """Return the names of loaded vectors: the file that Explore shows, and those with equally many rows; [] while it
-    shows a run."""
+    """Return the names of loaded vectors: the file that Explore shows, and those with equally many rows, the same ids
+    first; [] while it shows a run."""
     files = loaded_vectors.loaded()
     if (now := str(st.session_state.get("vectors"))) not in files:
         return []
-    others = (key for key in files if key != now and files[key]["rows"] == files[now]["rows"])
+    others = [key for key in files if key != now and files[key]["rows"] == files[now]["rows"]]
+    others.sort(key=lambda key: files[key].get("ids") != files[now].get("ids"))
     return [loaded_vectors.PREFIX + key for key in (now, *others)]
 
 

@@ -80,7 +80,7 @@ def draw(spaces: list[Space], comparison: Comparison, metric: str) -> None:
     seeds = [text for text in comparison.seeds.values() if text]  # of methods that have three each
     said = [*seeds, *(list(comparison.verdicts.values()) or [comparison.verdict])]
     if metric:
-        template = _("{score}, {n} samples")
+        template = _("{score}, {n} samples") if metric in ACCURACIES else _("{score}, {n} queries")
         st.caption(template.format(score=locale.text(comparison.titles[metric]), n=f"{comparison.n_judged:,}"))
     st.header(head)
     rests = _rests_on(comparison, spaces)
@@ -108,7 +108,10 @@ def headline(comparison: Comparison, metric: str) -> tuple[str, str]:
     low, high = (f"{100 * end:.1f}".replace("-", "−") for end in lead.interval or (0.0, 0.0))
     points = f"{100 * lead.difference:.1f}".replace("-0.0", "0.0").replace("-", "−")
     values = {"first": shapes[0], "second": shapes[1], "points": points}
-    below = _("{low} to {high} (95 % interval over samples, not seeds)").format(low=low, high=high)
+    template = _("{low} to {high} (95 % interval over samples, not seeds)")
+    if metric not in ACCURACIES:
+        template = _("{low} to {high} (95 % interval over queries, not seeds)")
+    below = template.format(low=low, high=high)
     if lead.sign:
         if len(comparison.names) > 2:
             below = _("{first} over {second}: {interval}").format(**values, interval=below)

@@ -1,6 +1,7 @@
 """Compare of two pairs of towers: all rows are judged, by recall, which stands side by side; gaps have words."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.space import Space
 from contrastive_core.spaces.towers import joined, towers_of
 from contrastive_lab import locale, path_input
-from contrastive_lab.compare import tower_recall, verdict
+from contrastive_lab.compare import space_picker, tower_recall, verdict
 from contrastive_lab.compare.disagreements import ComparedSamples
 
 N = 30
@@ -69,6 +70,15 @@ def test_the_page_says_which_is_better_and_shows_both_answers_to_a_query(monkeyp
     head, below = verdict.headline(found, "recall_1_forth")
     assert head == f"● wins by {100 * found.differences[0].value:.1f} points"
     assert below.startswith(f"{100 * found.differences[0].interval[0]:.1f} to ")
+    assert below.endswith("(95 % interval over queries, not seeds)")
+    assert any(f"of {N} queries**: " in part.value for part in app.markdown)
+
+
+def test_files_of_the_same_samples_are_compared_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    x, names = np.eye(6, dtype=np.float32), {"shown": "abcdef", "same": "abcdef", "other": "uvwxyz"}
+    keys = [loaded_vectors.save_vectors(EmbeddingSet(x + n, ids=tuple(names[k])), k) for n, k in enumerate(names)]
+    monkeypatch.setattr(space_picker, "st", SimpleNamespace(session_state={"vectors": keys[0]}))
+    assert space_picker.open_files() == [loaded_vectors.PREFIX + key for key in keys]
 
 
 def test_the_page_compares_by_relevance_judgments_and_orders_queries_by_their_difference(

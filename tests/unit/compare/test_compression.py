@@ -1,5 +1,7 @@
 """Compressed vectors: each score is that of a plain loop, full vectors lose nothing, and queries shape no axis."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -84,6 +86,10 @@ def test_the_command_prints_the_smallest_vectors(tmp_path, monkeypatch, capsys) 
     assert out.startswith("60 of 60 queries, 1,500 documents, 32 dimensions; the best vectors of each size:")
     assert "of 128 bytes." in out
     assert "full vectors" in out.splitlines()[-1]
+    table = [line for line in out.splitlines() if "(" in line and "to" in line]
+    assert "Recall@10, change (95 %)" in out
+    assert re.match(r"full vectors +128 +\S+ +\+0\.0 ", table[-1])
+    assert re.search(r"  -\d+\.\d \(", table[1])  # the smallest vectors lose
     np.save(tmp_path / "plain.npy", X)
     assert main(["evaluate", str(tmp_path / "plain.npy"), "--cost"]) == 2
     assert "these rows do not belong to two towers" in capsys.readouterr().err

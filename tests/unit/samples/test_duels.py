@@ -1,5 +1,6 @@
 """Duels: which queries are judged, what a decision counts, and that decisions survive."""
 
+import io
 import json
 import sys
 from pathlib import Path
@@ -123,11 +124,18 @@ def test_the_command_asks_in_a_terminal_and_reads_the_result(
         np.savez(tmp_path / f"{name}.npz", query=x + noise * rng.normal(size=x.shape).astype(np.float32), document=x)
     command = ["compare", str(tmp_path / "a.npz"), str(tmp_path / "b.npz"), "--duels"]
     keys = iter(["b", "?", "l", "u", "n", "q"])
+    ask = input
     monkeypatch.setattr("builtins.input", lambda prompt: next(keys))
     monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
     assert main(command) == 0
     said = capsys.readouterr().out
     assert "Decided: 2 (0 for a.npz, 0 for b.npz, 1 both, 1 neither)." in said
+    monkeypatch.setattr("builtins.input", ask)
+    monkeypatch.setattr(sys, "stdin", io.StringIO("u\nu\nn\nb\n"))  # lines of a pipe
+    assert main(command) == 0
+    out, err = capsys.readouterr()
+    assert "then press Enter" in out + err
+    assert "1 both, 1 neither" in out
     assert main([*command, "--json"]) == 0  # asks nothing
     record = json.loads(capsys.readouterr().out)
     assert (record["both"], record["neither"], record["margin"]) == (1, 1, 0.02)

@@ -56,5 +56,7 @@ def test_ids_that_are_not_in_the_data_are_named():
     check_ids(JUDGED, ["q 1", "q2"], ["d1", "d2", "d9", "more"], "test.tsv")
     with pytest.raises(UnusableEmbedding, match="refers to queries that are not in the data: 1, for example 'q2'"):
         check_ids(JUDGED, ["q 1"], ["d1", "d2", "d9"], "test.tsv")
-    with pytest.raises(UnusableEmbedding, match="refers to documents that are not in the data: 2, for example 'd2'"):
+    with pytest.raises(UnusableEmbedding, match=r"refers to documents that are not in the data: 2, for example 'd2'$"):
         check_ids(JUDGED, ["q 1", "q2"], ["d1"], "test.tsv")
+    with pytest.raises(UnusableEmbedding, match=r"'q 1'\. .* numbered from 0\. The fields id and positive_id"):
+        check_ids(JUDGED, ["0", "1"], ["d1"], "test.tsv")

@@ -240,6 +240,19 @@ def test_what_is_no_triplet_is_one_sentence(case: str, tmp_path: Path) -> None:
     assert str(error.value).startswith(sentence)
 
 
+def test_fields_of_a_line_name_its_query_and_documents(tmp_path: Path) -> None:
+    lines = [
+        {**LINES["sentence-transformers"][0], "query_id": "q7", "positive_id": 31, "negative_1_id": "n"},
+        {**LINES["sentence-transformers"][1], "query_id": "q8", "positive_id": 2},
+    ]
+    np.save(tmp_path / "qa.npy", np.concatenate([Q, D]))
+    assert file_formats.read(written(tmp_path, lines)).ids == ("q7", "q8", "31", "2", "n", "row 3")
+    lists = [{**line, "id": str(n), "pos_ids": [f"d{n}"]} for n, line in enumerate(LINES["flag"])]
+    assert file_formats.read(written(tmp_path, lists)).ids == ("0", "1", "d0", "d1", "row 2", "row 3")
+    with pytest.raises(ValueError, match=r"qa.jsonl repeats the id '31'|'31'"):
+        file_formats.read(written(tmp_path, [lines[0], {**lines[1], "positive_id": 31}]))
+
+
 def test_another_number_of_vectors_is_refused(tmp_path: Path) -> None:
     path = written(tmp_path, LINES["flag"])
     np.save(tmp_path / "qa.npy", D)
