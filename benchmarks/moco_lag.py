@@ -53,7 +53,8 @@ Step = Callable[[Batch], float]
 
 def setup_of(method: str, dataset: str, seed: int, epochs: int, settings: dict[str, Any]) -> TrainSetup:
     """Everything that a training needs, on the CPU."""
-    config = TrainConfig(method, dataset, seed=seed, epochs=epochs, device="cpu", threads=1, amp=False, encoder_knobs=WIDTH)
+    config = TrainConfig(method, dataset, seed=seed, epochs=epochs, device="cpu", threads=1, amp=False)
+    config = dataclasses.replace(config, encoder_knobs=WIDTH)
     return prepare(dataclasses.replace(config, **settings))
 
 
