@@ -59,6 +59,8 @@ def settle_run() -> None:
     names = _names_of_runs()
     if (name := query_params.requested("run")) in names:
         st.session_state["run"] = name
+        if not query_params.requested("vectors"):
+            st.session_state["vectors"] = ""  # the link shows a run
     elif names and st.session_state.get("run") not in names:
         st.session_state["run"] = DEFAULT_RUN if DEFAULT_RUN in names else names[0]
 
@@ -70,8 +72,21 @@ def _names_of_runs() -> list[str]:
     return [name for name in names if name in asked or not is_trial(name)]
 
 
-def pick_run() -> None:
-    """Draw the run picker of a toolbar, kept in the URL; pages choose by `session_state["run"]`."""
+def new_subject() -> str | None:
+    """Return the key of the vectors that the URL names or another page has begun to show, "" for a run; None if this
+    page shows them already."""
+    now = query_params.take("vectors") or st.session_state.get("vectors") or ""
+    return None if now == st.session_state.get(query_params.key_of("subject"), "") else str(now)
+
+
+def set_subject(vectors: str | None) -> None:
+    """Set the vectors shown on all pages; None for a run."""
+    st.session_state["vectors"] = st.session_state[query_params.key_of("subject")] = vectors or ""
+
+
+def pick_run(vectors: str | None = None) -> None:
+    """Draw the run picker of a toolbar, kept in the URL; pages choose by `session_state["run"]`. vectors: the key of
+    the file that is shown instead of a run."""
     names = _names_of_runs()
     if not names:
         st.caption(_("No runs yet. Start one on the Train page."))
@@ -80,13 +95,13 @@ def pick_run() -> None:
     labels = {run.name: _label(run) for run in all_runs()}
     look: dict[str, Any] = {"format_func": lambda name: labels.get(name, name), "label_visibility": "collapsed"}
     look["width"] = PICKER_WIDTH
-    box, vectors = st.selectbox, query_params.requested("vectors") or st.session_state.get("vectors")
-    about = loaded_vectors.loaded().get(str(vectors)) if query_params.current_session().page == "explore" else None
+    box, about = st.selectbox, loaded_vectors.loaded().get(str(vectors))
     if about is None:
         look["on_change"] = lambda: choose_run(query_params.chosen(RUN))
         query_params.one_of(box, _("Run"), names, name="run", key=RUN, **look)
         return
     key = "run-instead-of-vectors"  # no run is chosen: a choice leaves the vectors
+    query_params.take("run")
 
     def leave() -> None:
         query_params.choose(RUN, st.session_state[key])

@@ -8,6 +8,7 @@ from contrastive_lab import query_params, stage, state
 from contrastive_lab.locale import _
 from contrastive_lab.loss_lab import stages
 from contrastive_lab.loss_lab.batch import Toolbar, on_batch
+from contrastive_lab.loss_lab.choices import take_subject
 from contrastive_lab.loss_lab.circle import on_circle
 from contrastive_lab.loss_lab.lesson_panel import choose_lesson
 from contrastive_lab.playground import LOSSES
@@ -35,6 +36,7 @@ def page() -> None:
     with head:
         subject, segment = (st.container(horizontal=True, width="content", key=f"lab-{slot}") for slot in SLOTS)
         st.html('<i class="knob-room"></i>')  # where the view puts its first knob
+        take_subject()
         stages.read_old_address()
         lesson = choose_lesson()
     own = stages.without_batch()

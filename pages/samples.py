@@ -15,7 +15,7 @@ from contrastive_lab.locale import _
 from contrastive_lab.samples import bench, detail, example, label_audit, lists, retrain
 from contrastive_lab.samples.current_sample import LIST, go_to, row_of, say_skipped
 from contrastive_lab.samples.findings import Findings, cut_to_selection, nearest_rows
-from contrastive_lab.samples.table_picker import Pictures, choose
+from contrastive_lab.samples.table_picker import Pictures, choose, take_subject
 
 
 class Places(NamedTuple):
@@ -32,7 +32,7 @@ class Places(NamedTuple):
 def page() -> None:
     st.title(_("Samples"))
     with stage.toolbar():
-        state.pick_run()
+        state.pick_run(take_subject())
         chips = st.container(horizontal=True, wrap=False, width="content", gap="small", key="samples-chips")
         progress = st.container(horizontal=True, wrap=False, width="content", gap="small", key="samples-progress")
         save, more = st.container(width="content", key="samples-save-place"), stage.more()

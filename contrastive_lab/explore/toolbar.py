@@ -48,7 +48,7 @@ class Bar:
             self.tools = st.container(width="content")
             self.more = stage.more()
         with self.left:
-            state.pick_run()
+            state.pick_run(st.session_state.get("vectors"))
 
     def choose(self, space: Space, rows: EmbeddingSet) -> View:
         """Draw the controls for a run or for loaded vectors; return the chosen view."""

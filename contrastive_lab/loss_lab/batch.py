@@ -36,13 +36,13 @@ from contrastive_lab.components.dimension_view import DimensionView, draw_dimens
 from contrastive_lab.components.loss_view import Alternatives, LossSetting, LossView, PairAxes, draw_loss_view
 from contrastive_lab.components.shared.thumbnails import NO_THUMBNAILS, ThumbnailSheet, thumbnail_sheet
 from contrastive_lab.locale import N_, Deferred, _, sentence
-from contrastive_lab.loss_lab.choices import choose_batch, first_loss, loss_title, losses_across
+from contrastive_lab.loss_lab.choices import choose_batch, first_loss, loss_title, losses_across, shown_source
 from contrastive_lab.loss_lab.controls import ViewState, draw_trade, formula, knob_form, reported, view_state
 from contrastive_lab.loss_lab.lesson_panel import WITH_THIS, hear, is_pressed, key_of, next_step, panel_of
 from contrastive_lab.loss_lab.stages import STAGE, STAGES, asked_export, choose_stage, offered_stages
 from contrastive_lab.loss_lab.train_address import can_train, train_address
 from contrastive_lab.loss_setting import dragged, further_knobs_of, knobs_to_compute, live_knob, setting_of
-from contrastive_lab.state import pick_run
+from contrastive_lab.state import pick_run, set_subject
 
 SETTINGS = "lab-settings"  # the button with the settings of the loss
 FROZEN = N_("The encoder is frozen: the slider changes how the loss weighs these pairs, not their embeddings.")
@@ -71,9 +71,11 @@ def on_batch(run: Run, losses: dict[str, LossEntry], lesson: int, toolbar: Toolb
     """Draw the settings, the live view, and the trade-off of the temperature. Returns the name of the shown space, as
     for `Space.of_name`; "" if there is none."""
     above = st.container(key="lab-above")
-    title = f"{run.name} · {loss_title(run, losses)}"  # a name has no markup; a screen reader would hear its escapes
+    set_subject(file := shown_source(run)[1])
+    name = loaded_vectors.loaded()[file]["name"] if file else run.name
+    title = f"{name} · {loss_title(run, losses)}"  # a name has no markup; a screen reader would hear its escapes
     with toolbar.subject, st.popover(title, key=SETTINGS):
-        pick_run()
+        pick_run(file)
         loss, pairing, request = choose_batch(run, losses, above)
         about = losses[loss]
         is_file = request is None or request.source.startswith("file:")

@@ -24,8 +24,9 @@ from contrastive_core.runs.run import Run
 from contrastive_core.spaces import loaded_vectors, recorded_rows
 from contrastive_core.spaces.space import Space
 from contrastive_core.spaces.towers import are_tower_names
-from contrastive_lab import cache, format, load_vectors, query_params
+from contrastive_lab import cache, format, load_vectors, query_params, state
 from contrastive_lab.locale import N_, _
+from contrastive_lab.loss_lab.lesson_panel import leave
 from contrastive_lab.loss_setting import default_pairing, request_of
 from contrastive_lab.recordings import choose_step
 
@@ -55,13 +56,30 @@ ACROSS = N_(
 )
 
 
+def take_subject() -> None:
+    """Choose the vectors, or the run, that another page shows."""
+    asks = any(map(query_params.requested, ("rows", "lesson")))
+    if (file := state.new_subject()) is None or asks:
+        return
+    leave()
+    for is_recording in (False, True):
+        query_params.page_values().pop(key_of_rows(is_recording), None)
+        if file in loaded_vectors.loaded():
+            query_params.choose(key_of_rows(is_recording), "file", in_popover=True)
+            query_params.choose(FILE_KEY, file)
+
+
+def shown_source(run: Run) -> tuple[str, str | None]:
+    """Return the source that `choose_batch` will select, and the key of its vectors if it is a file."""
+    sources = _sources(run)
+    source = query_params.current("rows", sources, next(iter(sources)), key_of_rows(run.is_recording))
+    loaded = list(loaded_vectors.loaded()) if source == "file" else []
+    return source, query_params.current("file", loaded, loaded[0], FILE_KEY) if loaded else None
+
+
 def loss_title(run: Run, losses: dict[str, LossEntry]) -> str:
     """Return the title of the loss that `choose_batch` will select, for the button above it."""
-    sources = _sources(run)
-    source = query_params.current("rows", sources, next(iter(sources)), key_of_rows(run))
-    loaded = list(loaded_vectors.loaded()) if source == "file" else []
-    file = query_params.current("file", loaded, loaded[0], FILE_KEY) if loaded else None
-    directions = directions_of(run, source, file)
+    directions = directions_of(run, *shown_source(run))
     offered = losses_across(losses) if directions else losses
     return losses[query_params.current("loss", offered, *first_loss(run, offered, bool(directions)))]["title"]
 
@@ -72,7 +90,7 @@ def choose_batch(
     """Draw the choices; return loss, pairing or direction, and batch. The batch is None until a file of vectors is
     opened in `of_file`."""
     of_loss, of_pairing = st.container(), st.container()
-    sources, key = _sources(run), key_of_rows(run)
+    sources, key = _sources(run), key_of_rows(run.is_recording)
     source = query_params.one_of(
         st.selectbox, _("Vectors from"), sources, name="rows", key=key, format_func=sources.get, help=VECTORS
     )
@@ -170,8 +188,8 @@ def first_loss(run: Run, losses: dict[str, LossEntry], has_towers: bool = False)
     return str(trained_with) if trained_with in losses else "nt_xent", key
 
 
-def key_of_rows(run: Run) -> str:
-    return f"lab-rows-{run.is_recording}"
+def key_of_rows(is_recording: bool) -> str:
+    return f"lab-rows-{is_recording}"
 
 
 def choose_vectors() -> str | None:

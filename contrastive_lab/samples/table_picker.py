@@ -35,20 +35,40 @@ CHIP = 128  # pixels of a short select
 SHOWN = 50  # snapshots of a recording that are offered
 
 
+def take_subject() -> str | None:
+    """Choose the vectors, or the run, that another page shows; return the key of the vectors, None for a run."""
+    if not (names := _sources(state.chosen_run())):
+        return None
+    file, key = state.new_subject(), _key_of_source(names)
+    name = f"{loaded_vectors.PREFIX}{file}"
+    if file is not None and not query_params.requested("on"):
+        query_params.choose(key, name if name in names else names[0])
+    name = query_params.current("on", names, names[0], key)
+    is_file = name.startswith(loaded_vectors.PREFIX)
+    state.set_subject(name.removeprefix(loaded_vectors.PREFIX) if is_file else None)
+    return st.session_state["vectors"] or None
+
+
+def _sources(run: Run | None) -> list[str]:
+    """Return the run with weights or the rows of a recording, then all loaded vectors."""
+    names = [run.name] if run is not None and run.weights.exists() else []
+    return [*names, *_recorded(run), *(loaded_vectors.PREFIX + key for key in loaded_vectors.loaded())]
+
+
+def _key_of_source(names: list[str]) -> str:
+    return f"samples-on-{cache.digest(names[0])}"
+
+
 def choose(chips: DeltaGenerator, more: DeltaGenerator) -> list[SampleRequest]:
     """Draw the pickers; return a request for each split, [] if there is nothing to show.
 
     Args: chips: container of the choice of samples; more: container for the loss and the encoder behind the lists."""
-    run, loaded = state.chosen_run(), loaded_vectors.loaded()
-    names = [run.name] if run is not None and run.weights.exists() else []
-    names += _recorded(run)
-    names += [loaded_vectors.PREFIX + key for key in loaded]
-    if not names:
+    if not (names := _sources(run := state.chosen_run())):
         st.info(_("Choose a run with weights or a recording at the top, or train one."))
         st.page_link("pages/train.py", label=_("Go to Train"), icon=":material/play_circle:")
         return []
     with chips:
-        space = Space(_choose_source(names, loaded))
+        space = Space(_choose_source(names))
         has_towers = _has_towers(space)
         look: dict[str, Any] = {"format_func": LOOKS.get, "width": CHIP}
         are_pairs = has_towers and query_params.one_of(st.selectbox, _("Look at"), LOOKS, name="of", **look) == "pairs"
@@ -115,7 +135,7 @@ def _choose_splits(space: Space, has_towers: bool, are_pairs: bool) -> list[str]
     return ["train", "test"] if split == BOTH else [split]
 
 
-def _choose_source(names: list[str], loaded: dict[str, loaded_vectors.About]) -> str:
+def _choose_source(names: list[str]) -> str:
     """Let the user choose the run, recording or vectors if there are several; return its name."""
     if len(names) == 1:
         query_params.keep(on=names[0])
@@ -123,15 +143,12 @@ def _choose_source(names: list[str], loaded: dict[str, loaded_vectors.About]) ->
 
     def title(name: str) -> str:
         if name.startswith(loaded_vectors.PREFIX):
-            return _("{name} (vectors)").format(name=loaded[name.removeprefix(loaded_vectors.PREFIX)]["name"])
+            about = loaded_vectors.about(name.removeprefix(loaded_vectors.PREFIX))
+            return _("{name} (vectors)").format(name=about["name"])
         return name.removeprefix(recorded_rows.PREFIX)
 
-    looked_at = loaded_vectors.PREFIX + str(st.session_state.get("vectors"))  # on the page before
-    key = f"samples-on-{cache.digest(names[0])}"
-    first = looked_at if looked_at in names else names[0]
-    return query_params.one_of(
-        st.selectbox, _("Source"), names, name="on", key=key, default=first, format_func=title, width=240
-    )
+    look: dict[str, Any] = {"key": _key_of_source(names), "format_func": title, "width": 240}
+    return query_params.one_of(st.selectbox, _("Source"), names, name="on", **look)
 
 
 def _recorded(run: Run | None) -> list[str]:

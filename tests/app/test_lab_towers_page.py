@@ -1,5 +1,6 @@
 """The Loss Lab on a file of two towers: one direction at a time, losses that do not run between towers, bad files."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -59,6 +60,52 @@ def test_what_is_shown_is_the_subject(monkeypatch: pytest.MonkeyPatch) -> None:
     assert run.button(key=f"make-{job_of(['simclr-shapes'], 'test', 'h').key}")
     assert "trained at" in str(run.get("plotly_chart")[0].proto)
     assert "sentence-transformers" not in words(run)
+
+
+def chip(app: AppTest) -> str:
+    """The label of the Loss Lab's settings."""
+    return next(block.proto.popover.label for block in blocks(app) if " · " in block.proto.popover.label)
+
+
+def blocks(app: AppTest) -> Iterator[Any]:
+    open_nodes: list[Any] = [app._tree]
+    while open_nodes:
+        node = open_nodes.pop()
+        open_nodes += getattr(node, "children", {}).values()
+        if hasattr(getattr(node, "proto", None), "popover"):
+            yield node
+
+
+def to_page(app: AppTest, page: str, **query: str) -> AppTest:
+    app.switch_page("pages/methods.py").run()  # a link is read on arrival
+    app.query_params.clear()
+    app.switch_page(f"pages/{page}.py")
+    for name, value in query.items():
+        app.query_params[name] = value
+    app.run()
+    assert not app.exception
+    return app
+
+
+def test_a_file_shown_on_one_page_is_the_subject_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    pairs, others = (joined(tower(0.0), tower(noise), ("question", "answer")) for noise in (0.4, 0.5))
+    key, other = loaded_vectors.save_vectors(pairs, "pairs.npz"), loaded_vectors.save_vectors(others, "others.npz")
+    app = opened("explore", monkeypatch, vectors=key)
+    assert chip(to_page(app, "loss_lab")) == "pairs.npz · InfoNCE"
+    assert app.query_params["file"] == key
+    assert app.selectbox(key="run-instead-of-vectors").placeholder == "no run: pairs.npz is shown"
+    assert chip(to_page(app, "loss_lab", vectors=other)) == "others.npz · InfoNCE"
+    to_page(app, "samples")
+    assert app.query_params["on"] == f"vectors:{other}"
+    assert app.selectbox(key="run-instead-of-vectors").placeholder == "no run: others.npz is shown"
+    assert to_page(app, "explore").query_params["vectors"] == other
+    to_page(app, "loss_lab")
+    app.selectbox(key="run-instead-of-vectors").set_value("sup_con-shapes").run()
+    assert chip(app).startswith("sup_con-shapes · ")
+    assert "vectors" not in to_page(app, "explore").query_params
+    assert to_page(app, "samples").query_params["on"] == "sup_con-shapes"
+    assert chip(to_page(app, "loss_lab", run="simclr-shapes", rows="file", file=key)) == "pairs.npz · InfoNCE"
+    assert to_page(app, "samples").query_params["on"] == f"vectors:{key}"
 
 
 @pytest.mark.parametrize("loss", ["siglip", "hard_negative", "decoupled", "sup_con", "lifted_structure"])
