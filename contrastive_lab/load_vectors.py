@@ -187,7 +187,7 @@ def _recent_files() -> None:
     """Draw the files that were opened before, and a button that returns to the run."""
     now = chosen()
     if now:
-        st.button(_("Back to the run"), icon=":material/arrow_back:", on_click=look_at, args=[None])
+        st.button(_("Show a run instead"), icon=":material/arrow_back:", on_click=look_at, args=[None])
     for key, about in list(loaded_vectors.loaded().items())[:8]:
         a, b = st.columns([5, 1])
         text = f"{about['name']} · {about['rows']:,} × {about['width']:,}"

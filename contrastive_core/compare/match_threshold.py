@@ -25,7 +25,7 @@ from scipy.special import bdtr
 from contrastive_core.base.betting import log_capital
 from contrastive_core.base.errors import CannotScore
 from contrastive_core.base.json_files import JsonObject
-from contrastive_core.base.messages import N_, Message, message
+from contrastive_core.base.messages import N_, Message, join, message
 from contrastive_core.base.score import wilson
 from contrastive_core.compare.judged_queries import rows_by_id
 from contrastive_core.compare.towers import UNPAIRED
@@ -47,6 +47,8 @@ BASIS = N_(
     "{kept} % of {matches} matches reach it (95 % CI {low} to {high}). Basis: {queries} queries and {others} pairs "
     "that are no match ({kind}); {false} % of them reach it."
 )
+FEW = N_("Only {kept} % of the matches reach this threshold. A higher rate keeps more of them.")
+MOST_LOST = 0.5  # share of matches that reach a threshold, below which a sentence says so
 TOO_FEW = N_(
     "{name}: no threshold is shown to keep the false-match rate at {rate} %, even without a false match. "
     "Judge at least {needed} queries (now {queries}), or allow a higher rate."
@@ -153,7 +155,8 @@ class MatchThreshold:
         shares = {"kept": self.kept, "false": self.false_rate, "low": self.interval[0], "high": self.interval[1]}
         counts = {"matches": self.matches, "queries": self.queries, "others": self.others}
         said = {key: f"{100 * value:.1f}" for key, value in shares.items()}
-        return message(BASIS, kind=self.kind, **said, **{key: f"{value:,}" for key, value in counts.items()})
+        basis = message(BASIS, kind=self.kind, **said, **{key: f"{value:,}" for key, value in counts.items()})
+        return join(" ", [basis, message(FEW, kept=said["kept"])]) if self.kept < MOST_LOST else basis
 
     def record(self, name: str, judgments: str = "") -> JsonObject:
         """Return the threshold with its basis as plain values. Args: name: of the space; judgments: of their file."""

@@ -286,6 +286,7 @@ def _batch_of_vectors(vectors: EmbeddingSet, pictures: np.ndarray | None, rows: 
 
 NO_PARTNERS = N_("No usable row of {a} has a partner in {b}: the column pair has no value that both towers share.")
 SOME = N_("Shown: {n} of {total_a} rows of {a} and {m} of {total_b} rows of {b}. Change the batch number for others.")
+GIVEN = N_("Given negatives: {count}. Each is also a negative of every other query in the batch.")
 ALONE = N_("Rows without a partner: {count}. They are negatives of every row of the other tower.")
 LONGEST = 200  # characters of a row's text
 LONGEST_ID = 40
@@ -317,20 +318,16 @@ def batch_of_towers(towers: Towers, pictures: Any, most: int, seed: int, only_a:
     at = [np.append(part, rows).astype(np.int64) for part, rows in zip(parts, others, strict=True)]
     shown, thumbs = _tower_pictures(pictures, at[0], at[1], only_a)
     both = np.split(_places(towers, order, np.concatenate(at)), [len(at[0])])
+    r = towers.rows
     a, b = (
-        LabTower(
-            name,
-            towers.rows.features[rows],
-            group,
-            row_names(towers.rows, name, rows),
-            row_texts(towers.rows, rows),
-            part,
-        )
+        LabTower(name, r.features[rows], group, row_names(r, name, rows), row_texts(r, rows), part)
         for name, rows, group, part in zip(
             towers.names, at, both, (thumbs[: len(at[0])], thumbs[len(at[0]) :]), strict=True
         )
     )
-    return TowerBatch(a, b, shown, _part(towers, a, b))
+    negatives = towers.given_in(*at)
+    number = len(np.setdiff1d(negatives[:, 1], np.flatnonzero(np.isin(b.groups, a.groups))))
+    return TowerBatch(a, b, shown, _part(towers, a, b, number), negatives)
 
 
 def _places(towers: Towers, order: np.ndarray, rows: np.ndarray) -> np.ndarray:
@@ -386,13 +383,15 @@ def _tower_pictures(pictures: Any, a: np.ndarray, b: np.ndarray, only_a: bool) -
     return (shown[differ] if len(differ) else None), numbers.tolist()
 
 
-def _part(towers: Towers, a: LabTower, b: LabTower) -> str:
-    """Describe which part of the towers' rows is shown; "" for all."""
+def _part(towers: Towers, a: LabTower, b: LabTower, given: int) -> str:
+    """Describe which part of the towers' rows is shown; "" for all. given: number of given negatives."""
     total_a, total_b = len(towers.a), len(towers.b)
     parts = []
     if len(a.rows) < total_a or len(b.rows) < total_b:
         counts = thousands(n=len(a.rows), m=len(b.rows), total_a=total_a, total_b=total_b)
         parts.append(message(SOME, a=towers.names[0], b=towers.names[1], **counts))
-    if alone := len(np.setxor1d(a.groups, b.groups)):
+    if given:
+        parts.append(message(GIVEN, **thousands(count=given)))
+    if (alone := len(np.setxor1d(a.groups, b.groups)) - given) > 0:
         parts.append(message(ALONE, **thousands(count=alone)))
     return join(" ", parts)

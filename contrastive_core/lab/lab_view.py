@@ -92,6 +92,7 @@ class LabView:
     towers: Sequence[str] = ()  # titles of the anchors' and the candidates' tower, if any
     texts: Sequence[str] = ()  # texts of the anchors, "" for none; () if none has a text
     column_texts: Sequence[str] = ()
+    given: Sequence[int] = ()  # places (row · w + column) of given negatives
 
     def with_knobs(self, **values: float | None) -> LabView:
         """Return the view with other values for its kernel's settings."""
@@ -345,12 +346,13 @@ class LabTower:
 @dataclass(frozen=True, eq=False)
 class TowerBatch:
     """Rows of two towers with their partners. `thumbs`: (k, c, h, w) uint8 or None; `part`: a sentence on the
-    selection, "" if all rows are included."""
+    selection, "" if all rows are included; `given`: row numbers of a and b of given negatives (k, 2)."""
 
     a: LabTower
     b: LabTower
     thumbs: np.ndarray | None = None
     part: str = ""
+    given: np.ndarray = field(default_factory=lambda: np.empty((0, 2), np.int64))
 
     def sides(self, direction: str) -> tuple[LabTower, LabTower]:
         """Return the towers of the anchors and of the candidates. Raises ValueError for an unknown direction."""

@@ -80,7 +80,9 @@ def _words(batch: LabBatch | TowerBatch, direction: str, compared: Compared) -> 
         return {"texts": [said[i] for i in rows], "column_texts": [said[j] for j in columns]}
     texts, column_texts = (tower.texts if any(tower.texts) else () for tower in batch.sides(direction))
     titles = [tower.title for tower in batch.sides(direction)]
-    return {"towers": titles, "texts": texts, "column_texts": column_texts}
+    row, column = batch.given.T if direction == "a_to_b" else batch.given.T[::-1]
+    given = (row * len(compared.column_names) + column).tolist()
+    return {"towers": titles, "texts": texts, "column_texts": column_texts, "given": given}
 
 
 def _across(batch: TowerBatch, direction: str) -> Compared:

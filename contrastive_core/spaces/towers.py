@@ -3,6 +3,7 @@
 The rows of both towers are stacked, tower a first, with two reserved columns of text: `tower`, the name of the tower of
 each row, and `pair`, the group of each row. Rows of one group are partners; "" means no group."""
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TypeGuard
@@ -64,6 +65,16 @@ class Towers:
         number = {pair: group for pair, group in zip(pairs, self.group_a.tolist(), strict=True) if group >= 0}
         rows = self.b[of[self.b] != ""].tolist() if of.dtype.kind == "U" else []
         found = [(row, number[pair]) for row in rows for pair in str(of[row]).split() if pair in number]
+        return np.array(found, np.int64).reshape(-1, 2)
+
+    def given_in(self, a: Int64[np.ndarray, " n"], b: Int64[np.ndarray, " m"]) -> Int64[np.ndarray, "k 2"]:
+        """Return the given negatives among some rows of a and b, as places in both."""
+        group, place = dict(zip(self.a.tolist(), self.group_a.tolist(), strict=True)), {r: j for j, r in enumerate(b)}
+        of_group = defaultdict[int, list[int]](list)
+        for row, of in self.given_negatives().tolist():
+            if row in place:
+                of_group[of].append(place[row])
+        found = [(i, j) for i, row in enumerate(a.tolist()) for j in of_group[group[row]]]
         return np.array(found, np.int64).reshape(-1, 2)
 
     def rows_of(self, name: str) -> Int64[np.ndarray, " k"]:

@@ -38,7 +38,7 @@ from contrastive_lab.components.shared.thumbnails import NO_THUMBNAILS, Thumbnai
 from contrastive_lab.locale import N_, Deferred, _, sentence
 from contrastive_lab.loss_lab.choices import choose_batch, first_loss, loss_title, losses_across, shown_source
 from contrastive_lab.loss_lab.controls import ViewState, draw_trade, formula, knob_form, reported, view_state
-from contrastive_lab.loss_lab.lesson_panel import WITH_THIS, hear, is_pressed, key_of, next_step, panel_of
+from contrastive_lab.loss_lab.lesson_panel import REVIEW, WITH_THIS, hear, is_pressed, key_of, next_step, panel_of
 from contrastive_lab.loss_lab.stages import STAGE, STAGES, asked_export, choose_stage, offered_stages
 from contrastive_lab.loss_lab.train_address import can_train, train_address
 from contrastive_lab.loss_setting import dragged, further_knobs_of, knobs_to_compute, live_knob, setting_of
@@ -107,7 +107,11 @@ def on_batch(run: Run, losses: dict[str, LossEntry], lesson: int, toolbar: Toolb
     is_trainable = can_train(run) and not is_file
     if is_pressed(WITH_THIS) and is_trainable:
         st.switch_page("pages/train.py", query_params=train_address(run, loss, about, knobs))
-    forward = {"number": WITH_THIS, "text": _("Train with this →")} if is_trainable else next_step()
+    if is_pressed(REVIEW) and is_file:
+        st.switch_page("pages/samples.py", query_params={"on": shown})
+    forward = {"number": REVIEW, "text": _("Review these rows →")} if is_file else next_step()
+    if is_trainable:
+        forward = {"number": WITH_THIS, "text": _("Train with this →")}
     page = PageState(state, stage, key, lesson, None if lesson else forward)
     try:
         view = computed(setting)
@@ -136,9 +140,6 @@ def _notes(run: Run, setting: LabSetting, view: LabView, page: "PageState", trai
         st.caption(_("The server computes this loss when you release the slider."))
     if live_knob(setting.about) == "temperature":
         tau = float(setting.knobs["temperature"])
-        if view.towers:
-            scale = _("τ {temperature} is scale {scale} in sentence-transformers.")
-            st.caption(scale.format(temperature=f"{tau:g}", scale=f"{1 / tau:.4g}"))
         if page.stage == "curves":
             draw_trade(trained_at, view, partial(_classes, setting, view), tau)
 

@@ -140,7 +140,10 @@ def _choose_size(are_rows: bool, has_towers: bool) -> tuple[int, int]:
     if are_rows:
         label, other = _("Rows"), _("Change the number to draw different rows.")
     if has_towers:
-        label, columns = _("Rows of each tower"), _("The maximum number of rows, with all their partners.")
+        label, columns = (
+            _("Rows of a tower, at most"),
+            _("A query comes with its answers and given negatives, so there may be fewer queries than documents."),
+        )
         other = _("Change the number to draw different rows.")
     size = query_params.one_of(st.selectbox, label, SIZES, name="size", default=FIRST_SIZE, help=columns)
     seed = query_params.number(st.number_input, _("Batch"), 0, 9999, name="batch", default=0, help=other)

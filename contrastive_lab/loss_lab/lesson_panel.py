@@ -23,6 +23,7 @@ ONWARD = "lesson-onward"  # of the session: the number that was pressed last
 TRAIN = len(LESSONS) + 1  # what follows the last lesson, by its number
 PLAY = -2  # the playground, with twins of a low and a high temperature, by its number
 WITH_THIS = -1  # a training with the loss and knobs on the page, by its number
+REVIEW = -3  # Samples with the file on the page, by its number
 LONGEST = 40  # characters of what a goal read
 
 

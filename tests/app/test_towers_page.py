@@ -42,7 +42,7 @@ def test_scores_of_the_towers_are_asked_for_and_drawn(key: str, monkeypatch: pyt
     assert "image" not in words(app).lower().replace(":material/image_search:", "")
     answers.make("towers", {"space": Space.of_vectors(key).values})
     (strip,) = [block.proto.body for block in app.run().get("html") if "scores" in block.proto.body]
-    for title in ("Recall@1, question → answer", "Recall@10, answer → question", "Modality gap"):
+    for title in ("Recall@1, question → answer", "Recall@10, answer → question", "Gap between the towers"):
         assert title in strip
     assert strip.count('class="interval"') == 6
     assert strip.count('<i class="chance"') == 6 + 1  # and in the key

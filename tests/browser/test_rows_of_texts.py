@@ -50,6 +50,7 @@ def app(serve: Callable[..., str], tmp_path_factory: pytest.TempPathFactory) -> 
         "example": f"{address}/compare?runs={runs}&view=Duels",
         "duels": f"{address}/compare?runs={','.join(own)}&view=Duels",
         "samples": f"{address}/samples?on={own[0]}",
+        "lab": f"{address}/loss_lab?rows=file&file={own[0].removeprefix(loaded_vectors.PREFIX)}&on=matrix&size=16",
     }
 
 
@@ -60,6 +61,7 @@ def texts_by(model: int, home: Path) -> str:
         EmbeddingSet(part, columns={"text": np.array(said)})
         for part, said in ((np.roll(x, model, 0), QUERIES), (x, DOCUMENTS))
     ]
+    sides[1].columns["negative_of"] = np.array(["1", "2", "3", "0"])
     return loaded_vectors.save_vectors(joined(*sides, ("query", "document")), f"model {model}.npz")
 
 
@@ -146,3 +148,25 @@ def test_a_long_text_unfolds_by_key_and_stays_open(app: dict[str, str], page: An
     assert control.inner_text() == "Show less"
     seen = page.locator(".bench .said p").evaluate_all(TEXTS)
     assert not [one for one in seen if one["isWide"]]
+
+
+def test_given_negatives_are_marked_and_a_mouse_reaches_every_knob(app: dict[str, str], page: Any) -> None:
+    page.set_viewport_size({"width": 1440, "height": 900})
+    page.goto(app["lab"] + "&temperature=0.05")
+    page.get_by_text("scale 20", exact=True).wait_for(timeout=SLOW)
+    assert page.get_by_text("scale 20", exact=True).bounding_box()["y"] < 150
+    settled(page)
+    hint = page.locator(".lab .told .hint")
+    bars = page.locator(".lab canvas.bars")
+    said, before = set[str](), hint.inner_text()
+    for row in range(4):
+        bars.hover(position={"x": 20, "y": 22 * row + 11})
+        hint.filter(has_not_text=before).wait_for(timeout=SLOW)
+        before = hint.inner_text()
+        said |= {words for words in hint.inner_text().split(" · ") if words in ("given for this query", "in the batch")}
+    assert said == {"given for this query", "in the batch"}
+    assert "●: given for this query" in page.locator(".lab .barside .hint").inner_text()
+    more = page.locator(".lab .further-all")
+    more.click()
+    assert more.get_attribute("aria-expanded") == "true"
+    page.locator(".lab .further").get_by_text("margin").first.wait_for(timeout=SLOW)

@@ -62,6 +62,6 @@ test("rows without texts have their names, and rows with pictures no words", () 
   assert.deepEqual(wordsOf(queue), [null, null]); // pictures of the rows have a narrow strip
   /** @type {any} */
   const lab = { meta: META, cache: {} };
-  assert.equal(stripOf(lab, 1, 600), 64);
+  assert.equal(stripOf(lab, 1, 600), 112);
   assert.equal(stripOf({ ...lab, meta: queue, cache: {}, sprite: {} }, 1, 600), 22);
 });

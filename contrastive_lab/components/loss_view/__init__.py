@@ -51,11 +51,12 @@ class PairAxes:
     towers: Sequence[str] = ()  # names of the anchors' tower and of the candidates'
     texts: Sequence[str] = ()  # what the anchors say; () for nothing
     column_texts: Sequence[str] = ()
+    given: Sequence[int] = ()  # places (row · w + column) of negatives given for their anchor
 
     @classmethod
     def of(cls, view: Any, sheet: ThumbnailSheet) -> PairAxes:
         """Return the axes of a view computed by the library, with thumbnails if the sheet has any."""
-        said = {"towers": view.towers, "texts": view.texts, "column_texts": view.column_texts}
+        said = {"towers": view.towers, "texts": view.texts, "column_texts": view.column_texts, "given": view.given}
         if not sheet.picture:
             return cls(view.names, view.column_names, **said)
         return cls(view.names, view.column_names, sheet, view.row_thumbs, view.column_thumbs, **said)

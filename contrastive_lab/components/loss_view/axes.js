@@ -4,7 +4,7 @@ import { thumb } from "./thumbnails.js";
 import { isRightToLeft } from "../shared/texts.js";
 
 const PICTURE = 22, // CSS pixels: width of a strip of pictures
-  TEXT = 64, // of one of texts, at most
+  TEXT = 112, // of one of texts, at most
   LINE = 14; // from one text to the next
 
 /**

@@ -2,7 +2,7 @@
 
 import { shares } from "./gradients.js";
 import { gliding } from "./motion.js";
-import { candidateText, isFar, isHinge, isLeftOut, marginOf, ranked, steadyTop } from "./pairs.js";
+import { candidateText, isFar, isGiven, isHinge, isLeftOut, marginOf, ranked, steadyTop } from "./pairs.js";
 import { isAsked } from "./question.js";
 import { LEFT_OUT } from "./shades.js";
 import { thumb } from "./thumbnails.js";
@@ -85,9 +85,10 @@ export function drawBars(lab) {
           : pulled
             ? _("pull {share}", { share: told })
             : _("push {share}", { share: told }),
+      dot = isGiven(lab, at + j) ? "● " : "",
       words = asked
         ? told
-        : `${positive ? "+ " : ""}${how}  ${isolated(lab.meta.columnTexts?.[j] ?? "") || candidateText(lab, j)}`,
+        : `${positive ? "+ " : ""}${how}  ${dot}${isolated(lab.meta.columnTexts?.[j] ?? "") || candidateText(lab, j)}`,
       [x, wide] = placeOf(left + length + 5, edge, width);
     g.fillText(fitted(g, words, wide), x, y + BAR / 2, wide);
     if (lab.hover && lab.hover[1] === j) {
@@ -100,7 +101,8 @@ export function drawBars(lab) {
   if (edge >= 0) line(g, [[edge, 0], [edge, shown.length * BAR]], lab.accent, 2); // prettier-ignore
   const anchor = lab.meta.names[lab.anchor] ?? "";
   say(lab.barTitle, _("Anchor {anchor}: {which} of {count}", { anchor, which, count: rows.length }));
-  say(lab.barLegend, legend(lab, scores));
+  const marks = lab.meta.given?.length && !asked ? [_("●: given for this query")] : [];
+  say(lab.barLegend, [legend(lab, scores), ...marks].join(" · "));
   if (lab.stale || !lab.bars.hasAttribute("aria-label"))
     lab.bars.setAttribute(
       "aria-label",

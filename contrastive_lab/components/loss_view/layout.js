@@ -99,6 +99,8 @@ function buildTools(lab) {
 function buildKnobs(lab) {
   buildKnob(lab, { turn: (v, stamp) => drag(lab, v, stamp), told: () => report(lab) });
   lab.further = buildFurther({ turn: (stamp, knob) => turnFurther(lab, stamp, knob), told: () => report(lab) });
+  lab.scale = el("small", { title: _("1/τ, the scale of sentence-transformers"), hidden: "" });
+  lab.knobBar.append(lab.scale);
   return el("div", { class: "held" }, lab.knobBar, lab.further.root, lab.further.all);
 }
 

@@ -2,7 +2,7 @@
 
 import { VIEWS } from "./choices.js";
 import { shares } from "./gradients.js";
-import { anchorText, candidateText, isAcross, isFar, isHinge, isLeftOut, partnersOf } from "./pairs.js";
+import { anchorText, candidateText, isAcross, isFar, isHinge, isLeftOut, originOf, partnersOf } from "./pairs.js";
 import { isAsked } from "./question.js";
 import { APART, LEFT_OUT } from "./shades.js";
 import { thumb } from "./thumbnails.js";
@@ -46,6 +46,7 @@ export function tell(lab) {
     lab.legend.append(marked ? swatch(GRAY, _("not compared"), APART) : el("span", {}, _("blank: not compared")));
   if (lab.overlay && lab.view !== "score" && lab.view !== "mask")
     lab.legend.append(el("span", {}, _("tint: positive (blue), negative (orange)")));
+  if (lab.meta.given?.length) lab.legend.append(el("span", {}, _("dot: given for this query")));
   if (isAcross(lab)) {
     const [rows, columns] = lab.meta.towers;
     lab.legend.append(el("span", {}, _("rows: {rows}, columns: {columns}", { rows, columns })));
@@ -137,7 +138,7 @@ function partner(lab, i, j) {
 function numbers(lab, i, j) {
   const k = i * lab.w + j,
     m = lab.M[k],
-    parts = [`${lab.meta.scoreName} ${number(lab.S[k])}`];
+    parts = [originOf(lab, k), `${lab.meta.scoreName} ${number(lab.S[k])}`].filter(Boolean);
   if (lab.out && (m === 1 || m === 2))
     parts.push(
       _("weight {weight}", { weight: lab.out.pair[k].toPrecision(3) }),

@@ -91,6 +91,10 @@ export function drawMatrix(lab) {
     [row, column] = lab.hover || [null, null];
   const top = (i) => strip + lab.rows.indexOf(i) * ch,
     left = (j) => strip + lab.columns.indexOf(j) * cw;
+  g.fillStyle = lab.ink;
+  const dot = Math.min(3 * dpr, cw, ch);
+  for (const k of lab.meta.given ?? [])
+    g.fillRect(left(k % lab.w) + (cw - dot) / 2, top(Math.floor(k / lab.w)) + (ch - dot) / 2, dot, dot);
   g.strokeStyle = lab.accent;
   g.lineWidth = 1.5 * dpr;
   g.strokeRect(0, top(lab.anchor), size, Math.max(ch, 2));

@@ -28,6 +28,23 @@ export function isLeftOut(lab, k) {
 }
 
 /**
+ * Whether the file gives a negative for its query.
+ *
+ * @param {LossViewState} lab
+ * @param {number} k place of the cell
+ */
+export function isGiven({ cache, meta }, k) {
+  cache.given ??= new Set(meta.given);
+  return cache.given.has(k);
+}
+
+/** Where a negative is from; "" for a batch without given ones. @param {LossViewState} lab @param {number} k */
+export function originOf(lab, k) {
+  if (lab.M[k] !== 2 || !lab.meta.given?.length) return "";
+  return isGiven(lab, k) ? _("given for this query") : _("in the batch");
+}
+
+/**
  * Near is small: distances, and similarities that a loss takes with a minus.
  *
  * @param {LossViewState} lab

@@ -172,6 +172,9 @@ export function setKnob(part, v) {
   if (part.kernel && part.kernel.knob) part.kernel[part.kernel.knob] = v;
   if (!part.readout.dataset.typed) part.readout.value = knobText(v);
   part.slider.setAttribute("aria-valuetext", knobText(v));
+  if (!part.scale) return;
+  part.scale.hidden = !part.meta.towers?.length || part.kernel?.knob !== "temperature";
+  if (!part.scale.hidden) say(part.scale, _("scale {scale}", { scale: Number((1 / v).toPrecision(4)) }));
 }
 
 /**

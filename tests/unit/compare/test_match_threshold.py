@@ -47,6 +47,14 @@ def test_too_few_queries_are_named_and_one_more_suffices() -> None:
     assert few.sentence("a").endswith("Judge at least 59 queries (now 58), or allow a higher rate.")
     assert enough.threshold == 0.5801  # above all of them
     assert (enough.kept, enough.false_rate) == (1, 0)
+    assert "Only" not in enough.basis
+
+
+def test_a_threshold_that_few_matches_reach_says_so() -> None:
+    query, is_match = np.tile(np.arange(100), 2), np.arange(200) < 100
+    similarity = np.where(is_match, np.where(query < 7, 0.9, 0.1), 0.5)
+    found = find_threshold(JudgedPairs(query, similarity, is_match, JUDGED), 0.05)
+    assert found.basis.endswith(" Only 7.0 % of the matches reach this threshold. A higher rate keeps more of them.")
 
 
 def towers(negatives: bool) -> Towers:

@@ -111,6 +111,13 @@ def test_given_negatives_come_with_their_query_as_multiple_negatives_ranking_has
     wanted = torch.nn.functional.cross_entropy(20 * cosines, torch.arange(len(at)))
     assert view.value == pytest.approx(float(wanted), rel=1e-5)
     assert view.n_valid == len(at)
+    assert made.note.rpartition("Given negatives: ")[2].startswith(f"{n * len(at)}. ")
+    assert "without a partner" not in made.note
+    back = compute_view(made, "b_to_a", "info_nce", {})
+    for shown, names, others in ((view, view.names, view.column_names), (back, back.column_names, back.names)):
+        pairs = [divmod(k, len(shown.column_names))[:: 1 if shown is view else -1] for k in shown.given]
+        found = {(int(names[i].split()[1]), int(others[j].split()[1])) for i, j in pairs}
+        assert found == {(i, q + n * i + k) for i in at for k in range(n)}
 
 
 def test_a_document_may_be_a_negative_of_several_queries_and_the_answer_to_another() -> None:
