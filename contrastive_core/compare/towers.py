@@ -148,8 +148,7 @@ def tower_scores(towers: Towers) -> tuple[Scores, Scores, Float64[np.ndarray, " 
             share, about = found.recall[k], {"n": found.recall[k].n, "k": k}
             own[name] = Score(title, reading, share.value, share.interval, "share", True, extras=about)
             chance[name] = Score(title, reading, share.chance, unit="share")
-    texts = towers.rows.columns.get(TEXT, np.array([""]))
-    gap = N_("Gap between the towers") if texts.dtype.kind == "U" and (texts != "").all() else N_("Modality gap")
+    gap = N_("Gap between the towers") if towers.are_texts else N_("Modality gap")
     try:
         own["modality_gap"] = Score(gap, GAP, modality_gap(towers))
     except CannotScore as error:

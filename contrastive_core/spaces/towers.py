@@ -58,6 +58,12 @@ class Towers:
         """Return how many rows of a and of b have no partner."""
         return int((self.group_a < 0).sum()), int((self.group_b < 0).sum())
 
+    @property
+    def are_texts(self) -> bool:
+        """Whether every row of both towers has a text."""
+        texts = self.rows.columns.get(TEXT)
+        return texts is not None and texts.dtype.kind == "U" and bool((texts != "").all())
+
     def given_negatives(self) -> Int64[np.ndarray, "k 2"]:
         """Return row numbers of b that the file lists as negatives, each with the group whose negative it is; (k,
         2)."""
