@@ -41,8 +41,10 @@ def more(space: Space, rows: EmbeddingSet) -> None:
 
 
 def _panel(view: str, space: Space, rows: EmbeddingSet) -> None:
-    what = message("All scores, with values for each sample")
-    if not (answer := answer_or_wait("scores", {"space": space.values}, what)):
+    what, values = message("All scores, with values for each sample"), {"space": space.values}
+    if cache.result("scores", values) is None:
+        scrolling.scroll_next()  # to the result too: the page may be redrawn before it has scrolled
+    if not (answer := answer_or_wait("scores", values, what)):
         return
     scores = {k: scores_from_json(v) for k, v in answer.meta["scores"].items()}
     scores |= references.known(run) if (run := space.run) else {}
