@@ -44,11 +44,8 @@ def export(path: Path, out: Path, space: str) -> dict[str, int]:
 def write_clean(path: str, out: str, space: str) -> dict[str, int]:
     found, lines = triplets.read_texts(Path(path)), [dict(line) for _, line in triplets.lines(Path(path))]
     wrong, chosen, matches = _decided(found, request_of(space, "train", pairs=True))
-    names, order, known = (
-        [name for name in lines[0] if name is not None],
-        iter(found.documents.order),
-        dict[int, Line](),
-    )
+    names = [name for name in lines[0] if name is not None]
+    order, known = iter(found.documents.order), dict[int, Line]()
     sides = [[list(_columns(line, known_as, order, known)) for line in lines] for known_as in (POSITIVE, NEGATIVE)]
     rows, counts = list[Line](), {"negatives": 0, "positives": 0}
     for query, line, positive, negative in zip(found.queries.order, lines, *sides, strict=True):
