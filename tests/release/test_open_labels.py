@@ -51,7 +51,7 @@ def test_labels_of_a_file_of_their_own_count_or_are_refused(
         else:
             field = popover.get_by_test_id("stFileUploader").filter(has_text=upload)
             field.locator("input[type=file]").set_input_files(path)
-            popover.get_by_text(path.name).first.wait_for()
+            field.get_by_text(path.name).first.wait_for()  # the popover may name it as opened before
         visit.answers.wait(0)
 
     for good, bad in zip(LABELS, LIES, strict=True):
