@@ -176,16 +176,14 @@ class Comparison:
             return found
         labels = np.where(self.judged[metric], self.labels, -1)
         for label in np.unique(labels[labels >= 0]).tolist():
-            first, second = right[a][labels == label], right[b][labels == label]
+            members, of = labels == label, self.groups.get(metric)
+            first, second = right[a][members], right[b][members]
             accuracies = float(first.mean()), float(second.mean())
-            of = (
-                np.unique(self.groups[metric][labels == label], return_inverse=True)[1]
-                if metric in self.groups
-                else None
-            )
-            interval = (
-                paired_interval(first.astype(float) - second) if of is None else difference(first, second, 0, of)[1]
-            )
+            if of is None:
+                interval = paired_interval(first.astype(float) - second)
+            else:
+                of = np.unique(of[members], return_inverse=True)[1]
+                interval = difference(first, second, groups=of)[1]
             p = paired_p(first, second, of)
             found.append(ClassDifference(label, len(first), accuracies, accuracies[0] - accuracies[1], interval, p))
         found = [replace(d, p=p) for d, p in zip(found, holm([d.p for d in found]), strict=True)]

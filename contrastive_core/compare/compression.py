@@ -75,7 +75,7 @@ def compress(
     order = {"random": np.random.default_rng(0).permutation(d)}
     found, losses = list[tuple[str, int, str, str, float]](), list[np.ndarray]()
     for number, (reduction, width) in enumerate(plan):
-        if plan[number - 1][0] != reduction == "pca":  # the last reduction: rows turn in place, some at a time
+        if reduction == "pca" and width == d:  # the first of the last reduction: rows turn in place, some at a time
             axes = np.linalg.eigh((documents.T @ documents).astype(np.float64))[1][:, ::-1].astype(np.float32)
             for rows in (queries, documents):
                 for part in np.array_split(rows, 1 + rows.size // BLOCK):  # views

@@ -169,7 +169,7 @@ def recall_of_rows(
     for way, reverse in (("forth", False), ("back", True)):
         a, b = names[::-1] if reverse else names
         hits, reciprocal = np.full((2, len(spaces), len(spaces[0].rows)), np.nan)
-        shared = next(filter(None.__ne__, (_shared_groups(towers, reverse) for towers in spaces)), None)
+        shared = next((groups for one in spaces if (groups := _shared_groups(one, reverse)) is not None), None)
         if reverse and shared is not None:
             continue
         for number, towers in enumerate(spaces):
