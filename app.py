@@ -7,7 +7,7 @@ from pathlib import Path
 import streamlit as st
 
 from contrastive_core.engine import client, queue
-from contrastive_lab import locale, pdf, query_params, server, stage, state
+from contrastive_lab import figures, locale, query_params, server, stage, state
 from contrastive_lab.locale import N_, _
 
 PAGES = (
@@ -58,4 +58,4 @@ def draw() -> None:
 if __name__ == "__main__":  # Streamlit draws it
     draw()
 else:  # `streamlit run` imports it first, and serves what it is behind (contrastive_lab/server.py)
-    app = st.App(__file__, routes=[pdf.ROUTE], middleware=server.guards())
+    app = st.App(__file__, routes=[figures.PDF_ROUTE], middleware=server.guards())

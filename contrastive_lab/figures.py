@@ -1,13 +1,24 @@
 """Plotly figures and tables on a page. Each figure has a dialog that saves it as SVG or PDF in a size and font for a
-paper. Table headings are shown in the session's language; the column names stay English."""
+paper. Table headings are shown in the session's language; the column names stay English.
 
-from collections.abc import Iterable
+Plotly is imported when the first figure is drawn. For a PDF the browser posts a drawing as SVG to the server and
+receives vector graphics with embedded fonts."""
+
+import io
+import tempfile
+import xml.etree.ElementTree as ET
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import streamlit as st
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
 
 from contrastive_core.base.score import Score
-from contrastive_lab import format, plots
+from contrastive_lab import format, locale
 from contrastive_lab.components.figure_file import draw_buttons
 from contrastive_lab.components.scatter.categories import PALETTE
 from contrastive_lab.locale import N_, Message, _, text
@@ -27,7 +38,7 @@ TITLE = N_("Save figure")
 def draw(figure: Any, name: str, key: str, saved: Any = None) -> None:
     """Draw a figure with a button that opens the dialog. Args: name: of the file; key: of the chart, unique;
     saved: what the dialog saves, if not this figure."""
-    st.plotly_chart(figure, key=key, config=plots.NO_BAR)
+    st.plotly_chart(figure, key=key, config=NO_BAR)
     if st.button(_(TITLE), key=f"save-{key}", icon=":material/download:", type="tertiary"):
         st.dialog(_(TITLE), width="large")(_choose)(figure if saved is None else saved, name)
 
@@ -96,3 +107,91 @@ def draw_definitions(scores: Iterable[Score]) -> None:
     for number, score in enumerate(scores):
         missing = f" *{format.plain(score.missing)}.*" if score.missing else ""
         sides[number % 2].caption(f"**{format.plain(score.title)}**: {format.plain(score.reading)}{missing}")
+
+
+# --- Plotly figures from records -------------------------------------------------------------------
+
+
+MARGIN = {"l": 10, "r": 10, "t": 10, "b": 10}  # pixels
+NO_BAR = {"displayModeBar": False}  # of a chart with its own button for files
+SVG = {  # of a chart whose only button saves it
+    "displaylogo": False,
+    "modeBarButtons": [["toImage"]],
+    "toImageButtonOptions": {"format": "svg"},
+}
+
+
+def curves(series: Mapping[str, tuple[Sequence[float], Sequence[float]]], x: str, y: str, height: int = 280) -> Any:
+    """Return a figure with a line for each name: (xs, ys). Args: x, y: titles of the axes, which are translated."""
+    import plotly.graph_objects as go
+
+    figure = go.Figure()
+    for name, (xs, ys) in series.items():
+        figure.add_scatter(x=list(xs), y=list(ys), name=name, mode="lines+markers" if len(xs) < 40 else "lines")
+    legend = {"orientation": "h", "y": 1.02, "yanchor": "bottom"}  # its rows grow upwards, off the curves
+    figure.update_layout(
+        height=height, margin=MARGIN, xaxis_title=locale.text(x), yaxis_title=locale.text(y), legend=legend
+    )
+    return figure
+
+
+def band(figure: Any, xs: Sequence[float], ends: Sequence[tuple[float, float]], name: str, color: str) -> None:
+    """Add an area between the two ends at each of xs, behind the figure's lines."""
+    outline = {"x": [*xs, *reversed(xs)], "y": [high for _, high in ends] + [low for low, _ in reversed(ends)]}
+    look = {"fill": "toself", "fillcolor": color, "line": {"width": 0}, "opacity": 0.25, "mode": "lines", "zorder": -1}
+    figure.add_scatter(**outline, **look, name=name, hoverinfo="skip")
+
+
+def matrix(values: Any, names: Sequence[str], across: Sequence[str], reverse: bool = False) -> Any:
+    """Return a heat map of a symmetric matrix (n, n) of shares, with values in the cells. Args: across: short names
+    below the columns; reverse: small values get the strong color."""
+    import plotly.graph_objects as go
+
+    text = [["–" if v != v else f"{v:.2f}" for v in row] for row in values.tolist()]
+    look = {"colorscale": "Blues", "reversescale": reverse, "zmin": 0, "zmax": 1, "showscale": False}
+    cells = {"text": text, "texttemplate": "%{text}", "hovertemplate": "%{y} and %{x}: %{text}<extra></extra>"}
+    figure = go.Figure(go.Heatmap(z=values.tolist(), x=list(across), y=list(names), **cells, **look))
+    figure.update_yaxes(autorange="reversed", type="category")
+    figure.update_xaxes(type="category")
+    figure.update_layout(height=300, margin=MARGIN)
+    return figure
+
+
+# --- PDF files -------------------------------------------------------------------------------------
+
+
+LARGEST_SVG = 64 << 20  # bytes of an SVG
+PDF_PAGE = "#set page(width: {width}, height: {height}, margin: 0pt)\n"
+PDF_DRAWING = '#image(bytes(sys.inputs.svg), format: "svg", width: 100%)'
+
+
+def pdf_of(svg: str) -> bytes:
+    """Return a page of the size of the drawing, which is given in millimeters. Raises ValueError for an invalid
+    drawing, and for one that refers to a file or URL: nothing is fetched."""
+    import typst
+
+    try:
+        _start, drawing = next(ET.iterparse(io.StringIO(svg), events=("start",)))
+        width, height = (f"{float(drawing.attrib[side].removesuffix('mm')):g}mm" for side in ("width", "height"))
+        with tempfile.TemporaryDirectory() as folder:
+            page = Path(folder, "page.typ")
+            page.write_text(PDF_PAGE.format(width=width, height=height) + PDF_DRAWING, "utf-8")
+            pdf: bytes = typst.compile(page, root=page.parent, sys_inputs={"svg": svg})
+            return pdf
+    except (ET.ParseError, KeyError, typst.TypstError) as error:
+        raise ValueError(str(error)) from None
+
+
+async def _answer_pdf(request: Request) -> Response:
+    body = b""
+    async for part in request.stream():
+        body += part
+        if len(body) > LARGEST_SVG:
+            return PlainTextResponse("too large", 413)
+    try:
+        return Response(await run_in_threadpool(pdf_of, body.decode()), media_type="application/pdf")
+    except ValueError as error:
+        return PlainTextResponse(str(error), 400)
+
+
+PDF_ROUTE = Route("/figure.pdf", _answer_pdf, methods=["POST"])

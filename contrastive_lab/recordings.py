@@ -12,7 +12,7 @@ from contrastive_core.runs.run_metrics import MetricsReader, read_loop_check
 from contrastive_core.spaces.recorded_rows import PROBE, STEP, Recorded, kinds_of
 from contrastive_core.spaces.space import TOWERS, Space
 from contrastive_core.spaces.towers import are_tower_names
-from contrastive_lab import cache, format, locale, plots, query_params
+from contrastive_lab import cache, figures, format, locale, query_params
 from contrastive_lab.locale import N_, _
 
 NEWEST = N_("newest")
@@ -179,7 +179,7 @@ def offer_figures() -> None:
     query_params.switch(st.toggle, _("Figures over the steps"), name="figures")
 
 
-def figures(run: Run) -> None:
+def draw_figures(run: Run) -> None:
     """Draw, on request, the newest figures and their curves, updated while the recording grows."""
     if not query_params.page_values().get(query_params.key_of("figures")):
         return
@@ -225,8 +225,8 @@ def curves(recordings: list[Run]) -> None:
             series |= {prefix + text: _series(lines[run.name], name) for name, text in texts.items()}
         with columns[place % len(columns)]:
             st.markdown(f"**{locale.text(title)}**")
-            figure, key = plots.curves(series, "step", unit, height=220), "-".join(lines)
-            st.plotly_chart(figure, key=f"recorded-{key}-{title}", config=plots.SVG)
+            figure, key = figures.curves(series, "step", unit, height=220), "-".join(lines)
+            st.plotly_chart(figure, key=f"recorded-{key}-{title}", config=figures.SVG)
 
 
 def _towers(run: Run) -> dict[str, str]:

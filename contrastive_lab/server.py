@@ -5,7 +5,7 @@ only on the websocket, accepts a websocket without an Origin, and may be framed 
 name this computer (`server.allowedHosts`), a websocket must come from the page that it serves, and every answer carries
 headers that forbid framing and loading anything from elsewhere.
 
-Other users of the computer are refused. On Linux the owner of each connection is checked (peers.py). With a token
+Other users of the computer are refused. On Linux the owner of each connection is checked. With a token
 (CONTRASTIVE_LAB_TOKEN: your own, or `new` for one that is generated and printed; the command `contrastive-lab` always
 generates one) the app opens only at the address that ends in `?token=…`. The browser then gets a cookie with a
 different secret, and is redirected to the address without the token."""
@@ -13,9 +13,11 @@ different secret, and is redirected to the address without the token."""
 import base64
 import hashlib
 import hmac
+import ipaddress
 import os
 import re
 import secrets
+import struct
 import sys
 from collections.abc import Sequence
 from html import escape
@@ -30,7 +32,7 @@ from starlette.responses import HTMLResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from streamlit import config
 
-from contrastive_lab import locale, peers, query_params, scrolling
+from contrastive_lab import locale, query_params, stage
 from contrastive_lab.locale import N_
 
 HEADERS = {
@@ -108,10 +110,10 @@ class Guard:
             return N_("Requests from other sites are refused.")
         if any(name in request.headers for name in PROXIES):
             return N_("Requests through a proxy are refused.")
-        is_own = peers.is_own(request.scope.get("client"), request.scope.get("server"))
+        is_own = is_own_connection(request.scope.get("client"), request.scope.get("server"))
         if is_own is False:
             return N_("Contrastive Lab is running for another user of this computer. Start your own.")
-        if is_own is None and not self.token and peers.is_supported():
+        if is_own is None and not self.token and are_owners_known():
             return N_(
                 "The owner of this connection is unknown. Start contrastive-lab or set CONTRASTIVE_LAB_TOKEN=new."
             )
@@ -187,6 +189,49 @@ def guards() -> list[Middleware]:
     """Return the app's middleware, from Streamlit's configuration and the environment."""
     hosts = [str(h).lower() for h in config.get_option("server.allowedHosts")]
     page = (Path(streamlit.__file__).parent / "static" / "index.html").read_text("utf-8")
-    own = (*locale.SCRIPTS.values(), scrolling.SCRIPT, scrolling.ARROWS, query_params.ONE_ENTRY)
+    own = (*locale.SCRIPTS.values(), stage.SCROLL, stage.ARROWS, query_params.ONE_ENTRY)
     rules = policy(hosts, page + "".join(own))
     return [Middleware(Guard, hosts=hosts, policy=rules, token=token_from_environment())]
+
+
+# --- owners of connections -------------------------------------------------------------------------
+
+
+CONNECTIONS = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
+ROOT_USER = 0  # it can do anything here in any case, and relays connections from Windows to Linux inside it
+Address = tuple[str, int]
+
+
+def is_own_connection(client: Address | None, server: Address | None) -> bool | None:
+    """Return whether the process at the client's end belongs to this user or to root; None if the system does not tell.
+    A connection whose process has closed its end belongs to nobody."""
+    if client is None or server is None:
+        return None
+    sides = _columns(client), _columns(server)
+    owners = []
+    for table in CONNECTIONS:
+        try:
+            lines = table.read_text().splitlines()[1:]
+        except OSError:
+            continue
+        for line in lines:
+            local, remote, uid, inode = (line.split(None, 10)[i] for i in (1, 2, 7, 9))
+            if local in sides[0] and remote in sides[1]:
+                owners.append(int(uid) if int(inode) else -1)
+    return all(uid in (os.getuid(), ROOT_USER) for uid in owners) if owners else None
+
+
+def are_owners_known() -> bool:
+    """Return whether the system tells the owners of connections."""
+    return CONNECTIONS[0].exists()
+
+
+def _columns(address: Address) -> set[str]:
+    """Return an address in the notation of the kernel's two tables, IPv4 also as IPv6."""
+    ip, port = ipaddress.ip_address(address[0].partition("%")[0]), f"{address[1]:04X}"
+    v4 = ip if ip.version == 4 else ip.ipv4_mapped
+    v6 = ip if ip.version == 6 else ipaddress.IPv6Address(b"\0" * 10 + b"\xff\xff" + ip.packed)
+    written = {"".join(f"{word:08X}" for word in struct.unpack("=4I", v6.packed))}
+    if v4 is not None:
+        written.add(f"{struct.unpack('=I', v4.packed)[0]:08X}")
+    return {f"{host}:{port}" for host in written}

@@ -13,16 +13,20 @@
 
 frame.css sets the sizes: 48 pixels for the toolbar, which never wraps, and the rest for the stage. The inspector has
 360 pixels of its width, or 304 on a screen below 1280, and is below the stage on a phone. There the toolbar shows its
-first control, and "Options" opens the others below it. pages/*.css has the styles of single pages."""
+first control, and "Options" opens the others below it. pages/*.css has the styles of single pages.
+
+The page scrolls to the result of an action, such as a panel below the stage, if it is out of view."""
 
 from __future__ import annotations
 
 import html
+import time
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from contrastive_core.base.paths import BUNDLE
 from contrastive_lab.locale import _
@@ -84,3 +88,41 @@ def columns(is_first: bool = True) -> tuple[DeltaGenerator, DeltaGenerator]:
 def below() -> DeltaGenerator:
     """Return the container under the stage."""
     return st.container(key="below-stage")
+
+
+# --- what an action brings into view ---------------------------------------------------------------
+
+
+PENDING = "scroll"  # of the session: the page scrolls when it is drawn
+IN_VIEW = "in-view"  # of the container: one on a page
+SCROLL = """<script>setTimeout(() => {
+  const place = document.querySelector(".st-key-in-view");
+  if (!place) return;
+  place.style.scrollMarginTop = "7rem";
+  const { top } = place.getBoundingClientRect();
+  if (0 > top || top > innerHeight / 2) place.scrollIntoView({ behavior: "smooth" });
+}, 500)</script>"""  # server.py permits both by their hashes
+ARROWS = """<script>setTimeout(() => {
+  const duel = document.querySelector(".st-key-duel");
+  if (!duel || !document.activeElement?.closest("[data-testid=stButtonGroup]")) return;
+  duel.tabIndex = -1;
+  duel.style.outline = "none";
+  duel.focus({ preventScroll: true });
+})</script>"""
+
+
+def scroll_next() -> None:
+    """Scroll to the container the next time it is drawn."""
+    st.session_state[PENDING] = True
+
+
+def in_view() -> DeltaGenerator:
+    """Return the container to which the page scrolls."""
+    if st.session_state.pop(PENDING, False):
+        st.html(f'<i class="frame" id="{time.time()}"></i>{SCROLL}', unsafe_allow_javascript=True)
+    return st.container(key=IN_VIEW)
+
+
+def take_arrows() -> None:
+    """Move the focus from the choice of the view, which keeps the arrow keys, to the drawn duel."""
+    st.html(f'<i class="frame"></i>{ARROWS}', unsafe_allow_javascript=True)

@@ -100,7 +100,7 @@ def of_recording(run: Run, bar: Bar) -> None:
             st.info(_("Fewer than three rows of this step were kept, which is too few for a map."))
         return
     about = partial(heading.about_recording, run, kinds)
-    subject = Subject(space, recordings.offer_figures, about, partial(recordings.figures, run))
+    subject = Subject(space, recordings.offer_figures, about, partial(recordings.draw_figures, run))
     side_by_side(subject, bar, bar.choose_recorded(run, chosen, kinds, space, rows))
 
 

@@ -6,7 +6,7 @@ import streamlit as st
 from contrastive_core.base.json_files import npz_bytes
 from contrastive_core.compare.adapter import adapter_request, title_of
 from contrastive_core.spaces.space import Space
-from contrastive_lab import figures, format, locale, plots, query_params
+from contrastive_lab import figures, format, locale, query_params
 from contrastive_lab.compare.space_picker import SHAPES
 from contrastive_lab.figures import draw_table
 from contrastive_lab.locale import N_, _, message
@@ -48,7 +48,7 @@ def show(spaces: list[Space]) -> None:
     draw_table([*table, old], hide_index=True, placeholder="–")
     shares, first, at_random = ([100 * value for value in column] for column in zip(*meta["partial"], strict=True))
     series = {str(_("frequent answers first")): (shares, first), str(_("in random order")): (shares, at_random)}
-    figure = plots.curves(series, _("documents encoded again, %"), _("answers kept, %"))
+    figure = figures.curves(series, _("documents encoded again, %"), _("answers kept, %"))
     figures.draw(figure, "adapter", "adapter")
     groups = [
         {

@@ -5,7 +5,7 @@ import streamlit as st
 from contrastive_core.samples import annotations
 from contrastive_core.samples.duels import BOTH, KEYS, MARGIN, NEITHER, Duels
 from contrastive_core.spaces.space import Space
-from contrastive_lab import cache, format, guard, locale, pictures, scrolling, stage, texts
+from contrastive_lab import cache, format, guard, locale, pictures, stage, texts
 from contrastive_lab.compare import verdict
 from contrastive_lab.locale import N_, Deferred, _, ngettext
 from contrastive_lab.samples.findings import window
@@ -23,7 +23,7 @@ def show(spaces: list[Space]) -> None:
         return
     with guard.errors_shown():
         _judge(_duels(*spaces[:2]), spaces[0])
-        scrolling.take_arrows()
+        stage.take_arrows()
 
 
 @st.cache_resource(max_entries=4, show_spinner=Deferred(N_("Comparing queries with answers…")))

@@ -9,7 +9,7 @@ from contrastive_core.compare.comparison import hash_of
 from contrastive_core.compare.match_threshold import RATE, JudgedPairs, MatchThreshold, find_threshold
 from contrastive_core.spaces.qrels import read_qrels
 from contrastive_core.spaces.space import Space
-from contrastive_lab import cache, format, guard, locale, plots
+from contrastive_lab import cache, figures, format, guard, locale
 from contrastive_lab.compare import verdict
 from contrastive_lab.compare.space_picker import SHAPES
 from contrastive_lab.locale import N_, Deferred, _
@@ -41,7 +41,7 @@ def show(spaces: list[Space]) -> None:
         st.caption(format.plain(locale.text(one.basis)))
     bins = {name: one.calibration for name, one in found.items()}
     lines = {name: ([b.similarity for b in own], [100 * b.share for b in own]) for name, own in bins.items()}
-    figure = plots.curves(lines, N_("cosine similarity"), N_("matches, %"))
+    figure = figures.curves(lines, N_("cosine similarity"), N_("matches, %"))
     for trace, (name, own) in zip(figure.data, bins.items(), strict=True):
         above, below = ([100 * abs(b.interval[end] - b.share) for b in own] for end in (1, 0))
         trace.error_y = {"array": above, "arrayminus": below, "thickness": 1, "width": 0}

@@ -11,7 +11,7 @@ from contrastive_core.compare.comparison import Comparison
 from contrastive_core.compare.representation_similarity import LEVEL
 from contrastive_core.spaces.results import Result
 from contrastive_core.spaces.space import Space
-from contrastive_lab import cache, figures, format, plots, query_params
+from contrastive_lab import cache, figures, format, query_params
 from contrastive_lab.compare import adapter
 from contrastive_lab.compare.space_picker import SHAPES
 from contrastive_lab.locale import N_, _, message
@@ -107,7 +107,7 @@ def matrices(names: list[str], values: dict[str, np.ndarray], k: int, of: str = 
     for key, (title, reading) in READINGS.items():
         with row.container(width=MATRIX, gap="xsmall"):
             st.markdown(f"**{_(title)}**")
-            figure = plots.matrix(values[key], names, names, reverse=key == "procrustes")
-            named = plots.matrix(values[key], full, full, reverse=key == "procrustes") if full else None
+            figure = figures.matrix(values[key], names, names, reverse=key == "procrustes")
+            named = figures.matrix(values[key], full, full, reverse=key == "procrustes") if full else None
             figures.draw(figure, key, f"{key}-{cache.digest(of)}", named)
             st.caption(_(reading).format(k=k))

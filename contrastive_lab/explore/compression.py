@@ -16,7 +16,7 @@ from contrastive_core.compare.compression import (
 )
 from contrastive_core.compare.judged_queries import FIGURES
 from contrastive_core.spaces.space import Space
-from contrastive_lab import figures, format, locale, plots, query_params
+from contrastive_lab import figures, format, locale, query_params
 from contrastive_lab.figures import draw_table
 from contrastive_lab.locale import N_, _, message
 from contrastive_lab.path_input import path_input
@@ -77,7 +77,7 @@ def _curve(found: list[CompressedScore], metric: str, kind: str) -> None:
         for precision, title in PRECISION_TITLES.items()
     }
     series = {name: ([s.size for s in line], [100 * s.value for s in line]) for name, line in lines.items()}
-    figure = plots.curves(series, _("bytes per vector"), f"{FIGURES[metric]}, %", height=360)
+    figure = figures.curves(series, _("bytes per vector"), f"{FIGURES[metric]}, %", height=360)
     for trace, line in zip(figure.data, lines.values(), strict=True):
         above, below = ([100 * abs(s.interval[end] - s.loss) for s in line] for end in (1, 0))
         trace.error_y = {"type": "data", "array": above, "arrayminus": below, "symmetric": False, "thickness": 1}

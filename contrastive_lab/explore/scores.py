@@ -12,7 +12,7 @@ from contrastive_core.runs.references import PREFIX
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.results import Result
 from contrastive_core.spaces.space import Space
-from contrastive_lab import cache, figures, format, locale, plots, query_params, references, scrolling, state
+from contrastive_lab import cache, figures, format, locale, query_params, references, stage, state
 from contrastive_lab.explore import compression, tower_panels
 from contrastive_lab.figures import draw_definitions, draw_table
 from contrastive_lab.locale import N_, _, message
@@ -26,14 +26,14 @@ VIEWS = (N_("All scores"), N_("kNN over k"), N_("Classes"), N_("Spectrum"), N_("
 def chips(rows: EmbeddingSet) -> None:
     """Draw the names of the panels below the stage; choosing one scrolls to it."""
     views = [*VIEWS, *([compression.VIEW] if cache.towers(rows) else [])]
-    look = {"label_visibility": "collapsed", "on_change": scrolling.scroll_next}
+    look = {"label_visibility": "collapsed", "on_change": stage.scroll_next}
     query_params.one_or_none(st.pills, _("More"), views, name="more", **look)
 
 
 def more(space: Space, rows: EmbeddingSet) -> None:
     """Draw the chosen panel below the stage: all scores, or the view of one."""
     if view := query_params.current("more", [*VIEWS, compression.VIEW], ""):
-        with scrolling.in_view():
+        with stage.in_view():
             if view == compression.VIEW:
                 compression.panel(space)
                 return
@@ -43,7 +43,7 @@ def more(space: Space, rows: EmbeddingSet) -> None:
 def _panel(view: str, space: Space, rows: EmbeddingSet) -> None:
     what, values = message("All scores, with values for each sample"), {"space": space.values}
     if cache.result("scores", values) is None:
-        scrolling.scroll_next()  # to the result too: the page may be redrawn before it has scrolled
+        stage.scroll_next()  # to the result too: the page may be redrawn before it has scrolled
     if not (answer := answer_or_wait("scores", values, what)):
         return
     scores = {k: scores_from_json(v) for k, v in answer.meta["scores"].items()}
@@ -109,7 +109,7 @@ def _over_k(scores: dict[str, Scores]) -> None:
     if not series:
         st.info(_missing(scores["own"], "knn"))
         return
-    figure = plots.curves(series, _("k, neighbors that vote"), _("kNN accuracy, %"))
+    figure = figures.curves(series, _("k, neighbors that vote"), _("kNN accuracy, %"))
     ks = sorted({k for xs, _ys in series.values() for k in xs})
     figure.update_xaxes(type="log", tickvals=ks, ticktext=[str(k) for k in ks])
     figures.draw(figure, "knn-over-k", "over-k")
@@ -179,7 +179,7 @@ def _spectrum(scores: dict[str, Scores]) -> None:
     if not series:
         st.info(_missing(scores["own"], "rankme"))
         return
-    figure = plots.curves(series, _("direction, by its size"), _("singular value, largest = 1"))
+    figure = figures.curves(series, _("direction, by its size"), _("singular value, largest = 1"))
     figure.update_yaxes(type="log")
     figures.draw(figure, "spectrum", "spectrum")
     rankme = scores["own"]["rankme"]
@@ -195,7 +195,7 @@ def _hubs(space: Space, space_scores: Scores, answer: Result) -> None:
         return
     numbers = np.bincount(counts[np.isfinite(counts)].astype(np.int64))  # of drawn rows only
     often = _("how often a sample is among the {k} nearest of others").format(k=f"{hubness.number('k') or 0:g}")
-    figure = plots.curves({"samples": (range(len(numbers)), numbers.tolist())}, often, "samples")
+    figure = figures.curves({"samples": (range(len(numbers)), numbers.tolist())}, often, "samples")
     figures.draw(figure, "hubs", "hubs")
     text = _("{reading} Here the skewness is {value}; {share} % are nobody's neighbor.")
     share = f"{100 * (hubness.number('never') or 0):.1f}"

@@ -13,7 +13,7 @@ from contrastive_core.base.cards import KnobEntry, LossEntry
 from contrastive_core.base.registry import Knobs
 from contrastive_core.engine import calls
 from contrastive_core.lab.lab_view import DERIVATIVES, LabView, Trade
-from contrastive_lab import figures, format, plots, query_params
+from contrastive_lab import figures, format, query_params
 from contrastive_lab.components.shared.mount import reported_state
 from contrastive_lab.locale import N_, _
 from contrastive_lab.loss_setting import LIMITS, LIVE, dragged
@@ -148,7 +148,7 @@ def _figure(found: list[Trade], at: float, trained: Any) -> Any:
         N_("push on the hardest negative"): [f.hardest for f in found],
     }
     x = [f.temperature for f in found]
-    figure = plots.curves({name: (x, values) for name, values in shares.items() if values}, "τ", "share", height=300)
+    figure = figures.curves({name: (x, values) for name, values in shares.items() if values}, "τ", "share", height=300)
     dashes = dict(zip(shares, ("solid", "dash", "dot"), strict=True))
     figure.for_each_trace(lambda trace: trace.update(mode="lines", line={"dash": dashes[trace.name]}))
     gray = "#7C8794"

@@ -16,8 +16,8 @@ from contrastive_lab import locale
 from contrastive_lab.components.playground import pack_playground
 from contrastive_lab.components.shared.bundle import bundle, style_sheet
 from contrastive_lab.components.shared.transport import ALIGN
-from contrastive_lab.markup import data_script, el, verbatim
 from contrastive_lab.playground import LOSSES, view_of
+from contrastive_lab.texts import data_script, el, verbatim
 
 STYLE = Path(__file__).with_name("file.css")
 

@@ -23,8 +23,8 @@ from contrastive_lab.components.scatter import ScatterData, pack_scatter
 from contrastive_lab.components.shared.bundle import bundle, style_sheet
 from contrastive_lab.components.shared.thumbnails import ThumbnailSheet, thumbnail_sheet
 from contrastive_lab.components.shared.transport import ALIGN, digest
-from contrastive_lab.markup import Html, data_script, el, verbatim
 from contrastive_lab.report.contents import MOST, Contents, Part, gather
+from contrastive_lab.texts import Html, data_script, el, verbatim
 
 STYLE = Path(__file__).with_name("page.css")
 PICTURES = 2_400_000  # bytes of all thumbnails: a third more as text; the rest has room in 5 MB

@@ -39,7 +39,7 @@ def details(run: Run) -> None:
     if run.is_recording:
         recordings.loop_check(run)
         st.caption(locale.text(recordings.LACKS))
-        recordings.figures(run)
+        recordings.draw_figures(run)
     else:
         score_strip.show_accuracies(run)
     if has_rows(run):

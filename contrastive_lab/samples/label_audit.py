@@ -15,7 +15,7 @@ from contrastive_core.samples import label_audit
 from contrastive_core.samples.label_audit import LabelAudit
 from contrastive_core.samples.sample_lists import RANDOM
 from contrastive_core.samples.sample_table import SampleRequest, SampleTable
-from contrastive_lab import cache, plots, query_params
+from contrastive_lab import cache, figures, query_params
 from contrastive_lab.locale import _, ngettext
 from contrastive_lab.samples.current_sample import ASKED, AT, LIST, go_to
 from contrastive_lab.samples.findings import Findings
@@ -141,12 +141,12 @@ def show_curve(audit: LabelAudit) -> None:
     mine = [100 * bound for bound in label_audit.bounds(audit.p, audit.wrong, audit.order, sizes)]
     plain = [100 * label_audit.plain_bound(audit.labels, size, share) for size in sizes]
     both: dict[str, Any] = {_("This audit"): (sizes, mine), _("Plain random audit, expected"): (sizes, plain)}
-    figure = plots.curves(both, _("random rows checked"), _("still wrong at most, %"), 220)
+    figure = figures.curves(both, _("random rows checked"), _("still wrong at most, %"), 220)
     figure.add_hline(
         y=100 * label_audit.CLEAN, line_dash="dot", annotation_text=_("stop below 1 %"), annotation_position="top left"
     )
     figure.update_yaxes(rangemode="tozero")
-    st.plotly_chart(figure, key="audit-curve", config=plots.NO_BAR)
+    st.plotly_chart(figure, key="audit-curve", config=figures.NO_BAR)
     text = _(
         "The bound holds with 95 % confidence at any time. It falls as you check random rows and decide on the "
         "likely mislabeled ones. A plain audit checks the same number of random rows without a list of suspects."

@@ -5,7 +5,7 @@ from typing import Any
 
 import streamlit as st
 
-from contrastive_lab import plots
+from contrastive_lab import figures as plots
 from contrastive_lab.changes import Marks, mark, marks_of
 from contrastive_lab.locale import N_, _
 

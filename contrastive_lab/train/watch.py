@@ -22,13 +22,13 @@ from contrastive_lab import (
     forming_map,
     guard,
     locale,
-    plots,
     query_params,
     recordings,
     score_strip,
     stage,
     state,
 )
+from contrastive_lab import figures as plots
 from contrastive_lab.components.scatter.categories import PALETTE
 from contrastive_lab.locale import N_, _
 from contrastive_lab.progress import bar

@@ -11,7 +11,7 @@ from PIL import Image
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
-from contrastive_lab import pdf
+from contrastive_lab import figures
 
 TEXT = '<text x="9" y="90" style="font-family: Helvetica, Arial, \'Liberation Sans\'; font-size: 11px">τ − 图 é</text>'
 
@@ -22,7 +22,7 @@ def drawing(content: str = TEXT, width: str = "85mm") -> str:
 
 
 def test_size_and_fonts() -> None:
-    page = pdf.pdf_of(drawing())
+    page = figures.pdf_of(drawing())
     box = re.search(rb"/MediaBox ?\[0 0 ([\d.]+) ([\d.]+)\]", page)
     assert box is not None
     assert [float(side) / 72 * 25.4 for side in box.groups()] == pytest.approx([85, 50], abs=0.01)
@@ -34,7 +34,9 @@ def test_pictures_come_inside_or_not_at_all(tmp_path: Path) -> None:
     picture = io.BytesIO()
     Image.new("RGB", (4, 4), "red").save(picture, "PNG")
     inside = "data:image/png;base64," + base64.b64encode(picture.getvalue()).decode()
-    assert b"/Subtype/Image" in pdf.pdf_of(drawing(f'<image href="{inside}" width="9" height="9"/>')).replace(b" ", b"")
+    assert b"/Subtype/Image" in figures.pdf_of(drawing(f'<image href="{inside}" width="9" height="9"/>')).replace(
+        b" ", b""
+    )
     (tmp_path / "secret.png").write_bytes(picture.getvalue())
     with socket.create_server(("127.0.0.1", 0)) as server:
         server.settimeout(0.2)
@@ -43,15 +45,15 @@ def test_pictures_come_inside_or_not_at_all(tmp_path: Path) -> None:
         for href in elsewhere:
             for name in ("href", "xlink:href"):
                 with pytest.raises(ValueError, match=r"linked image|not found"):
-                    pdf.pdf_of(drawing(f'<image {name}="{href}" width="9" height="9"/>'))
+                    figures.pdf_of(drawing(f'<image {name}="{href}" width="9" height="9"/>'))
         style = f'<style>@import url("{address}/a.css"); text {{ fill: url("{address}/b.svg#c") }}</style>'
-        assert pdf.pdf_of(drawing(style + TEXT)).startswith(b"%PDF")
+        assert figures.pdf_of(drawing(style + TEXT)).startswith(b"%PDF")
         with pytest.raises(TimeoutError):
             server.accept()
 
 
 def test_the_answer_of_the_server() -> None:
-    client = TestClient(Starlette(routes=[pdf.ROUTE]))
+    client = TestClient(Starlette(routes=[figures.PDF_ROUTE]))
     answer = client.post("/figure.pdf", content=drawing().encode())
     assert (answer.status_code, answer.headers["content-type"]) == (200, "application/pdf")
     assert answer.content.startswith(b"%PDF")

@@ -4,20 +4,20 @@ import numpy as np
 import pytest
 
 from contrastive_core.spaces.embedding_set import EmbeddingSet
-from contrastive_lab import figures, plots
+from contrastive_lab import figures
 from contrastive_lab.colors import color_of, hints_of, names_of
 from contrastive_lab.components.scatter.categories import PALETTE, categories
 
 
 def test_curves_hold_what_they_are_given() -> None:
-    figure = plots.curves({"loss": ([1, 2], [3.0, 2.0])}, "step", "loss")
+    figure = figures.curves({"loss": ([1, 2], [3.0, 2.0])}, "step", "loss")
     assert list(figure.data[0].y) == [3.0, 2.0]
     assert figure.layout.xaxis.title.text == "step"
     assert (figure.layout.legend.y > 1, figure.layout.legend.yanchor) == (True, "bottom"), "it covers the first points"
 
 
 def test_a_figure_for_a_paper_has_its_size_font_and_legend_inside() -> None:
-    figure = plots.curves({"a": ([1, 2], [3.0, 2.0]), "b": ([1, 2], [1.0, 2.0])}, "τ", "loss")
+    figure = figures.curves({"a": ([1, 2], [3.0, 2.0]), "b": ([1, 2], [1.0, 2.0])}, "τ", "loss")
     copy = figures.for_paper(figure, (85, 50), "Times", 8, (1, 0)).layout
     assert (copy.width, copy.height) == (round(85 / 25.4 * 96), round(50 / 25.4 * 96))
     assert copy.font.size == copy.xaxis.title.font.size == pytest.approx(8 / 72 * 96)

@@ -15,7 +15,7 @@ from contrastive_core.spaces.towers import joined
 from contrastive_lab import state, texts
 from contrastive_lab.colors import hints_of
 from contrastive_lab.components.shared.bundle import style_sheet
-from contrastive_lab.markup import el
+from contrastive_lab.texts import el
 
 
 @cases(

@@ -69,7 +69,7 @@ import torch
 from contrastive_core.spaces import open_vectors
 from contrastive_core.base import device, lock, sandbox
 from contrastive_core.train.loop import stop_signals
-from contrastive_lab import peers
+from contrastive_lab import server
 from contrastive_lab.desktop import command, serving
 assert not hasattr(command.signal, "SIGHUP") and not hasattr(serving.os, "getuid")
 assert device.memory_bytes(torch.device("cpu")) > 1 << 20
@@ -79,8 +79,9 @@ serving.check_homes()
 with command._ends_cleanly(), stop_signals(), serving.redirecting("http://127.0.0.1:1/") as link:
     assert link.startswith("file://")
 port = serving._checked_port(None)
-peers.CONNECTIONS = (Path("/not/there"),)
-assert not peers.is_supported() and peers.is_own(("127.0.0.1", 1), ("127.0.0.1", 2)) is None
+server.CONNECTIONS = (Path("/not/there"),)
+assert not server.are_owners_known()
+assert server.is_own_connection(("127.0.0.1", 1), ("127.0.0.1", 2)) is None
 print("used")
 """
 

@@ -17,7 +17,7 @@ import pytest
 from patience import PATIENCE, SLOW
 
 from contrastive_core.base.paths import ROOT
-from contrastive_lab import peers
+from contrastive_lab import server as request_checks
 from contrastive_lab.desktop import serving
 
 UPGRADE = {
@@ -192,7 +192,7 @@ def as_user(user: int, work: Callable[[], object]) -> Any:
     """What `work` gives in a process of another user."""
     if not hasattr(os, "fork") or os.getuid():
         pytest.skip("only root can become another user")
-    if not peers.is_supported():
+    if not request_checks.are_owners_known():
         pytest.skip("this system does not say whose connections are")
     reader, writer = os.pipe()
     if not (child := os.fork()):
@@ -250,20 +250,20 @@ def test_another_user_is_refused_whatever_it_shows(
 
 
 def test_whoever_has_closed_the_connection_is_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
-    if not peers.is_supported():
+    if not request_checks.are_owners_known():
         pytest.skip("this system does not say whose connections are")
     with socket.create_server(("127.0.0.1", 0)) as server:
         client = socket.create_connection(server.getsockname())
         accepted, own = server.accept()
-        assert peers.is_own(own, server.getsockname())
-        assert peers.is_own((own[0], own[1] ^ 1), server.getsockname()) is None
-        assert peers.is_own(("127.0.0.2", own[1]), server.getsockname()) is None
+        assert request_checks.is_own_connection(own, server.getsockname())
+        assert request_checks.is_own_connection((own[0], own[1] ^ 1), server.getsockname()) is None
+        assert request_checks.is_own_connection(("127.0.0.2", own[1]), server.getsockname()) is None
         with monkeypatch.context() as patch:
-            patch.setattr(peers.os, "getuid", lambda: 54321)
-            patch.setattr(peers, "ROOT_USER", 54321)
-            assert peers.is_own(own, server.getsockname()) is False
+            patch.setattr(request_checks.os, "getuid", lambda: 54321)
+            patch.setattr(request_checks, "ROOT_USER", 54321)
+            assert request_checks.is_own_connection(own, server.getsockname()) is False
         client.close()
-        assert not peers.is_own(own, server.getsockname())
+        assert not request_checks.is_own_connection(own, server.getsockname())
         accepted.close()
 
 

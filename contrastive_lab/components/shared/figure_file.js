@@ -1,4 +1,4 @@
-// A drawing of SVG elements as a file: SVG, or PDF that the server makes of it (contrastive_lab/pdf.py).
+// A drawing of SVG elements as a file: SVG, or PDF that the server makes of it (contrastive_lab/figures.py).
 
 import { offer } from "./download.js";
 

@@ -20,9 +20,9 @@ from contrastive_core.cli.main import main
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.towers import joined
 from contrastive_lab.components.shared.thumbnails import NO_THUMBNAILS, thumbnail_sheet
-from contrastive_lab.markup import el, verbatim
 from contrastive_lab.report.contents import Contents, Part, without_paths
 from contrastive_lab.report.document import document
+from contrastive_lab.texts import el, verbatim
 
 BAD = "</script><script>alert(1)</script><img src=x onerror=alert(1)>&\"'\x00\ud800"
 TODAY = date(2026, 1, 2)
