@@ -1,5 +1,5 @@
 """How a run was trained, and the first scores of a space as a strip of scales with intervals and baselines: raw pixels,
-an untrained encoder, the user's references."""
+an untrained encoder, and the references that the user chooses."""
 
 import html
 from pathlib import Path
@@ -10,10 +10,12 @@ from contrastive_core.base.score import Score, Scores
 from contrastive_core.compare.evaluation import BESIDE, SOURCES, name_of
 from contrastive_core.data.image_form import described
 from contrastive_core.engine import catalog
+from contrastive_core.runs import references
 from contrastive_core.runs.references import PREFIX
 from contrastive_core.runs.run import Run
-from contrastive_lab import cache, format, locale
+from contrastive_lab import cache, format, locale, state
 from contrastive_lab.locale import N_, _
+from contrastive_lab.progress import scored_or_wait
 from contrastive_lab.recordings import LAYER_TITLES
 
 FIRST = ("knn", "linear_probe", "alignment", "uniformity", "rankme")
@@ -203,3 +205,43 @@ def _key(names: list[str], scores: dict[str, Scores]) -> str:
         f'<span><i class="{kind.partition(":")[0]}"></i>{_html(text)}</span>' for kind, text in known.items()
     )
     return f'<div class="key">{marks}</div>'
+
+
+# --- the user's references -------------------------------------------------------------------------
+
+
+def reference_scores(run: Run) -> dict[str, Scores]:
+    """Return the computed scores of a run's references on its test images, by source."""
+    scored = {one.name: cache.scores(one) for one in references.references_of(run)}
+    return {references.PREFIX + name: record.scores.get("h", {}) for name, record in scored.items() if record}
+
+
+def follow_missing_reference(run: Run) -> None:
+    """Score the first unscored reference of a run; draw the progress or the failure."""
+    if missing := next((one for one in references.references_of(run) if cache.scores(one) is None), None):
+        scored_or_wait(missing)
+
+
+def manage_references() -> None:
+    """Draw the popover to choose references."""
+    with st.popover(_("References"), icon=":material/flag:"):
+        choose_references()
+
+
+def choose_references() -> None:
+    """Draw the choice of references, and links to further ones."""
+    st.caption(
+        _(
+            "These runs are shown beside every other run on the same data set: on its scales, in its tables "
+            "and under the lists of Samples."
+        )
+    )
+    named = references.read_names()
+    key = f"references-{cache.digest(*named)}"  # the list may change elsewhere
+    able = [run.name for run in state.all_runs() if run.weights.exists()]
+    options = [*dict.fromkeys([*named, *able])]
+    chosen = st.multiselect(_("References"), options, named, key=key, max_selections=references.MOST)
+    if chosen != named:
+        references.write_names(chosen)
+        st.rerun()
+    st.page_link("pages/runs.py", label=_("Import an encoder on Runs"), icon=":material/download:")

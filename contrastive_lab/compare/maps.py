@@ -12,7 +12,6 @@ from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.results import MAP_DEFAULTS
 from contrastive_core.spaces.space import Space
 from contrastive_lab import cache, embedding_map, format, locale, pictures, query_params, state
-from contrastive_lab.colors import color_of, drawn_places, subsample_rows
 from contrastive_lab.compare.disagreements import ComparedSamples
 from contrastive_lab.compare.space_picker import SHAPES
 from contrastive_lab.components import scatter
@@ -20,6 +19,7 @@ from contrastive_lab.components.map_pictures import bring_pictures
 from contrastive_lab.components.scatter import MAX_IMAGES, MAX_POINTS, LinkedSelection, ScatterData
 from contrastive_lab.components.scatter.categories import PALETTE
 from contrastive_lab.components.shared.thumbnails import NO_THUMBNAILS, thumbnail_sheet
+from contrastive_lab.embedding_map import color_of, drawn_places, subsample_rows
 from contrastive_lab.locale import N_, _
 
 MANY = 50_000  # rows, of which UMAP takes minutes

@@ -15,12 +15,13 @@ from contrastive_core.runs.references import PREFIX
 from contrastive_core.runs.run import Run
 from contrastive_core.runs.run_metrics import cost_of
 from contrastive_core.spaces.space import Space
-from contrastive_lab import cache, format, locale, query_params, references
+from contrastive_lab import cache, format, locale, query_params
 from contrastive_lab.compare import tower_recall
 from contrastive_lab.compare.disagreements import ComparedSamples
 from contrastive_lab.figures import draw_definitions, draw_table
 from contrastive_lab.locale import N_, _
 from contrastive_lab.progress import scored_or_wait
+from contrastive_lab.score_strip import follow_missing_reference, manage_references, reference_scores
 
 COST = {"seconds": N_("training, s"), "images_per_s": "images/s", "memory_mb": N_("memory, MB")}
 COST |= {"parameters": "parameters"}
@@ -44,7 +45,7 @@ def scores_of_references(spaces: list[Space]) -> dict[str, Scores]:
     run = next((run for s in spaces if not s.is_loaded and (run := s.run)), None)
     record = cache.scores(run) if run else None
     own = {PREFIX + space.name for space in spaces}
-    named = {source: scores for source, scores in references.known(run).items() if source not in own} if run else {}
+    named = {source: scores for source, scores in reference_scores(run).items() if source not in own} if run else {}
     return {k: record.scores[k] for k in BESIDE if record and k in record.scores} | named
 
 
@@ -109,12 +110,12 @@ def table(spaces: list[Space], comparison: Comparison) -> None:
         st.download_button(_("Table as CSV"), format.table_csv(listed), "compare.csv", "text/csv", on_click="ignore")
         with st.popover(_("Meaning of the scores"), icon=":material/help:"):
             draw_definitions(comparison.scores[0].values() if comparison.scores else ())
-        references.manage()
+        manage_references()
     for run in (run for space in spaces if (run := space.run)):
         if not scored_or_wait(run):  # after the verdict: it needs no reference
             return
     if run := next((run for space in spaces if (run := space.run)), None):
-        references.follow_missing(run)
+        follow_missing_reference(run)
 
 
 def needs_labels(run: Run) -> bool:

@@ -13,7 +13,7 @@ from contrastive_core.samples.sample_table import SampleRequest, request_of
 from contrastive_core.spaces.qrels import judgments_file
 from contrastive_core.spaces.results import Values
 from contrastive_core.spaces.space import Space
-from contrastive_lab import cache, changes, format, locale, state
+from contrastive_lab import cache, format, locale, state
 from contrastive_lab.compare import score_tables
 from contrastive_lab.compare.space_picker import SHAPES
 from contrastive_lab.locale import _, message
@@ -22,6 +22,7 @@ from contrastive_lab.progress import answer_or_wait
 from contrastive_lab.samples.findings import Findings
 from contrastive_lab.samples.label_audit import recalibrated
 from contrastive_lab.samples.lists import START
+from contrastive_lab.setting_names import changes_in_words
 
 QRELS = "compare: judgments"  # of the session: the path of their file, "" for none
 
@@ -90,7 +91,7 @@ def draw(spaces: list[Space], comparison: Comparison, metric: str) -> None:
     for text in seeds:
         st.markdown(format.plain(text))
     for shape, space in zip(SHAPES, spaces, strict=False):
-        if (run := space.run) and (text := changes.in_words(run.changes())):
+        if (run := space.run) and (text := changes_in_words(run.changes())):
             st.caption(format.plain(_("{shape} changed while it trained: {changes}").format(shape=shape, changes=text)))
     _warn(spaces, comparison)
 

@@ -12,7 +12,7 @@ from contrastive_core.engine import jobs
 from contrastive_core.runs.run import Run
 from contrastive_core.spaces import loaded_vectors
 from contrastive_core.spaces.space import TOWERS, Space
-from contrastive_lab import cache, format, load_vectors, locale, recordings, references, score_strip
+from contrastive_lab import cache, format, load_vectors, locale, recordings, score_strip
 from contrastive_lab.explore import tower_panels
 from contrastive_lab.locale import _, message, ngettext
 from contrastive_lab.progress import answer_or_wait, follow
@@ -107,8 +107,8 @@ def scores_of_run(run: Run, space: Space) -> None:
     other = "z" if layer == "h" else "h"
     sources = {"own": layer, "other": other, "raw": "raw", "random": "random"}
     own = {name: record.scores.get(source, {}) for name, source in sources.items()}
-    score_strip.draw(own | references.known(run), format.judged_images(record), other)
-    references.follow_missing(run)
+    score_strip.draw(own | score_strip.reference_scores(run), format.judged_images(record), other)
+    score_strip.follow_missing_reference(run)
 
 
 def without_run() -> None:

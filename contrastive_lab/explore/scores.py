@@ -12,7 +12,7 @@ from contrastive_core.runs.references import PREFIX
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.results import Result
 from contrastive_core.spaces.space import Space
-from contrastive_lab import cache, figures, format, locale, query_params, references, stage, state
+from contrastive_lab import cache, figures, format, locale, query_params, score_strip, stage, state
 from contrastive_lab.explore import compression, tower_panels
 from contrastive_lab.figures import draw_definitions, draw_table
 from contrastive_lab.locale import N_, _, message
@@ -47,7 +47,7 @@ def _panel(view: str, space: Space, rows: EmbeddingSet) -> None:
     if not (answer := answer_or_wait("scores", values, what)):
         return
     scores = {k: scores_from_json(v) for k, v in answer.meta["scores"].items()}
-    scores |= references.known(run) if (run := space.run) else {}
+    scores |= score_strip.reference_scores(run) if (run := space.run) else {}
     match view:
         case "All scores":
             of_towers = tower_panels.scores_of(space)
@@ -85,7 +85,7 @@ def _table(space: Space, scores: dict[str, Scores]) -> None:
         )
         st.caption(text)
         st.download_button(_("Scores as CSV"), format.table_csv(listed), "scores.csv", "text/csv", on_click="ignore")
-        references.manage()
+        score_strip.manage_references()
     draw_definitions(scores["own"].values())
 
 

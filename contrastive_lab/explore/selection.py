@@ -13,11 +13,10 @@ from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.nearest import EXACT_UP_TO, ranks_of
 from contrastive_core.spaces.space import Space
 from contrastive_core.spaces.towers import TEXT, TOWER
-from contrastive_lab import cache, export, format, guard, likeness, pictures, query_params, state, texts
-from contrastive_lab.colors import plain_table
+from contrastive_lab import cache, export, format, guard, pictures, query_params, state, texts
 from contrastive_lab.components.figure_file import draw_map_buttons
 from contrastive_lab.components.gallery import draw_strip
-from contrastive_lab.embedding_map import NEAREST
+from contrastive_lab.embedding_map import NEAREST, plain_table
 from contrastive_lab.explore import tower_panels
 from contrastive_lab.figures import draw_table
 from contrastive_lab.locale import N_, _
@@ -89,7 +88,7 @@ def neighbors(space: Space, rows: EmbeddingSet, i: int, nearest: tuple[np.ndarra
 
 def _why_alike(space: Space, rows: EmbeddingSet, i: int, near: dict[int, str]) -> None:
     """Draw, on request, the patches of a sample and of one of its neighbors that make them similar."""
-    if not likeness.is_wanted():
+    if not pictures.is_likeness_wanted():
         return
     other = query_params.one_of(
         st.selectbox,
@@ -101,7 +100,7 @@ def _why_alike(space: Space, rows: EmbeddingSet, i: int, near: dict[int, str]) -
         key=f"neighbor-{i}",
     )
     names = (rows.ids[i], rows.ids[other])
-    likeness.explain({"space": space.values, "ids": list(names)}, names)
+    pictures.explain_likeness({"space": space.values, "ids": list(names)}, names)
 
 
 def _ranks(space: Space, rows: EmbeddingSet, i: int, near: np.ndarray) -> dict[str, np.ndarray]:

@@ -11,8 +11,7 @@ from contrastive_core.runs.run import Run
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.space import Space, layers_of
 from contrastive_lab import cache, embedding_map, query_params
-from contrastive_lab.colors import DETAILS, LOSS
-from contrastive_lab.embedding_map import DrawnMap
+from contrastive_lab.embedding_map import DETAILS, LOSS, DrawnMap
 from contrastive_lab.explore.toolbar import View, first_layer, others_of
 from contrastive_lab.locale import N_, message
 from contrastive_lab.progress import answer_or_wait

@@ -11,7 +11,7 @@ from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.recorded_rows import Recorded
 from contrastive_core.spaces.space import TOWERS, Space, layers_of
 from contrastive_lab import cache, embedding_map, format, load_vectors, query_params, stage, state
-from contrastive_lab.colors import names_of
+from contrastive_lab.embedding_map import color_names
 from contrastive_lab.locale import N_, _
 from contrastive_lab.recordings import LAYER_TITLES, Kinds, choose_place, follows_newest
 
@@ -110,7 +110,7 @@ def _kind(rows: EmbeddingSet, default: str) -> str:
 
 
 def _color(space: Space, rows: EmbeddingSet) -> str:
-    names = names_of(rows, space.split != "train", not space.is_loaded and space.layer != TOWERS)
+    names = color_names(rows, space.split != "train", not space.is_loaded and space.layer != TOWERS)
     key = f"color-{cache.digest(state.data_of(space))}"
     help = cache.definitions(*names) or None
     return query_params.one_of(st.selectbox, _("Color by"), names, name="color", key=key, width=COLOR_WIDTH, help=help)

@@ -30,7 +30,7 @@ from contrastive_core.lab.lab_view import (
 from contrastive_core.runs.run import Run
 from contrastive_core.spaces import loaded_vectors
 from contrastive_core.spaces.space import Space
-from contrastive_lab import cache, format, likeness, locale, query_params, recordings
+from contrastive_lab import cache, format, locale, pictures, query_params, recordings
 from contrastive_lab import stage as frame
 from contrastive_lab.components.dimension_view import DimensionView, draw_dimension_view
 from contrastive_lab.components.loss_view import Alternatives, LossSetting, LossView, PairAxes, draw_loss_view
@@ -132,7 +132,7 @@ def _notes(run: Run, setting: LabSetting, view: LabView, page: "PageState", trai
     """Draw what stands below the picture: why a pair is alike, notes, and the trade-off of the temperature. Args:
     trained_at: the run's temperature."""
     source = setting.rows[2].source
-    if not page.lesson and source in ("z", "h", *SOURCE) and not run.is_recording and likeness.is_wanted():
+    if not page.lesson and source in ("z", "h", *SOURCE) and not run.is_recording and pictures.is_likeness_wanted():
         _why_alike(run, setting, view, page)
     if view.note:
         st.caption(format.plain(view.note))
@@ -161,7 +161,7 @@ def _why_alike(run: Run, setting: LabSetting, view: LabView, page: "PageState") 
     layer = "h" if request.source == "h" else "z"
     values = {"space": Space.of_run(run, request.split, layer).values, "batch": asdict(request), "rows": rows}
     names = (view.names[anchor], view.column_names[candidate])
-    likeness.explain(values, (locale.text(names[0]), locale.text(names[1])))
+    pictures.explain_likeness(values, (locale.text(names[0]), locale.text(names[1])))
 
 
 def _draw_dimensions(setting: LabSetting, view: LabView, page: "PageState") -> None:

@@ -17,11 +17,11 @@ from contrastive_core.lab import lab_view
 from contrastive_core.runs.changes import schedule_of
 from contrastive_core.runs.run import Run, Status
 from contrastive_core.runs.train_config import from_dict, settings_of, with_settings
-from contrastive_lab import cache, changes, format, guard, locale, query_params, recordings, score_strip, state
+from contrastive_lab import cache, format, guard, locale, query_params, recordings, score_strip, state
 from contrastive_lab.locale import _, ngettext
 from contrastive_lab.recordings import has_rows
 from contrastive_lab.runs import pictures, table
-from contrastive_lab.setting_names import flat, shown_name
+from contrastive_lab.setting_names import changes_in_words, flat, shown_name
 from contrastive_lab.train.live import branch_form
 from contrastive_lab.train.watch import watch_next
 
@@ -95,7 +95,7 @@ def _heading(run: Run, status: Status) -> None:
     if title := run.meta().get("title"):
         st.text(str(title))
     if changed := run.changes():
-        st.caption(format.plain(_("Changed while it trained: {changes}").format(changes=changes.in_words(changed))))
+        st.caption(format.plain(_("Changed while it trained: {changes}").format(changes=changes_in_words(changed))))
     if text := of_adviser(run.name):
         st.caption(format.plain(text))
     if reason := status.get("reason"):
@@ -257,7 +257,7 @@ def check(run: Run) -> None:
 def difference(pair: list[Run]) -> None:
     """Draw the settings and circumstances in which two runs differ."""
     told = (
-        {"changes": changes.in_words(r.changes()) or None, **{k: r.manifest.get(k) for k in CIRCUMSTANCES}}
+        {"changes": changes_in_words(r.changes()) or None, **{k: r.manifest.get(k) for k in CIRCUMSTANCES}}
         for r in pair
     )
     one, two = (flat({**r.config, **more}) for r, more in zip(pair, told, strict=True))

@@ -8,7 +8,7 @@ import streamlit as st
 from contrastive_core.base.cards import LossEntry
 from contrastive_core.samples.sample_lists import LISTS, RANDOM
 from contrastive_core.samples.sample_table import SampleRequest, SampleTable, percent
-from contrastive_lab import cache, format, likeness, locale, query_params
+from contrastive_lab import cache, format, locale, pictures, query_params
 from contrastive_lab.components.sample_view import LossesOverKnob, SampleView, ShownPair, draw_sample_view
 from contrastive_lab.components.shared.thumbnails import thumbnail_sheet
 from contrastive_lab.components.shared.transport import SliderKnob
@@ -39,10 +39,10 @@ def _why_alike(findings: Findings, row: int) -> None:
     suggested class."""
     request = findings.of(row)[0]
     groups = [group for _title, group in evidence_of(findings, np.array([row]))[row] if group]
-    if groups and likeness.is_wanted():
+    if groups and pictures.is_likeness_wanted():
         near, own = groups[0][0], findings.own_id(row)
         values = {"space": request.embedding.values, "ids": [own, near.id], "splits": [request.split, near.split]}
-        likeness.explain(values, (own, f"{near.id} ({locale.text(near.text)})"))
+        pictures.explain_likeness(values, (own, f"{near.id} ({locale.text(near.text)})"))
 
 
 def numbers(table: SampleTable, row: int) -> str:

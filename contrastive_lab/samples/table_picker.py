@@ -19,7 +19,7 @@ from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.results import Result
 from contrastive_core.spaces.space import TOWERS, Space
 from contrastive_core.spaces.towers import TEXT
-from contrastive_lab import cache, format, load_vectors, locale, query_params, recordings, references, state
+from contrastive_lab import cache, format, load_vectors, locale, query_params, recordings, score_strip, state
 from contrastive_lab.locale import N_, _, message
 from contrastive_lab.progress import answer_or_wait, embedded_or_wait, follow
 from contrastive_lab.samples.current_sample import open_one
@@ -104,7 +104,7 @@ def _choose_basis(space: Space, run: Run | None, has_towers: bool) -> tuple[str,
     if named := [one.name for one in references_of(runs.load(space.name))]:
         look = {"format_func": lambda name: shown.get(name, name), "key": key}
         by = query_params.one_of(st.selectbox, _("Lists by"), ["", *named], name="by", **look)
-    references.choose()
+    score_strip.choose_references()
     return loss, by
 
 

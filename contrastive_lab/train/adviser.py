@@ -28,7 +28,7 @@ from contrastive_core.runs.references import references_on
 from contrastive_core.runs.run import data_key
 from contrastive_core.runs.train_config import TrainConfig
 from contrastive_core.sweeps.sweep_file import arguments_of
-from contrastive_lab import cache, figures, format, guard, locale, query_params, references
+from contrastive_lab import cache, figures, format, guard, locale, query_params, score_strip
 from contrastive_lab.figures import draw_table
 from contrastive_lab.locale import N_, _, message
 from contrastive_lab.progress import answer_or_wait, bar
@@ -149,7 +149,7 @@ def _show_start(data: str, method: str, fitting: list[str]) -> None:
         format_func=lambda name: locale.text(SHOWN.get(name, name)),
     )
     if START in choose:
-        references.manage()
+        score_strip.manage_references()
     methods = _among(fitting) if choose == ["method"] else []
     minutes = query_params.number(st.number_input, _("Minutes"), 1, 10_000, name="minutes", default=30, key=MINUTES)
     if len(methods) == 1:

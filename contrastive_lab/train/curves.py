@@ -6,8 +6,8 @@ from typing import Any
 import streamlit as st
 
 from contrastive_lab import figures as plots
-from contrastive_lab.changes import Marks, mark, marks_of
 from contrastive_lab.locale import N_, _
+from contrastive_lab.setting_names import Marks, draw_marks, marks_of
 
 FORTH = "recall_1_forth"
 RECALL = {FORTH: N_("image → caption"), "recall_1_back": N_("caption → image")}
@@ -51,7 +51,7 @@ def figures(epochs: Sequence[Line], steps: Sequence[Line] = (), marks: Marks = N
         if lines := [line for line in steps if line.get(key) is not None]:
             drawn[key] = _curve(lines, key, "step", _(title))
     for key, figure in drawn.items():
-        mark(figure, marks["step" if key in LEARNED else "epoch"])
+        draw_marks(figure, marks["step" if key in LEARNED else "epoch"])
     return drawn
 
 
@@ -93,5 +93,5 @@ def _figure(key: str, names: dict[str, str], lines: Sequence[Line], x: str, y: s
     if series:
         figure = plots.curves(series, x, y)
         figure.update_yaxes(rangemode="tozero")
-        mark(figure, marks[x])
+        draw_marks(figure, marks[x])
         st.plotly_chart(figure, key=key, config=plots.SVG)

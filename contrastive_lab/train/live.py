@@ -13,8 +13,9 @@ from contrastive_core.engine import calls, catalog, queue
 from contrastive_core.runs import changes as live_changes
 from contrastive_core.runs.changes import Live
 from contrastive_core.runs.run import Run
-from contrastive_lab import cache, changes, format, guard
+from contrastive_lab import cache, format, guard
 from contrastive_lab.locale import _
+from contrastive_lab.setting_names import sign
 
 REFUSED = "live-refused"  # of the session: the run that did not take a change, and why
 SPAN = 100.0  # of a logarithmic slider: from the first value up, and down
@@ -40,7 +41,7 @@ def sliders(run: Run) -> None:
     asked = [*run.changes(), *(one for one in run.requests() if one["id"] not in taken)]
     for name, setting in live_of(run).items():
         values = [setting.start, *(one["to"] for one in asked if one["name"] == name)]
-        key, value, label = f"live-{run.name}-{name}", values[-1], changes.sign(name)
+        key, value, label = f"live-{run.name}-{name}", values[-1], sign(name)
         last: list[float] = st.session_state.setdefault(key, [0, value])  # how many sliders so far, and its value
         if last[1] != value:
             last[:] = last[0] + 1, value
@@ -92,7 +93,7 @@ def not_taken(run: Run) -> None:
     logged = {change["id"] for change in run.logged_changes()}
     late = [one for one in run.requests() if one["id"] not in logged]
     if late and run.status()["status"] in ("done", "stopped", "failed"):
-        told = ", ".join(f"{changes.sign(one['name'])} {one['to']:.4g}" for one in late)
+        told = ", ".join(f"{sign(one['name'])} {one['to']:.4g}" for one in late)
         text = _("The run ended before this change was applied: {changes}")
         st.info(format.plain(text.format(changes=told)))
 

@@ -17,7 +17,6 @@ from contrastive_core.runs.run import Run
 from contrastive_core.runs.run_metrics import MetricsReader, labeled_images
 from contrastive_lab import (
     cache,
-    changes,
     format,
     forming_map,
     guard,
@@ -32,6 +31,7 @@ from contrastive_lab import figures as plots
 from contrastive_lab.components.scatter.categories import PALETTE
 from contrastive_lab.locale import N_, _
 from contrastive_lab.progress import bar
+from contrastive_lab.setting_names import Marks, changes_by_epoch, draw_marks, marks_of
 from contrastive_lab.train import curves as figures
 from contrastive_lab.train import live as live_settings
 from contrastive_lab.train.folder import with_change
@@ -144,11 +144,11 @@ def live(name: str, view: str) -> None:
     with picture, st.container(key=f"train-{view}"):
         if view == "map":
             is_running = run.status()["status"] == "running"
-            forming_map.draw(run, changed=changes.by_epoch(changed, metrics.epochs), is_running=is_running)
+            forming_map.draw(run, changed=changes_by_epoch(changed, metrics.epochs), is_running=is_running)
         elif view == "curves":
-            curves(run, metrics, changes.marks_of(changed, metrics.epochs))
+            curves(run, metrics, marks_of(changed, metrics.epochs))
         elif view == "monitors":
-            marks = changes.marks_of(changed, metrics.epochs)
+            marks = marks_of(changed, metrics.epochs)
             figures.draw_collapse(run.name, thinned(metrics), metrics.epochs, marks)
         else:
             st.code(process.log_of(name, 200) or _("nothing"), language=None)
@@ -304,14 +304,14 @@ def baselines(run: Run) -> dict[str, float]:
     return {f"{name} {100 * value:.3g}": 100 * value for name, value in named if value is not None}
 
 
-def curves(run: Run, metrics: MetricsReader, marks: changes.Marks) -> None:
+def curves(run: Run, metrics: MetricsReader, marks: Marks) -> None:
     """Draw all curves of the training: kNN accuracy with classes, recall between two towers."""
     if not (thin := thinned(metrics)):
         return
     loss = {"loss": ([x["step"] for x in thin], [x["loss"] for x in thin])}
     towers = figures.figures(metrics.epochs, thin, marks)
     drawn = {"loss": plots.curves(loss, "step", _("Loss")), **towers}
-    changes.mark(drawn["loss"], marks["step"])
+    draw_marks(drawn["loss"], marks["step"])
     cells: list[Callable[[], object]] = [
         partial(st.plotly_chart, figure, key=f"{key}-{run.name}", config=plots.SVG) for key, figure in drawn.items()
     ]
@@ -326,7 +326,7 @@ def curves(run: Run, metrics: MetricsReader, marks: changes.Marks) -> None:
         st.caption(_(figures.OF_SAMPLE))
 
 
-def vote(run: Run, scored: list[tuple[int, float]], marks: changes.Marks) -> None:
+def vote(run: Run, scored: list[tuple[int, float]], marks: Marks) -> None:
     """Draw kNN accuracy over the epochs with intervals and baselines, and a sentence about the intervals."""
     epochs, n = [epoch for epoch, _share in scored], labeled_images(run)
     knn = {"kNN": (epochs, [100 * share for _epoch, share in scored])}
@@ -335,7 +335,7 @@ def vote(run: Run, scored: list[tuple[int, float]], marks: changes.Marks) -> Non
         plots.band(figure, epochs, ends, "95 %", PALETTE[0])
     for name, value in baselines(run).items():
         figure.add_hline(y=value, line={"dash": "dot", "color": "gray"}, annotation_text=name)
-    changes.mark(figure, marks["epoch"])
+    draw_marks(figure, marks["epoch"])
     figure.update_layout(showlegend=False)
     st.plotly_chart(figure, key=f"knn-{run.name}", config=plots.SVG)
     if ends:

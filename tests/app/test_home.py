@@ -11,7 +11,7 @@ from contrastive_core import runs
 from contrastive_core.base import json_files
 from contrastive_core.base.paths import ROOT, runs_home
 from contrastive_core.lab import lab_view
-from contrastive_lab import door_pictures, home
+from contrastive_lab import home
 from contrastive_lab.components.star import StarView
 from contrastive_lab.loss_lab import lesson_panel
 from contrastive_lab.loss_lab.lessons import LESSONS, RUN
@@ -87,6 +87,6 @@ def test_continue_leads_to_the_newest_run_and_not_to_an_advisers_try(monkeypatch
 
 
 def test_each_door_has_its_picture() -> None:
-    pictures = [base64.b64decode(picture.split("base64,")[1][:-2]) for picture in door_pictures.all_pictures()]
+    pictures = [base64.b64decode(picture.split("base64,")[1][:-2]) for picture in home.all_pictures()]
     for drawn, mark in zip(pictures, (b"<image", b"<path", b"<text", b"<polyline"), strict=True):
         assert mark in drawn

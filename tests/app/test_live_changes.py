@@ -15,7 +15,7 @@ from contrastive_core.runs.run import Run
 from contrastive_core.runs.train_config import TrainConfig
 from contrastive_core.train import loop
 from contrastive_core.train.setup import prepare
-from contrastive_lab import changes, forming_map
+from contrastive_lab import forming_map, setting_names
 from contrastive_lab.components.loss_view import LossView
 from contrastive_lab.components.scatter import ScatterData
 from contrastive_lab.loss_lab import batch
@@ -79,15 +79,15 @@ def test_a_slider_that_is_only_drawn_asks_for_nothing(monkeypatch: pytest.Monkey
 def test_a_change_is_marked_on_curves_and_named_on_the_strip(monkeypatch: pytest.MonkeyPatch) -> None:
     run = runs.create("mine", CONFIG)
     changed(run, 11, 0.2, 0.05)
-    marks = changes.marks_of(run.changes(), EPOCHS)
+    marks = setting_names.marks_of(run.changes(), EPOCHS)
     assert marks == {"step": [(11, "τ 0.2 → 0.05")], "epoch": [(1.0, "τ 0.2 → 0.05")]}
-    assert changes.marks_of(run.changes(), EPOCHS[:1])["epoch"][0][0] == 1.0
+    assert setting_names.marks_of(run.changes(), EPOCHS[:1])["epoch"][0][0] == 1.0
     figure = go.Figure()
-    changes.mark(figure, marks["step"])
+    setting_names.draw_marks(figure, marks["step"])
     assert [(s.x0, s.x1) for s in figure.layout.shapes] == [(11, 11)]
     assert figure.layout.annotations[0].text == "τ 0.2 → 0.05"
     figure = go.Figure()
-    changes.mark(figure, [(1, "a"), (80, "b"), (99, "c"), (100, "d")])
+    setting_names.draw_marks(figure, [(1, "a"), (80, "b"), (99, "c"), (100, "d")])
     assert [a.text for a in figure.layout.annotations] == ["d", "b", "a"]  # no text upon another
     assert len(figure.layout.shapes) == 4
     changed(run, 12, 0.05, 0.1)
@@ -96,7 +96,7 @@ def test_a_change_is_marked_on_curves_and_named_on_the_strip(monkeypatch: pytest
         run.save_snapshot(epoch, index=np.arange(20), h=rows, z=rows, labels=np.zeros(20, np.int64))
     drawn: list[ScatterData] = []
     monkeypatch.setattr(forming_map, "draw_scatter", lambda data, **_: drawn.append(data))
-    forming_map.draw(run, changed=changes.by_epoch(run.changes(), EPOCHS))
+    forming_map.draw(run, changed=setting_names.changes_by_epoch(run.changes(), EPOCHS))
     assert drawn[0].frame_names == ["epoch 1", "epoch 2 · τ 0.2 → 0.1"]
 
 

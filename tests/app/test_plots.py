@@ -5,8 +5,8 @@ import pytest
 
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_lab import figures
-from contrastive_lab.colors import color_of, hints_of, names_of
 from contrastive_lab.components.scatter.categories import PALETTE, categories
+from contrastive_lab.embedding_map import color_names, color_of, hints_of
 
 
 def test_curves_hold_what_they_are_given() -> None:
@@ -40,8 +40,8 @@ def test_a_row_that_was_not_judged_is_no_row_without_label() -> None:
 def test_two_towers_are_colored_by_tower_first() -> None:
     columns = {"text": np.array(["a", "b", "c"]), "tower": np.array(["x", "x", "y"]), "pair": np.array(["1", "2", "1"])}
     rows = EmbeddingSet(np.eye(3, dtype=np.float32), columns=columns)
-    assert names_of(rows, judged=False, is_run=False) == ["tower", "sample", "text"]
-    assert names_of(rows.take([0, 1]), judged=False, is_run=False)[0] == "sample"  # rows of one tower
+    assert color_names(rows, judged=False, is_run=False) == ["tower", "sample", "text"]
+    assert color_names(rows.take([0, 1]), judged=False, is_run=False)[0] == "sample"  # rows of one tower
 
 
 def test_columns_of_a_list_of_images_color_the_map_and_are_said_of_each() -> None:
@@ -52,7 +52,7 @@ def test_columns_of_a_list_of_images_color_the_map_and_are_said_of_each() -> Non
         "same": np.array([1.0, 1.0, 1.0]),
     }
     rows = EmbeddingSet(np.eye(3, dtype=np.float32), np.array([0, 1, 1]), columns=columns)
-    offered = names_of(rows, judged=False, is_run=True)
+    offered = color_names(rows, judged=False, is_run=True)
     assert offered == ["class", "site", "age", "class (column)", "loss"]
     sites, names = color_of(rows, "site", {})
     assert sites is not None

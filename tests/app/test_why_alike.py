@@ -12,14 +12,14 @@ from contrastive_core import runs
 from contrastive_core.engine import answers
 from contrastive_core.samples import run_samples
 from contrastive_core.spaces.space import Space
-from contrastive_lab import cache, likeness, progress, state
+from contrastive_lab import cache, pictures, progress, state
 
 
 @pytest.fixture
 def drawn(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     """What the component is given; analyses are answered at once."""
     every: list[dict[str, Any]] = []
-    monkeypatch.setattr(likeness, "draw_alike", lambda sides, *more: every.append({"names": [s.name for s in sides]}))
+    monkeypatch.setattr(pictures, "draw_alike", lambda sides, *more: every.append({"names": [s.name for s in sides]}))
 
     def answer(kind: str, values: dict[str, Any], *_about: Any) -> Any:
         every.append(values)

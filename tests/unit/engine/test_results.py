@@ -19,7 +19,7 @@ from contrastive_core.spaces import attached_images, file_formats, loaded_vector
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.space import Space, graph_path, train_test_split
 from contrastive_core.spaces.towers import joined
-from contrastive_lab import colors, export
+from contrastive_lab import embedding_map, export
 
 RNG = np.random.default_rng
 
@@ -245,21 +245,21 @@ def test_text_missing_labels_and_class_names_survive_reading(tmp_path: Path) -> 
 
 def test_what_points_are_colored_by() -> None:
     given = rows(40, columns={"kind": np.arange(40) % 2, "size": RNG(0).normal(size=40)})
-    assert colors.color_of(given, "kind", {})[1] == ("0", "1")
-    assert colors.color_of(given, "size", {})[1] == ()
-    assert colors.color_of(given, "hubness", {})[0] is None
+    assert embedding_map.color_of(given, "kind", {})[1] == ("0", "1")
+    assert embedding_map.color_of(given, "size", {})[1] == ()
+    assert embedding_map.color_of(given, "hubness", {})[0] is None
     many = rows(900, d=300, kinds=300)
-    assert len(colors.color_of(many, "class", {})[1]) == 10
+    assert len(embedding_map.color_of(many, "class", {})[1]) == 10
 
 
 def test_a_sample_of_many_points_keeps_the_classes() -> None:
     labels = np.repeat([0, 1, 2], [600, 300, 100])
-    shown = colors.subsample_rows(labels, 1000, 100)
+    shown = embedding_map.subsample_rows(labels, 1000, 100)
     assert np.bincount(labels[shown]).tolist() == pytest.approx([60, 30, 10], abs=1)
     assert len(set(shown.tolist())) == 100
-    assert colors.subsample_rows(labels, 1000, 1000) is None
+    assert embedding_map.subsample_rows(labels, 1000, 1000) is None
     lit = [int(shown[4]), int(shown[7]), next(i for i in range(1000) if i not in set(shown))]
-    assert colors.drawn_places(sorted(lit), shown) == sorted({4, 7})
+    assert embedding_map.drawn_places(sorted(lit), shown) == sorted({4, 7})
 
 
 def test_costs_are_read_from_the_runs_files() -> None:
