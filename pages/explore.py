@@ -20,9 +20,9 @@ from contrastive_lab import (
     stage,
     state,
 )
-from contrastive_lab.explore import heading, inspector, scores, selection, space_map
+from contrastive_lab.explore import export, heading, inspector, scores, space_map
 from contrastive_lab.explore.inspector import Subject
-from contrastive_lab.explore.toolbar import Bar, View, split_and_layer
+from contrastive_lab.explore.space_map import Bar, View, split_and_layer
 from contrastive_lab.locale import _
 from contrastive_lab.progress import embedded_or_wait
 
@@ -128,7 +128,7 @@ def side_by_side(subject: Subject, bar: Bar, view: View) -> None:
         scores.more(space, rows)
         subject.below()
     with bar.tools:
-        selection.out(space, rows, drawn_map.xy, picked)
+        export.offer_files(space, rows, drawn_map.xy, picked)
     with bar.more:
         embedding_map.caption(drawn_map, view.rows_title)
         if drawn_map.settings["kind"] == "umap":

@@ -1,21 +1,28 @@
-"""Inspector beside Explore's map: the scores of the space or the selected sample, then one next step."""
+"""Inspector beside Explore's map: the scores of the space, or the selected samples with their images and the neighbors
+of one; then one next step."""
 
+import contextlib
 import html
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import streamlit as st
 
 from contrastive_core.spaces import loaded_vectors
 from contrastive_core.spaces.embedding_set import EmbeddingSet
+from contrastive_core.spaces.nearest import ranks_of
 from contrastive_core.spaces.space import Space
-from contrastive_lab import cache, format, pictures
+from contrastive_core.spaces.towers import TEXT, TOWER
+from contrastive_lab import cache, format, guard, pictures, query_params, state, texts
 from contrastive_lab.compare import space_picker
+from contrastive_lab.components.gallery import draw_strip
 from contrastive_lab.components.scatter.categories import PALETTE, shade
-from contrastive_lab.embedding_map import NEAREST, DrawnMap
-from contrastive_lab.explore import scores, selection, tower_panels
-from contrastive_lab.locale import _
+from contrastive_lab.embedding_map import NEAREST, DrawnMap, plain_table
+from contrastive_lab.explore import scores, tower_panels
+from contrastive_lab.figures import draw_table
+from contrastive_lab.locale import N_, _
 
 TYPICAL = 10  # images from all over the map
 FACTS = 12  # columns of a sample that are shown
@@ -37,7 +44,7 @@ def draw(subject: Subject, rows: EmbeddingSet, drawn_map: DrawnMap, picked: list
     if len(picked) == 1:
         _one(subject.space, rows, picked[0])
     elif picked:
-        selection.many(subject.space, rows, picked)
+        _several(subject.space, rows, picked)
     else:
         _space(subject, rows, drawn_map)
     scores.chips(rows)
@@ -73,7 +80,7 @@ def _one(space: Space, rows: EmbeddingSet, i: int) -> None:
                 st.html(vote(space, rows, i, near[0]))
     tower_panels.partners(space, rows, i)
     st.subheader(_("Nearest in the embedding"))
-    selection.neighbors(space, rows, i, near)
+    neighbors(space, rows, i, near)
     facts = {k: v for k, v in rows.columns.items() if k not in ("split", "tower", "text")}
     if facts:
         shown = [(k, v[i]) for k, v in list(facts.items())[:FACTS]]
@@ -129,3 +136,101 @@ def _next_step(space: Space, rows: EmbeddingSet, picked: list[int]) -> None:
         others = [space.name] if space.run else space_picker.open_files()
         if space.run or len(others) > 1:
             st.page_link("pages/compare.py", label=_("Compare with…"), query_params={"runs": ",".join(others[:2])})
+
+
+# --- selected samples ------------------------------------------------------------------------------
+
+
+SMALL, TWO_LINES = 40, 100  # pixels of a selected picture, and of two lines of them
+LISTED = 200  # selected samples in the table
+OTHERS = 7  # other runs in which ranks are looked up
+
+
+def _several(space: Space, rows: EmbeddingSet, picked: list[int]) -> None:
+    """Draw a selection of several samples: their classes, their images, and the neighbors of one of them."""
+    st.header(_("{picked} selected").format(picked=f"{len(picked):,}"))
+    if rows.labels is not None:
+        labels = rows.labels[picked]
+        counts = np.bincount(labels[labels >= 0])
+        counted = [f"{rows.class_name(int(c))}: {counts[c]:,}" for c in np.argsort(-counts)[:12] if counts[c]]
+        st.caption(format.plain(" · ".join(counted)))
+    one = _one_of(space, rows, picked[:LISTED])
+    tower_panels.partners(space, rows, one)
+    neighbors(space, rows, one, cache.nearest(rows.content_hash, one, NEAREST, rows))
+    if rows.columns or rows.labels is not None:
+        with st.expander(_("The selection as a table")):
+            draw_table(plain_table(rows, picked[:LISTED]), hide_index=True)
+
+
+def _one_of(space: Space, rows: EmbeddingSet, listed: list[int]) -> int:
+    """Let the user choose one selected sample by its image or id; return its row."""
+    place = state.place_of(space)
+    key, shown, title = f"one-{cache.digest(place)}", f"selected-{cache.digest(place, listed)}", rows.ids.__getitem__
+    if pictures.are_decoded(space):
+        images, titles = pictures.some_of(space, listed), [title(row) for row in listed]
+        clicked = draw_strip(images, titles, SMALL, TWO_LINES, _("selected images"), shown)
+        if clicked != st.session_state.get(f"{shown}:before", []):  # else the list may say another
+            st.session_state[f"{shown}:before"] = clicked
+            query_params.choose(key, listed[clicked[0]] if clicked else listed[0])
+    return query_params.one_of(
+        st.selectbox, _("Neighbors of"), listed, format_func=title, name="one", text=title, key=key
+    )
+
+
+def neighbors(space: Space, rows: EmbeddingSet, i: int, nearest: tuple[np.ndarray, np.ndarray]) -> None:
+    """Draw the nearest samples with similarity, label and their rank in each other run."""
+    near, similarity = nearest
+    of_towers = [name for name in (TOWER, TEXT) if cache.towers(rows) and name in rows.columns]
+    others, table, captions = _ranks(space, rows, i, near), [], []
+    for q, (j, s) in enumerate(zip(near.tolist(), similarity.tolist(), strict=True)):
+        row: dict[str, Any] = {"rank": q + 1, "id": rows.ids[j], N_("cosine similarity"): round(s, 3)}
+        if rows.labels is not None:
+            row["class"] = rows.class_name(int(rows.labels[j]))
+        row |= {name: str(rows.columns[name][j]) for name in of_towers}
+        table.append(row | {_("rank in {name}").format(name=name): int(r[q]) for name, r in others.items()})
+        captions.append(f"{row.get('class') or row['id']} {s:.2f}")
+    place, with_pictures = state.place_of(space), pictures.are_decoded(space)
+    if with_pictures:
+        key = f"near-{cache.digest(place, space.layer, i)}"
+        pictures.gallery(space, near.tolist(), captions, _("nearest samples"), key)
+        if not space.is_loaded and space.split and not space.epoch:
+            _why_alike(space, rows, i, dict(zip(near.tolist(), captions, strict=True)))
+    said = None if with_pictures else rows.columns.get(TEXT, rows.texts)
+    if said is not None:
+        if of_towers:
+            captions = [f"{rows.columns[TOWER][j]} · {text}" for j, text in zip(near, captions, strict=True)]
+        about = None if of_towers else rows.ids[i]  # two towers: the text itself is above
+        st.html(texts.answers(str(said[i]), zip(captions, map(str, said[near]), strict=True), about))
+    with st.expander(_("As a table, with ranks in other runs"), expanded=not with_pictures and said is None):
+        draw_table(table, hide_index=True)
+
+
+def _why_alike(space: Space, rows: EmbeddingSet, i: int, near: dict[int, str]) -> None:
+    """Draw, on request, the patches of a sample and of one of its neighbors that make them similar."""
+    if not pictures.is_likeness_wanted():
+        return
+    other = query_params.one_of(
+        st.selectbox,
+        _("Neighbor"),
+        [*near],
+        format_func=lambda row: f"{near[row]} · {rows.ids[row]}",
+        name="neighbor",
+        text=rows.ids.__getitem__,
+        key=f"neighbor-{i}",
+    )
+    names = (rows.ids[i], rows.ids[other])
+    pictures.explain_likeness({"space": space.values, "ids": list(names)}, names)
+
+
+def _ranks(space: Space, rows: EmbeddingSet, i: int, near: np.ndarray) -> dict[str, np.ndarray]:
+    """Return, for each other run on the same samples, the ranks of these neighbors (1: nearest)."""
+    by_run: dict[str, np.ndarray] = {}
+    data = state.data_of(space)
+    for run in [] if space.is_loaded else state.all_runs():
+        if run.name == space.name or run.data_key != data or len(by_run) == OTHERS:
+            continue
+        with contextlib.suppress(*guard.DAMAGE):  # its own page says what is wrong with it
+            other = cache.embedding(Space.of_run(run, space.split, space.layer)) if run.weights.exists() else None
+            if other is not None and other.ids == rows.ids:
+                by_run[run.name] = ranks_of(other, i, near)
+    return by_run

@@ -1,4 +1,5 @@
-"""Two towers on Explore: recall in both directions and the modality gap, and a row's partners with their ranks."""
+"""Two towers on Explore: recall in both directions and the modality gap, a row's partners with their ranks, zero-shot
+templates, and a text query that finds images."""
 
 import streamlit as st
 
@@ -6,11 +7,10 @@ from contrastive_core.base.score import Scores, scores_from_json
 from contrastive_core.compare.towers import Partner, partners_of
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.space import Space
-from contrastive_core.spaces.towers import TEXT, TOWER, Towers, plain_rank
-from contrastive_lab import cache, format, query_params, score_strip, state, texts
+from contrastive_core.spaces.towers import DEFAULT_TEMPLATES, TEXT, TOWER, Towers, plain_rank
+from contrastive_lab import cache, format, pictures, query_params, score_strip, state, texts
 from contrastive_lab.compare import tower_recall
 from contrastive_lab.compare.checkpoints import changes
-from contrastive_lab.explore.text_prompts import search, with_zero_shot
 from contrastive_lab.figures import draw_table
 from contrastive_lab.locale import N_, _, message
 from contrastive_lab.progress import answer_or_wait
@@ -23,7 +23,7 @@ def first_scores(space: Space, towers: Towers) -> None:
     if result is not None:
         by_source = {k: scores_from_json(v) for k, v in result.meta["scores"].items()}
         if space.run is not None:
-            by_source = with_zero_shot(space, by_source)
+            by_source = _with_zero_shot(space, by_source)
         score_strip.show(by_source, list(by_source["own"]))
         for text in result.meta.get("warnings", ()):
             st.warning(format.plain(text))
@@ -39,7 +39,7 @@ def first_scores(space: Space, towers: Towers) -> None:
     if is_centered and (found := answer_or_wait("centered", {"space": space.values}, what)):
         changes(found, str(_("as they are")), str(_("minus the means")))
     if space.run is not None:
-        search(space)
+        _search(space)
 
 
 def scores_of(space: Space) -> dict[str, Scores]:
@@ -96,3 +96,58 @@ def _listed(rows: EmbeddingSet, partner: Partner, own: str, other: str) -> dict[
         rank.format(a=other, b=own): plain_rank(partner.rank_back),
         N_("cosine similarity"): round(partner.similarity, 3),
     }
+
+
+# --- texts for a run's text tower ------------------------------------------------------------------
+
+
+FOUND = 12  # images of a query
+TEMPLATES = "templates"
+
+
+def _with_zero_shot(space: Space, by_source: dict[str, Scores]) -> dict[str, Scores]:
+    """Add the zero-shot accuracy to the scores by source, in first place, and draw a field to edit its templates."""
+    with st.popover(_("Zero-shot prompts"), icon=":material/edit:", width="content"):
+        help = _("The braces stand for the class name. A class is the mean of its prompts.")
+        start = "\n".join(DEFAULT_TEMPLATES)
+        key = f"{TEMPLATES}-{cache.digest(state.data_of(space))}"
+        text = st.text_area(_("Templates, one per line"), start, key=key, help=help)
+    templates = [line.strip() for line in text.splitlines() if line.strip()]
+    wrong = [line for line in templates if line.count("{}") != 1]
+    if wrong or not templates:
+        first = wrong[0] if wrong else ""
+        template = _("A template needs one pair of braces where the class name goes. Got: {first}")
+        st.warning(format.plain(template.format(first=first or "–")))
+        return by_source
+    values = {"space": space.values, "templates": templates}
+    result = answer_or_wait("zero_shot", values, message("Zero-shot accuracy"))
+    if result is None:
+        return by_source
+    made = {k: scores_from_json(v) for k, v in result.meta["scores"].items()}
+    return {source: made.get(source, {}) | scores for source, scores in by_source.items()}
+
+
+def _search(space: Space) -> None:
+    """Draw a field for a sentence, and the images most similar to it; a click selects an image's point."""
+    text = query_params.text(st.text_input, _("Find images by a sentence"), name="text").strip()
+    if not text:
+        return
+    values = {"space": space.values, "text": text, "most": FOUND}
+    result = answer_or_wait("text_query", values, message("Nearest images"))
+    if result is None:
+        return
+    unknown, rows = result.meta["unknown"], result.arrays["rows"].tolist()
+    if not rows:
+        st.warning(format.plain(_("The training captions have none of these words: {words}.").format(words=text)))
+        return
+    if unknown:
+        words = ", ".join(unknown)
+        st.caption(format.plain(_("Words that are not in the training captions: {words}.").format(words=words)))
+    every, similarity = cache.embedding(space), result.arrays["similarity"].tolist()
+    assert every is not None
+    if pictures.are_decoded(space):
+        captions = [f"{s:.2f}" for s in similarity]
+        pictures.gallery(space, rows, captions, _("images nearest to the sentence"), f"query-{cache.digest(rows)}")
+    with st.expander(_("As a table")):
+        names = [{"id": every.ids[i], "cosine similarity": round(s, 3)} for i, s in zip(rows, similarity, strict=True)]
+        draw_table(names, hide_index=True)

@@ -20,9 +20,9 @@ from contrastive_core.base.paths import ROOT, data_home
 from contrastive_core.ops import neighbors
 from contrastive_core.spaces import file_formats, loaded_vectors, nearest
 from contrastive_core.spaces.embedding_set import EmbeddingSet
-from contrastive_lab import export
+from contrastive_lab import state
 from contrastive_lab.components.shared import thumbnails
-from contrastive_lab.explore import selection
+from contrastive_lab.explore import export
 
 
 @pytest.fixture
@@ -94,8 +94,8 @@ def exported(
     offered: dict[str, Callable[[], Any]] = {}
     monkeypatch.setattr(st, "download_button", lambda label, data, *a, **k: offered.__setitem__(label, data))
     if chosen:
-        select = selection.state.selection
-        monkeypatch.setattr(selection.state, "selection", lambda *a: select(*a) or [*range(chosen)])
+        select = state.selection
+        monkeypatch.setattr(state, "selection", lambda *a: select(*a) or [*range(chosen)])
     key = loaded_vectors.save_vectors(rows, "mine.npy")
     app = opened("explore", monkeypatch, vectors=key, map="pca")
     assert not app.exception
@@ -113,8 +113,7 @@ def test_a_page_offers_files_that_are_made_when_they_are_asked_for(monkeypatch: 
 
 
 def test_a_page_says_what_a_large_export_is_without(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (nearest, selection):
-        monkeypatch.setattr(module, "EXACT_UP_TO", 50)
+    monkeypatch.setattr(nearest, "EXACT_UP_TO", 50)
     monkeypatch.setattr(export, "CSV_UP_TO", 100)
     offered, said = exported(monkeypatch, blobs(), chosen=60)
     assert {label for label in offered if "(.csv)" in label} == set()

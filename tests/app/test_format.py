@@ -9,7 +9,8 @@ import pytest
 from contrastive_core.base.safe_files import safe_cell
 from contrastive_core.base.score import ClassShare, Score
 from contrastive_core.spaces.embedding_set import EmbeddingSet
-from contrastive_lab import export, format
+from contrastive_lab import format
+from contrastive_lab.explore import export
 
 
 def test_shares_are_per_cent_and_the_missing_is_a_dash() -> None:

@@ -19,7 +19,8 @@ from contrastive_core.spaces import attached_images, file_formats, loaded_vector
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.space import Space, graph_path, train_test_split
 from contrastive_core.spaces.towers import joined
-from contrastive_lab import embedding_map, export
+from contrastive_lab import embedding_map
+from contrastive_lab.explore import export
 
 RNG = np.random.default_rng
 

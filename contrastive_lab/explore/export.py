@@ -6,16 +6,24 @@ import itertools
 import json
 import re
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import streamlit as st
 
 from contrastive_core.base import safe_files
 from contrastive_core.base.paths import data_home
 from contrastive_core.base.safe_files import BATCH, safe_cell
+from contrastive_core.base.score import recall_text
 from contrastive_core.spaces import nearest
 from contrastive_core.spaces.embedding_set import EmbeddingSet
+from contrastive_core.spaces.space import Space
+from contrastive_lab import format
+from contrastive_lab.components.figure_file import draw_map_buttons
+from contrastive_lab.locale import _
+from contrastive_lab.report import button
 
 K = 15  # neighbors that are written
 COLUMNS = 2 * K + 5  # values of a row of a table, about
@@ -125,3 +133,72 @@ def _csv(columns: dict[str, Any], near: Neighbors | None) -> bytes:
     for values in zip(*cells.values(), strict=True):
         writer.writerow("" if value is None else safe_cell(value) for value in values)
     return out.getvalue().encode()
+
+
+# --- what the page offers ------------------------------------------------------------------------
+
+
+def offer_files(space: Space, rows: EmbeddingSet, xy: np.ndarray, picked: list[int]) -> None:
+    """Draw downloads of selection, coordinates and neighbors, and vectors; each file is made on request."""
+    name, n, chosen = space.title.rsplit(".", 1)[0], f"{len(rows):,}", f"{len(picked):,}"
+    selected = _("Selected rows: {picked} of {rows} (.{ending})")
+    text = _("Map, neighbors and columns (.{ending})")
+    tables: dict[str, tuple[str, list[int] | None]] = {"map": (text, None), "selection": (selected, picked)}
+    with st.popover(_("Export"), icon=":material/download:", width="content", key="explore-export"):
+        draw_map_buttons("map-file")
+        if not space.epoch:
+            button.offer([space.name], space.split, space.layer)
+        _about_neighbors(rows, len(picked))
+        for (what, (label, some)), ending in itertools.product(tables.items(), ("parquet", "csv")):
+            if ending == "parquet" or fits_csv(len(rows if some is None else some), COLUMNS):
+                st.download_button(
+                    label.format(picked=chosen, rows=n, ending=ending),
+                    partial(table, rows, xy, some, ending),
+                    f"{name}-{what}.{ending}",
+                    disabled=some is not None and not some,
+                    key=f"{what}-{ending}",
+                    on_click="ignore",
+                )
+        _vector_files(rows, name)
+
+
+def _vector_files(rows: EmbeddingSet, name: str) -> None:
+    """Draw a download of the vectors; large ones are written to a file on this computer instead."""
+    size = f"{rows.features.nbytes / 1e9:.1f}"
+    if rows.features.nbytes <= SENT_UP_TO:
+        st.download_button(_("The vectors (.parquet)"), partial(vectors, rows), f"{name}.parquet", on_click="ignore")
+    elif st.button(_("Write the vectors ({size} GB) to a file").format(size=size)):
+        try:
+            with st.spinner(_("Writing the vectors…")):
+                path = keep_vectors(rows, name)
+        except OSError as error:
+            st.error(format.plain(error))
+        else:
+            st.caption(format.plain(_("They are in {path}.").format(path=path)))
+    if fits_csv(len(rows), rows.width):
+        st.download_button(
+            _("The vectors (.csv)"), lambda: format.csv_of(rows, range(len(rows))), f"{name}.csv", on_click="ignore"
+        )
+    else:
+        text = _("CSV is limited to {csv_up_to} values here. Parquet has no limit.")
+        st.caption(text.format(csv_up_to=f"{CSV_UP_TO:,}"))
+
+
+def _about_neighbors(rows: EmbeddingSet, chosen: int) -> None:
+    """Explain the column names of the tables, and which tables have no neighbors."""
+    text = _("The names x, y and neighbors follow Embedding Atlas. Neighbors are ids in CSV, row numbers in Parquet.")
+    st.caption(text)
+    are_known, recall = about_neighbors(rows)
+    most = f"{nearest.EXACT_UP_TO:,}"
+    if not are_known:
+        text = _(
+            "Neighbors are left out. Above {exact_up_to} rows they are only exported if a UMAP map by cosine has "
+            "already found them."
+        )
+        st.caption(text.format(exact_up_to=most))
+    elif recall is not None:
+        text = _("These are {neighbors}; the column neighbors_recall says so.")
+        st.caption(text.format(neighbors=recall_text(recall)))
+    if chosen > nearest.EXACT_UP_TO:
+        text = _("Neighbors are not exported for selections of more than {exact_up_to} rows.")
+        st.caption(text.format(exact_up_to=most))
