@@ -13,17 +13,18 @@ from contrastive_core.spaces.results import MAP_DEFAULTS
 from contrastive_core.spaces.space import Space
 from contrastive_core.spaces.towers import RESERVED, TOWER
 from contrastive_lab import cache, format, locale, pictures, stage, state, texts
-from contrastive_lab.components.map_pictures import bring_pictures, tell_nearest
 from contrastive_lab.components.scatter import (
     MAX_IMAGES,
     MAX_LINES,
     MAX_POINTS,
+    PALETTE,
     LinkedSelection,
     ScatterData,
+    bring_pictures,
     draw_scatter,
+    tell_nearest,
 )
-from contrastive_lab.components.scatter.categories import PALETTE
-from contrastive_lab.components.shared.thumbnails import NO_THUMBNAILS, thumbnail_sheet
+from contrastive_lab.components.shared.transport import NO_THUMBNAILS, thumbnail_sheet
 from contrastive_lab.locale import N_, _, message
 from contrastive_lab.progress import answer_or_wait
 

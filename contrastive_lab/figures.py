@@ -5,6 +5,7 @@ Plotly is imported when the first figure is drawn. For a PDF the browser posts a
 receives vector graphics with embedded fonts."""
 
 import io
+import re
 import tempfile
 import xml.etree.ElementTree as ET
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,8 +20,9 @@ from starlette.routing import Route
 
 from contrastive_core.base.score import Score
 from contrastive_lab import format, locale
-from contrastive_lab.components.figure_file import draw_buttons
-from contrastive_lab.components.scatter.categories import PALETTE
+from contrastive_lab.components.scatter import PALETTE
+from contrastive_lab.components.shared.mount import mount
+from contrastive_lab.components.shared.transport import pack
 from contrastive_lab.locale import N_, Message, _, text
 
 WIDTHS, HEIGHTS = (85, 120, 180), (50, 70, 100, 140)  # mm; a column is about 85 wide, a page 180
@@ -53,7 +55,7 @@ def _choose(figure: Any, name: str) -> None:
     corner = row.segmented_control(_("Legend"), CORNERS, default="top right", required=True, format_func=_)
     shown = for_paper(figure, (width, height), font, size, CORNERS[corner])
     st.plotly_chart(shown, theme=None, width="content", config={"staticPlot": True}, key="figure-file")
-    draw_buttons(name, "figure-file-buttons")
+    _draw_file_buttons(name, "figure-file-buttons")
 
 
 def for_paper(figure: Any, size_mm: tuple[int, int], font: str, size: int, corner: tuple[int, int]) -> Any:
@@ -195,3 +197,13 @@ async def _answer_pdf(request: Request) -> Response:
 
 
 PDF_ROUTE = Route("/figure.pdf", _answer_pdf, methods=["POST"])
+
+
+def _draw_file_buttons(name: str, key: str) -> None:
+    """Draw buttons for the figure of the same dialog. Args: name: of the file."""
+    mount("figure_file", pack(name=re.sub(r"[^\w.-]+", "-", name).strip("-")), None, key)
+
+
+def draw_map_buttons(key: str) -> None:
+    """Draw buttons that save the map on the stage as PNG, SVG or PDF."""
+    mount("figure_file", pack(name=""), None, key)

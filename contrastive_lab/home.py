@@ -20,8 +20,8 @@ from contrastive_core.spaces import results
 from contrastive_core.spaces.space import Space
 from contrastive_lab import format, load_vectors, locale, state
 from contrastive_lab.compare import example as questions
-from contrastive_lab.components.scatter.categories import PALETTE
-from contrastive_lab.components.shared.thumbnails import TILE, thumbnail_sheet
+from contrastive_lab.components.scatter import PALETTE
+from contrastive_lab.components.shared.transport import TILE, thumbnail_sheet
 from contrastive_lab.components.star import StarView, draw_star, pressed_button
 from contrastive_lab.locale import N_, _, message
 from contrastive_lab.loss_lab import lesson_panel

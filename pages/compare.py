@@ -21,7 +21,7 @@ from contrastive_lab.compare import (
     verdict,
 )
 from contrastive_lab.compare.disagreements import ComparedSamples
-from contrastive_lab.components.figure_file import draw_map_buttons
+from contrastive_lab.figures import draw_map_buttons
 from contrastive_lab.locale import N_, _
 from contrastive_lab.report import button
 

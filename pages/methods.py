@@ -9,7 +9,16 @@ import streamlit as st
 from contrastive_lab import query_params, stage, state
 from contrastive_lab.components.family import draw_family
 from contrastive_lab.locale import _
-from contrastive_lab.methods import card, family, flow
+from contrastive_lab.methods import (
+    choose_method,
+    choose_others,
+    draw_details,
+    draw_flow,
+    inspect_one,
+    inspect_several,
+    take_click,
+    tree_of,
+)
 from contrastive_lab.progress import catalog_or_wait
 
 
@@ -19,24 +28,24 @@ def page() -> None:
         return
     methods = catalog["methods"]
     with stage.toolbar():
-        name = card.choose(methods)
+        name = choose_method(methods)
         st.space("stretch")
         with stage.more():
-            others = card.choose_others(name, methods)
+            others = choose_others(name, methods)
     picture, inspector = stage.columns()
     with picture:
         has = (query_params.requested("has") or "").split(",")
-        draw_family(family.tree_of(methods, name, others, has), partial(card.take_click, name, others))
+        draw_family(tree_of(methods, name, others, has), partial(take_click, name, others))
         for each in (name, *others):
-            flow.drawing(each)
+            draw_flow(each)
     with inspector:
         if others:
-            card.inspect_several([name, *others], catalog)
+            inspect_several([name, *others], catalog)
         else:
-            card.inspect(name, catalog)
+            inspect_one(name, catalog)
     if not others:
         with stage.below():
-            card.details(methods[name])
+            draw_details(methods[name])
 
 
 state.run(page)

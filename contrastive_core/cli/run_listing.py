@@ -27,7 +27,7 @@ from contrastive_core.runs.run import Run
 PACKAGES = (
     "contrastive-lab torch torchvision numpy scipy scikit-learn umap-learn pyarrow pillow streamlit pywebview"
 ).split()
-APP_CHECK = "contrastive_lab.desktop.check"  # run, not imported: the library does not depend on the app
+APP_CHECK = "contrastive_lab.desktop.serving"  # run, not imported: the library does not depend on the app
 SECONDS = 180  # longer than the app waits for its server to start
 
 

@@ -15,10 +15,15 @@ from contrastive_lab import cache, embedding_map, format, locale, pictures, quer
 from contrastive_lab.compare.disagreements import ComparedSamples
 from contrastive_lab.compare.space_picker import SHAPES
 from contrastive_lab.components import scatter
-from contrastive_lab.components.map_pictures import bring_pictures
-from contrastive_lab.components.scatter import MAX_IMAGES, MAX_POINTS, LinkedSelection, ScatterData
-from contrastive_lab.components.scatter.categories import PALETTE
-from contrastive_lab.components.shared.thumbnails import NO_THUMBNAILS, thumbnail_sheet
+from contrastive_lab.components.scatter import (
+    MAX_IMAGES,
+    MAX_POINTS,
+    PALETTE,
+    LinkedSelection,
+    ScatterData,
+    bring_pictures,
+)
+from contrastive_lab.components.shared.transport import NO_THUMBNAILS, thumbnail_sheet
 from contrastive_lab.embedding_map import color_of, drawn_places, subsample_rows
 from contrastive_lab.locale import N_, _
 

@@ -11,7 +11,7 @@ from contrastive_core.sweeps import plots
 from contrastive_core.sweeps.shipped_scores import FOLDER, with_shipped
 from contrastive_core.sweeps.sweep_file import Axis, Draw, Row, Sweep, load, status
 from contrastive_lab import cache, figures, format, guard, locale, query_params
-from contrastive_lab.components.scatter.categories import PALETTE
+from contrastive_lab.components.scatter import PALETTE
 from contrastive_lab.figures import draw_table
 from contrastive_lab.locale import _
 from contrastive_lab.progress import scored_or_wait

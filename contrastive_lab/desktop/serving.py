@@ -1,11 +1,16 @@
-"""The server process of one app start: start it, wait until it is ready, and stop it."""
+"""The server process of one app start: start it, wait until it is ready, and stop it.
+
+As a program, `python -m contrastive_lab.desktop.serving`, it checks that the app works here and prints JSON for
+`doctor`."""
 
 import contextlib
+import json
 import os
 import secrets
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.request
 from collections.abc import Iterator
@@ -19,6 +24,8 @@ from contrastive_core.base import safe_files
 from contrastive_core.base.paths import BUNDLE, ROOT, data_home, runs_home
 from contrastive_core.engine import queue, training
 from contrastive_core.engine.process import OWN_SESSION
+from contrastive_lab.components.shared.mount import COMPONENTS, PARTS
+from contrastive_lab.desktop import window
 
 HOST = "127.0.0.1"
 PATIENCE = 120.0  # seconds until a server answers, on a busy machine
@@ -159,3 +166,31 @@ def stop(server: Server) -> None:
         server.process.kill()
         server.process.wait()
     server.log.unlink(missing_ok=True)
+
+
+# --- the check of `doctor` -------------------------------------------------------------------------
+
+
+def find_problem() -> str:
+    """Return the first fault in a sentence; "" if everything works. The user's data are not touched."""
+    missing = [part for part in PARTS if not (COMPONENTS / part / "main.js").is_file()]
+    if missing:
+        return f"browser parts are missing: {', '.join(missing)}"
+    with tempfile.TemporaryDirectory() as folder:
+        for name in ("HOME", "RUNS"):
+            os.environ[f"CONTRASTIVE_LAB_{name}"] = str(Path(folder) / name.lower())
+        try:
+            check_homes()
+            server = begin()
+            try:
+                wait_until_ready(server)
+                page = read_page(server, "/", seconds=20)
+                return "" if "<script" in page else "its server answers without a page"
+            finally:
+                stop(server)
+        except (OSError, ValueError) as error:
+            return f"its server does not work: {error}"
+
+
+if __name__ == "__main__":
+    print(json.dumps({"window": window.describe(), "problem": find_problem()}))

@@ -21,7 +21,7 @@ from contrastive_core.spaces import nearest
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.space import Space
 from contrastive_lab import format
-from contrastive_lab.components.figure_file import draw_map_buttons
+from contrastive_lab.figures import draw_map_buttons
 from contrastive_lab.locale import _
 from contrastive_lab.report import button
 

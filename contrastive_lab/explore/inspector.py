@@ -18,7 +18,7 @@ from contrastive_core.spaces.towers import TEXT, TOWER
 from contrastive_lab import cache, format, guard, pictures, query_params, state, texts
 from contrastive_lab.compare import space_picker
 from contrastive_lab.components.gallery import draw_strip
-from contrastive_lab.components.scatter.categories import PALETTE, shade
+from contrastive_lab.components.scatter import PALETTE, shade
 from contrastive_lab.embedding_map import NEAREST, DrawnMap, plain_table
 from contrastive_lab.explore import scores, tower_panels
 from contrastive_lab.figures import draw_table

@@ -34,7 +34,7 @@ from contrastive_lab import cache, format, locale, pictures, query_params, recor
 from contrastive_lab import stage as frame
 from contrastive_lab.components.dimension_view import DimensionView, draw_dimension_view
 from contrastive_lab.components.loss_view import Alternatives, LossSetting, LossView, PairAxes, draw_loss_view
-from contrastive_lab.components.shared.thumbnails import NO_THUMBNAILS, ThumbnailSheet, thumbnail_sheet
+from contrastive_lab.components.shared.transport import NO_THUMBNAILS, ThumbnailSheet, thumbnail_sheet
 from contrastive_lab.locale import N_, Deferred, _, sentence
 from contrastive_lab.loss_lab.choices import choose_batch, first_loss, loss_title, losses_across, shown_source
 from contrastive_lab.loss_lab.controls import ViewState, draw_trade, formula, knob_form, reported, view_state

@@ -14,7 +14,7 @@ from contrastive_core.lab.view import about_loss
 from contrastive_core.spaces.small_samples import load_samples
 from contrastive_lab import locale
 from contrastive_lab.components.playground import pack_playground
-from contrastive_lab.components.shared.bundle import bundle, style_sheet
+from contrastive_lab.components.shared.mount import bundle, style_sheet
 from contrastive_lab.components.shared.transport import ALIGN
 from contrastive_lab.playground import LOSSES, view_of
 from contrastive_lab.texts import data_script, el, verbatim

@@ -16,7 +16,7 @@ from contrastive_lab import locale
 from contrastive_lab.components.shared.transport import digest
 from contrastive_lab.locale import N_, _, message
 from contrastive_lab.progress import follow
-from contrastive_lab.report.stored_views import views_asked
+from contrastive_lab.report import views_asked
 
 VERSION = 3  # of the report: a change makes those that are kept stale
 HELP = N_(

@@ -20,9 +20,8 @@ from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_lab import format, texts
 from contrastive_lab.components.loss_view import pack_loss_view
 from contrastive_lab.components.scatter import ScatterData, pack_scatter
-from contrastive_lab.components.shared.bundle import bundle, style_sheet
-from contrastive_lab.components.shared.thumbnails import ThumbnailSheet, thumbnail_sheet
-from contrastive_lab.components.shared.transport import ALIGN, digest
+from contrastive_lab.components.shared.mount import bundle, style_sheet
+from contrastive_lab.components.shared.transport import ALIGN, ThumbnailSheet, digest, thumbnail_sheet
 from contrastive_lab.report.contents import MOST, Contents, Part, gather
 from contrastive_lab.texts import Html, data_script, el, verbatim
 

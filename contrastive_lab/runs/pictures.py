@@ -12,7 +12,7 @@ from contrastive_core.base.score import Score
 from contrastive_core.runs.run import Run
 from contrastive_core.spaces import results
 from contrastive_core.spaces.space import Space
-from contrastive_lab.components.scatter.categories import PALETTE
+from contrastive_lab.components.scatter import PALETTE
 from contrastive_lab.guard import DAMAGE
 
 WIDTH, HEIGHT, EDGE, DOT = 192, 104, 5, 2  # pixels of a thumbnail, drawn at half its size

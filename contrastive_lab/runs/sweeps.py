@@ -23,7 +23,7 @@ from contrastive_core.sweeps.shipped_scores import with_shipped
 from contrastive_core.sweeps.sweep_file import FORMS, LARGEST, Row, Sweep, load, read, title_of
 from contrastive_lab import cache, figures, format, guard, locale, query_params
 from contrastive_lab.compare.space_picker import MOST
-from contrastive_lab.components.scatter.categories import PALETTE
+from contrastive_lab.components.scatter import PALETTE
 from contrastive_lab.figures import draw_table
 from contrastive_lab.locale import N_, _, message, ngettext
 from contrastive_lab.progress import bar

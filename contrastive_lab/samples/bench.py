@@ -23,7 +23,7 @@ from contrastive_lab.components.bench import (
     reported,
     sheets,
 )
-from contrastive_lab.components.shared.thumbnails import ThumbnailSheet
+from contrastive_lab.components.shared.transport import ThumbnailSheet
 from contrastive_lab.locale import _
 from contrastive_lab.samples.current_sample import follow_list, go_to, look_at, moves
 from contrastive_lab.samples.evidence import Group, NamedPicture, evidence_of

@@ -10,8 +10,7 @@ from contrastive_core.samples.sample_lists import LISTS, RANDOM
 from contrastive_core.samples.sample_table import SampleRequest, SampleTable, percent
 from contrastive_lab import cache, format, locale, pictures, query_params
 from contrastive_lab.components.sample_view import LossesOverKnob, SampleView, ShownPair, draw_sample_view
-from contrastive_lab.components.shared.thumbnails import thumbnail_sheet
-from contrastive_lab.components.shared.transport import SliderKnob
+from contrastive_lab.components.shared.transport import SliderKnob, thumbnail_sheet
 from contrastive_lab.figures import draw_table
 from contrastive_lab.locale import N_, _
 from contrastive_lab.samples.evidence import evidence_of, label_of

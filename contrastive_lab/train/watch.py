@@ -28,7 +28,7 @@ from contrastive_lab import (
     state,
 )
 from contrastive_lab import figures as plots
-from contrastive_lab.components.scatter.categories import PALETTE
+from contrastive_lab.components.scatter import PALETTE
 from contrastive_lab.locale import N_, _
 from contrastive_lab.progress import bar
 from contrastive_lab.setting_names import Marks, changes_by_epoch, draw_marks, marks_of

@@ -13,7 +13,7 @@ import traitlets
 
 from contrastive_core.base.registry import Knobs
 from contrastive_core.lab.view import about_loss
-from contrastive_lab.components.shared.bundle import bundle, style_sheet
+from contrastive_lab.components.shared.mount import bundle, style_sheet
 from contrastive_lab.loss_setting import further_knobs, knob_of, live_knob
 
 

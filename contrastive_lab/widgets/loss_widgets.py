@@ -19,7 +19,7 @@ from contrastive_lab.components.circle import CircleStart, CircleView, pack_circ
 from contrastive_lab.components.loss_view import Alternatives, LossSetting, LossView, PairAxes, pack_loss_view
 from contrastive_lab.components.scatter import MAX_IMAGES, MAX_POINTS, ScatterData, pack_scatter
 from contrastive_lab.components.scatter import rows_of as rows_reported
-from contrastive_lab.components.shared.thumbnails import thumbnail_sheet
+from contrastive_lab.components.shared.transport import thumbnail_sheet
 from contrastive_lab.loss_setting import dragged, further_knobs, further_knobs_of, knob_of, live_knob, setting_of
 from contrastive_lab.widgets.host import KnobWidget, LabWidget, digest, images_of, labels_of, rows_of
 

@@ -21,7 +21,7 @@ from contrastive_core.ops import neighbors
 from contrastive_core.spaces import file_formats, loaded_vectors, nearest
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_lab import state
-from contrastive_lab.components.shared import thumbnails
+from contrastive_lab.components.shared import transport
 from contrastive_lab.explore import export
 
 
@@ -160,13 +160,13 @@ class Counted:
 def test_thumbnails_read_a_block_of_images_at_a_time(most: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
     images = np.random.default_rng(0).integers(0, 255, (50, 3, 40, 44)).astype(np.uint8)
     rows = np.random.default_rng(1).permutation(50)[:31]
-    at_once = thumbnails.thumbnail_sheet(images[rows], most)
+    at_once = transport.thumbnail_sheet(images[rows], most)
     counted, one = Counted(images), images[0].size
-    monkeypatch.setattr(thumbnails, "BLOCK", 4 * one)
-    sheet = thumbnails.thumbnail_sheet(counted, most, rows=rows)  # type: ignore[arg-type]
+    monkeypatch.setattr(transport, "READ_AT_ONCE", 4 * one)
+    sheet = transport.thumbnail_sheet(counted, most, rows=rows)  # type: ignore[arg-type]
     assert counted.most == 4 * one
     assert (sheet.picture, sheet.across, sheet.tile) == (at_once.picture, at_once.across, at_once.tile)
-    assert thumbnails.thumbnail_sheet(images, rows=rows[:0]) is thumbnails.NO_THUMBNAILS
+    assert transport.thumbnail_sheet(images, rows=rows[:0]) is transport.NO_THUMBNAILS
 
 
 def test_the_neighbors_of_a_cell_are_json(graph_file: Path) -> None:

@@ -25,7 +25,7 @@ from contrastive_core.base.paths import ROOT, data_home, runs_home
 from contrastive_core.engine import activity, client, process, queue, run_folders, training
 from contrastive_core.engine.client import WorkerProcess
 from contrastive_core.engine.jobs import Job
-from contrastive_lab.desktop import command, serving, things
+from contrastive_lab.desktop import command, serving
 
 CONFIG = {"method": "simclr", "dataset": "digits", "seed": 0, "encoder": "small"}
 TRAIN = ["train", "--run", "planted", "--dataset", "digits"]
@@ -239,7 +239,7 @@ def test_a_link_to_a_run_opens_the_run_itself(hostile: Path, tmp_path: Path, mon
     """The user has named it: what it leads to is copied."""
     monkeypatch.setenv("CONTRASTIVE_LAB_RUNS", str(tmp_path / "own"))
     (tmp_path / "link").symlink_to(hostile / "held")
-    assert "run=held" in things.prepare(things.recognize(str(tmp_path / "link")))
+    assert "run=held" in command.prepare(command.recognize(str(tmp_path / "link")))
     assert not (runs_home() / "held").is_symlink()
 
 

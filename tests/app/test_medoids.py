@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from contrastive_lab.components.scatter.rows import medoids
+from contrastive_lab.components.scatter.crowds import medoids
 
 
 def test_every_crowd_has_one_and_the_largest_comes_first() -> None:

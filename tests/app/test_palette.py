@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from contrastive_core.base.paths import ROOT
-from contrastive_lab.components.scatter.categories import PALETTE, categories, shade
+from contrastive_lab.components.scatter import PALETTE, categories, shade
 
 LEAST = 12.0  # ΔE between any two; the colors before had 1.1 for deuteranopia
 ON_PAPER = 18.0  # between any and the page's background

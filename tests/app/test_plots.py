@@ -5,7 +5,7 @@ import pytest
 
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_lab import figures
-from contrastive_lab.components.scatter.categories import PALETTE, categories
+from contrastive_lab.components.scatter import PALETTE, categories
 from contrastive_lab.embedding_map import color_names, color_of, hints_of
 
 

@@ -16,7 +16,7 @@ from contrastive_core.samples.sample_table import request_of
 from contrastive_core.spaces import recorded_rows
 from contrastive_core.spaces.space import Space
 from contrastive_lab import recordings
-from contrastive_lab.desktop import things
+from contrastive_lab.desktop import command
 from contrastive_lab.explore import space_map
 from contrastive_lab.runs import table
 
@@ -156,7 +156,7 @@ def test_the_loss_lab_takes_the_queue(monkeypatch) -> None:
 def test_a_growing_recording_is_followed(monkeypatch) -> None:
     with make("grows") as w:
         w._recorder.wait()
-        assert things.prepare(things.recognize("grows")) == "/explore?run=grows"
+        assert command.prepare(command.recognize("grows")) == "/explore?run=grows"
         for page in ("explore", "runs"):
             app = page_on(page, monkeypatch, run="grows")
             assert not app.exception

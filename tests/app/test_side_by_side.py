@@ -5,12 +5,12 @@ from opened_page import page_on
 
 from contrastive_core import methods
 from contrastive_core.engine import catalog
-from contrastive_lab.methods import card, family
+from contrastive_lab.methods import BOTTOM, FILTERS, TOP, aspects, passes, places_of, query_params, take_click, tree_of
 
 
 def test_aspects_are_those_of_the_methods() -> None:
     read = catalog.read()
-    found = card.aspects(["simclr", "moco_v2", "sup_con"], read, "shapes")
+    found = aspects(["simclr", "moco_v2", "sup_con"], read, "shapes")
     assert found["labels"] == ["not used", "not used", "needed"]
     assert found["loss"] == ["NT-Xent", "InfoNCE", "SupCon"]
     assert found["moves after a step"][0] == "nothing else"
@@ -18,7 +18,7 @@ def test_aspects_are_those_of_the_methods() -> None:
     assert "key encoder" not in found["carries gradient"][1]
     for name in methods.names():
         for data in ("shapes", "digits", "cifar10"):
-            for values in card.aspects([name, "simclr"], read, data).values():
+            for values in aspects([name, "simclr"], read, data).values():
                 assert len(values) == 2
                 assert all(values)
 
@@ -36,16 +36,16 @@ def test_up_to_three_stand_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_a_click_in_the_tree_reads_and_with_shift_compares(monkeypatch: pytest.MonkeyPatch) -> None:
     chosen: dict[str, object] = {}
-    monkeypatch.setattr(card.query_params, "choose", chosen.__setitem__)
-    monkeypatch.setattr(card.query_params, "key_of", lambda name: name)
-    card.take_click("simclr", ["byol"], "clip", False)
+    monkeypatch.setattr(query_params, "choose", chosen.__setitem__)
+    monkeypatch.setattr(query_params, "key_of", lambda name: name)
+    take_click("simclr", ["byol"], "clip", False)
     assert chosen.pop("method") == "clip"
     for clicked, beside in (("clip", ["byol", "clip"]), ("byol", [])):
-        card.take_click("simclr", ["byol"], clicked, True)
+        take_click("simclr", ["byol"], clicked, True)
         assert chosen.pop("methods-beside-simclr") == beside
-    card.take_click("simclr", ["byol", "clip", "nnclr"], "swav", True)
+    take_click("simclr", ["byol", "clip", "nnclr"], "swav", True)
     assert chosen.pop("methods-beside-simclr") == ["clip", "nnclr", "swav"]  # three at most
-    card.take_click("simclr", ["byol"], "simclr", True)
+    take_click("simclr", ["byol"], "simclr", True)
     assert not chosen
 
 
@@ -63,13 +63,13 @@ def test_a_click_in_the_tree_reads_and_with_shift_compares(monkeypatch: pytest.M
 )
 def test_methods_are_filtered_by_what_they_have(chosen: list[str], found: set[str]) -> None:
     cards = catalog.read()["methods"]
-    assert set(chosen) <= set(family.FILTERS)
-    assert {name for name, about in cards.items() if set(chosen) <= set(family.passes(about))} == found
+    assert set(chosen) <= set(FILTERS)
+    assert {name for name, about in cards.items() if set(chosen) <= set(passes(about))} == found
 
 
 def test_the_tree_tells_of_every_method_and_every_debt() -> None:
     cards = catalog.read()["methods"]
-    tree = family.tree_of(cards, "byol", ["clip"], ["labels", "of no use"])
+    tree = tree_of(cards, "byol", ["clip"], ["labels", "of no use"])
     told = {member.name: member for member in tree.methods}
     assert "MoCo v1 (momentum encoder)" in told["byol"].hint
     assert "SimSiam" in told["byol"].hint.splitlines()[1]
@@ -86,10 +86,10 @@ def test_the_tree_tells_of_every_method_and_every_debt() -> None:
 
 def test_no_two_methods_of_the_tree_lie_on_each_other() -> None:
     cards = catalog.read()["methods"]
-    at = family.places(cards)
+    at = places_of(cards)
     for name, (x, y) in at.items():
         assert 0 < x < 100
-        assert family.TOP <= y <= family.BOTTOM
+        assert TOP <= y <= BOTTOM
         for other, (to_x, to_y) in at.items():
             assert name == other or x != to_x or abs(y - to_y) > 10, (name, other)
             assert cards[name]["year"] >= cards[other]["year"] or x < to_x

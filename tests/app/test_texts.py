@@ -13,7 +13,7 @@ from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.space import Space
 from contrastive_core.spaces.towers import joined
 from contrastive_lab import state, texts
-from contrastive_lab.components.shared.bundle import style_sheet
+from contrastive_lab.components.shared.mount import style_sheet
 from contrastive_lab.embedding_map import hints_of
 from contrastive_lab.texts import el
 

@@ -14,8 +14,7 @@ from contrastive_lab.components.loss_view import (
     PairAxes,
     draw_loss_view,
 )
-from contrastive_lab.components.shared.thumbnails import thumbnail_sheet
-from contrastive_lab.components.shared.transport import SliderKnob
+from contrastive_lab.components.shared.transport import SliderKnob, thumbnail_sheet
 
 asked = st.query_params
 n, kind = int(asked.get("n", 64)), asked.get("kind", "softmax")

@@ -3,9 +3,8 @@
 import numpy as np
 import streamlit as st
 
-from contrastive_lab.components.map_pictures import bring_pictures
-from contrastive_lab.components.scatter import LinkedSelection, ScatterData, draw_scatter
-from contrastive_lab.components.shared.thumbnails import NO_THUMBNAILS, thumbnail_sheet
+from contrastive_lab.components.scatter import LinkedSelection, ScatterData, bring_pictures, draw_scatter
+from contrastive_lab.components.shared.transport import NO_THUMBNAILS, thumbnail_sheet
 
 asked = st.query_params
 n = int(asked.get("n", 600))

@@ -130,7 +130,7 @@ test("rows go as a list, as runs or as bits, and come back", () => {
   assert.deepEqual(unpackRows(spread), some(2, n / 2));
   const two = [...some(1, 400), ...some(1, 400).map((i) => i + 5000)];
   assert.deepEqual(unpackRows(packRows(two, n)), two);
-  assert.deepEqual(unpackRows({ runs: "AgAAAAMAAAAJAAAAAQAAAA==" }), [2, 3, 4, 9]); // as rows.py packs them
+  assert.deepEqual(unpackRows({ runs: "AgAAAAMAAAAJAAAAAQAAAA==" }), [2, 3, 4, 9]); // as Python packs them
   assert.deepEqual(unpackRows(undefined), []);
 });
 

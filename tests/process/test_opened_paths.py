@@ -14,7 +14,7 @@ from contrastive_core import runs
 from contrastive_core.base.paths import BUNDLE, SHIPPED, runs_home
 from contrastive_core.spaces import loaded_vectors
 from contrastive_lab import path_input
-from contrastive_lab.desktop import things
+from contrastive_lab.desktop import command
 
 SWEEP = BUNDLE / "sweeps" / "heads.toml"
 
@@ -52,10 +52,10 @@ def test_every_kind_is_recognized_under_any_name(tmp_path: Path) -> None:
         (folder / "beir").mkdir(exist_ok=True)
         (folder / "beir" / name).touch()
     expected |= {folder / "beir": "vectors", folder / "beir" / "corpus.jsonl": "vectors"}
-    kinds = {path: things.recognize(str(path)).kind for path in expected}
+    kinds = {path: command.recognize(str(path)).kind for path in expected}
     assert kinds == expected
-    by_name = things.recognize("simclr-digits")
-    assert by_name == things.recognize(str(SHIPPED / "simclr-digits"))
+    by_name = command.recognize("simclr-digits")
+    assert by_name == command.recognize(str(SHIPPED / "simclr-digits"))
 
 
 @pytest.mark.parametrize("name", ["nothing", "no/such/file", "missing.npz", "notes.txt", "."])
@@ -65,25 +65,25 @@ def test_what_cannot_be_opened_names_what_was_expected(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "notes.txt").touch()
     with pytest.raises(ValueError, match="expected a run, a folder of images, vectors"):
-        things.recognize(name)
+        command.recognize(name)
 
 
 def test_a_pipe_is_not_opened(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.npz")
     with pytest.raises(ValueError, match=r"pipe\.npz is no ordinary file"):
-        things.recognize(str(tmp_path / "pipe.npz"))
+        command.recognize(str(tmp_path / "pipe.npz"))
 
 
 def test_images_are_not_looked_for_without_end(tmp_path: Path) -> None:
     deep = tmp_path / "a" / "b" / "c" / "d" / "e"
     picture(deep / "x.png")
     with pytest.raises(ValueError, match="neither a run"):
-        things.recognize(str(tmp_path))
-    assert things.recognize(str(deep)).kind == "folder"
+        command.recognize(str(tmp_path))
+    assert command.recognize(str(deep)).kind == "folder"
 
 
 def test_vectors_are_read_before_the_page_is_drawn(tmp_path: Path) -> None:
-    place = things.prepare(things.recognize(str(vectors(tmp_path / "größe 1.npy"))))
+    place = command.prepare(command.recognize(str(vectors(tmp_path / "größe 1.npy"))))
     page, query = query_of(place)
     assert page == "/explore"
     assert loaded_vectors.loaded()[query["vectors"]]["name"] == "größe 1.npy"
@@ -93,13 +93,13 @@ def test_vectors_are_read_before_the_page_is_drawn(tmp_path: Path) -> None:
 def test_no_path_stands_in_an_address(name: str, tmp_path: Path) -> None:
     picture(tmp_path / "images" / "x.png")
     (tmp_path / "old.ckpt").write_bytes(b"x")
-    place = things.prepare(things.recognize(str(tmp_path / name)))
+    place = command.prepare(command.recognize(str(tmp_path / name)))
     page, query = query_of(place)
     assert page in ("/train", "/runs")
     assert str(tmp_path) not in place
     identity = query.get("folder") or query["file"]
     assert path_input.path_of(identity) == tmp_path / name
-    assert things.prepare(things.recognize(str(tmp_path / name))) == place
+    assert command.prepare(command.recognize(str(tmp_path / name))) == place
 
 
 @pytest.mark.parametrize("name", [None, "", "/etc/passwd", "../../x", "A" * 22, "a\0b"])
@@ -124,7 +124,7 @@ def test_a_run_elsewhere_is_copied_once_and_anew_where_it_has_changed(tmp_path: 
     (elsewhere / "state" / "1.json").write_text("{}")
 
     def opened() -> str:
-        return query_of(things.prepare(things.recognize(str(elsewhere))))[1]["run"]
+        return query_of(command.prepare(command.recognize(str(elsewhere))))[1]["run"]
 
     assert (opened(), opened()) == ("mine", "mine")
     assert (runs_home() / "mine" / "state" / "1.json").read_text() == "{}"
@@ -143,15 +143,15 @@ def test_a_run_that_the_disk_does_not_hold_is_not_copied(tmp_path: Path) -> None
     with (tmp_path / "vast" / "weights.safetensors").open("wb") as file:
         file.truncate(1 << 43)
     with pytest.raises(ValueError, match="too much to copy"):
-        things.prepare(things.recognize(str(tmp_path / "vast")))
+        command.prepare(command.recognize(str(tmp_path / "vast")))
     assert list(runs_home().iterdir()) == []
 
 
 def test_a_run_without_weights_is_watched_while_it_grows() -> None:
     runs.create("growing", {"method": "simclr", "dataset": "digits"}).set_status("running")
-    page, query = query_of(things.prepare(things.recognize("growing")))
+    page, query = query_of(command.prepare(command.recognize("growing")))
     assert (page, query["watch"]) == ("/train", "growing")
-    page, query = query_of(things.prepare(things.recognize("sup_con-digits")))
+    page, query = query_of(command.prepare(command.recognize("sup_con-digits")))
     assert (page, query["run"]) == ("/explore", "sup_con-digits")
 
 
@@ -161,7 +161,7 @@ def test_a_sweep_is_kept_beside_the_others_once(tmp_path: Path) -> None:
     other = tmp_path / "b" / SWEEP.name
     other.parent.mkdir()
     other.write_bytes(SWEEP.read_bytes() + b"\n# changed\n")
-    names = [query_of(things.prepare(things.recognize(str(p))))[1]["sweep"] for p in (SWEEP, same, other, other)]
+    names = [query_of(command.prepare(command.recognize(str(p))))[1]["sweep"] for p in (SWEEP, same, other, other)]
     assert names == ["heads", "heads", "heads-2", "heads-2"]
     assert [p.name for p in (runs_home() / ".sweeps").glob("*.toml")] == ["heads-2.toml"]
 
@@ -182,7 +182,7 @@ def test_a_file_that_is_being_written_says_so(ending: str, tmp_path: Path) -> No
     writer.start()
     try:
         with pytest.raises(ValueError, match="is still being written: open it when it is whole"):
-            things.prepare(things.recognize(str(path)))
+            command.prepare(command.recognize(str(path)))
     finally:
         done.set()
         writer.join()
@@ -203,7 +203,7 @@ def test_what_holds_no_vectors_names_what_was_expected(name: str, content: bytes
         content = (tmp_path / "whole.npz").read_bytes()[:500]
     (tmp_path / name).write_bytes(content)
     with pytest.raises(ValueError, match=rf"^{name} .*; expected a row of numbers for each sample"):
-        things.prepare(things.recognize(str(tmp_path / name)))
+        command.prepare(command.recognize(str(tmp_path / name)))
 
 
 def test_endings_may_be_capitals(tmp_path: Path) -> None:
@@ -213,7 +213,7 @@ def test_endings_may_be_capitals(tmp_path: Path) -> None:
             vectors(tmp_path / "rows.npy").rename(tmp_path / name)
         else:
             np.savetxt(tmp_path / name, rows, delimiter=",", header="a,b,c,d", comments="")
-        page, query = query_of(things.prepare(things.recognize(str(tmp_path / name))))
+        page, query = query_of(command.prepare(command.recognize(str(tmp_path / name))))
         assert page == "/explore"
         assert loaded_vectors.loaded()[query["vectors"]]["name"] == name
 
@@ -221,7 +221,7 @@ def test_endings_may_be_capitals(tmp_path: Path) -> None:
 def test_a_damaged_file_says_so(tmp_path: Path) -> None:
     (tmp_path / "bad.npz").write_bytes(b"PK no archive")
     with pytest.raises(ValueError, match=r"bad\.npz cannot be read"):
-        things.prepare(things.recognize(str(tmp_path / "bad.npz")))
+        command.prepare(command.recognize(str(tmp_path / "bad.npz")))
     (tmp_path / "bad.toml").write_text("axes = 3")
     with pytest.raises(ValueError, match=r"bad\.toml"):
-        things.prepare(things.recognize(str(tmp_path / "bad.toml")))
+        command.prepare(command.recognize(str(tmp_path / "bad.toml")))

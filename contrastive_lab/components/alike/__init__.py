@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from contrastive_lab.components.shared.mount import mount
-from contrastive_lab.components.shared.thumbnails import TILE, thumbnail_sheet
-from contrastive_lab.components.shared.transport import pack
+from contrastive_lab.components.shared.transport import TILE, pack, thumbnail_sheet
 
 LARGEST = 224  # pixels of a side
 

@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 
 from contrastive_lab.components.shared.mount import mount
-from contrastive_lab.components.shared.thumbnails import thumbnail_sheet
-from contrastive_lab.components.shared.transport import pack
+from contrastive_lab.components.shared.transport import pack, thumbnail_sheet
 
 
 def draw_gallery(

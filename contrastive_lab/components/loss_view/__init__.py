@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from contrastive_lab.components.shared.mount import mount
-from contrastive_lab.components.shared.thumbnails import NO_THUMBNAILS, ThumbnailSheet
-from contrastive_lab.components.shared.transport import SliderKnob, pack
+from contrastive_lab.components.shared.transport import NO_THUMBNAILS, SliderKnob, ThumbnailSheet, pack
 
 
 @dataclass(frozen=True, eq=False)

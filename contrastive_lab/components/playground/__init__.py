@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from contrastive_lab.components.shared.bundle import bundle
-from contrastive_lab.components.shared.mount import mount
+from contrastive_lab.components.shared.mount import bundle, mount
 from contrastive_lab.components.shared.transport import pack
 
 

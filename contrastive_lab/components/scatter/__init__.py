@@ -1,17 +1,117 @@
-"""A map of many points with their images; a selection is returned as row numbers."""
+"""A map of many points with their images; a selection is returned as row numbers.
 
+Colors are by category, or by a number in eight steps. The eight colors are safe for the color-blind
+(tests/app/test_palette.py); more categories are distinguished by the shape of a point (points.js).
+
+Many rows are sent as runs of consecutive numbers or as one bit per row, whichever is shorter, in the format of rows.js:
+a lasso around half of a million rows takes at most 170 kB, where numbers as text would take 3.5 MB."""
+
+import base64
+import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from jaxtyping import Int64
 
-from contrastive_lab.components.scatter.categories import PALETTE, categories
-from contrastive_lab.components.scatter.rows import pack_rows, rows_of
 from contrastive_lab.components.shared.mount import component_key, mount, reported_state
-from contrastive_lab.components.shared.thumbnails import NO_THUMBNAILS, ThumbnailSheet
-from contrastive_lab.components.shared.transport import pack
+from contrastive_lab.components.shared.transport import NO_THUMBNAILS, ThumbnailSheet, pack
+from contrastive_lab.locale import N_, _
+
+# --- colors ----------------------------------------------------------------------------------------
+
+
+# Also in .streamlit/config.toml and ../shared/canvas.js.
+PALETTE = ("#3B7DD8", "#E8833A", "#14A778", "#D993BD", "#EFC933", "#593DAB", "#0A6565", "#933A2B")
+SEQUENCE = ("#1B3A5C", "#2B5F8C", "#4A86B4", "#7FA9C4", "#B9C7C9", "#E3C9A2", "#E8A45C", "#CF6D2B")
+NO_LABEL = "#B8BFC6"  # of points without one
+NO_VALUE = N_("no value")
+MAX_CATEGORIES = 255  # a category is one byte
+
+
+def categories(
+    color: np.ndarray | None, names: Sequence[str], n: int, palette: Sequence[str]
+) -> tuple[np.ndarray, list[str], list[str]]:
+    """Return the category (n) uint8 of each point, with names and colors of the categories."""
+    if color is None:
+        return np.zeros(n, np.uint8), ["sample"], [palette[0]]
+    color = np.asarray(color)
+    if color.dtype.kind in "iub" and len(names):
+        group, labels = _of_classes(color, [str(v) for v in names])
+        colors = [shade(palette[i % len(palette)], i // len(palette)) for i in range(len(labels))]
+        if ((color < 0) | (color >= len(names))).any():
+            colors[-1] = NO_LABEL
+        return group, labels, colors
+    values = color.astype(np.float64)
+    finite, missing = values[np.isfinite(values)], np.isnan(values)
+    edges = np.quantile(finite, np.linspace(0, 1, len(SEQUENCE) + 1)) if len(finite) else [0, 0]
+    group = np.searchsorted(edges[1:-1], np.nan_to_num(values, nan=edges[0]), side="right")
+    step = _("{first} to {second}")
+    labels = [step.format(first=f"{a:.3g}", second=f"{b:.3g}") for a, b in itertools.pairwise(edges)]
+    group[missing] = len(SEQUENCE)
+    names, colors = ([NO_VALUE], [NO_LABEL]) if missing.any() else ([], [])
+    return group.astype(np.uint8), [*labels, *names], [*SEQUENCE, *colors]
+
+
+def shade(color: str, turn: int) -> str:
+    """Return a color's variant for its nth use: dark ones get lighter and light ones darker, three steps in all."""
+    channels = np.array([int(color[k : k + 2], 16) for k in (1, 3, 5)])
+    toward = 255 if channels @ (0.3, 0.59, 0.11) < 120 else 0
+    mixed = channels + (toward - channels) * (turn % 4) * 0.25
+    return "#" + "".join(f"{round(v):02X}" for v in mixed)
+
+
+def _of_classes(color: np.ndarray, names: list[str]) -> tuple[np.ndarray, list[str]]:
+    """Return the category (n) uint8 by class number (below 0: no label), and the names; the last one holds the rest."""
+    none = (color < 0) | (color >= len(names))
+    room = MAX_CATEGORIES - bool(none.any())
+    if len(names) > room:
+        n_more = len(names) - room + 1
+        names = [*names[: room - 1], _("{n_more} more classes").format(n_more=f"{n_more:,}")]
+    group = np.minimum(color.astype(np.int64), len(names) - 1)
+    group[none] = len(names)
+    return group.astype(np.uint8), [*names, _("no label")] if none.any() else names
+
+
+# --- row numbers -----------------------------------------------------------------------------------
+
+
+LISTED = 500  # that go as a list
+
+
+def pack_rows(rows: Sequence[int] | np.ndarray, n: int) -> dict[str, Any]:
+    """Return rows of n as plain values: an ordered list, or ascending `runs` (uint32 start, length) or `bits`."""
+    if len(rows) <= LISTED:
+        return {"rows": [int(i) for i in rows]}
+    ascending = np.unique(np.asarray(rows, np.int64))
+    first = np.flatnonzero(np.diff(ascending, prepend=-2) != 1)
+    if 8 * len(first) < n / 8:
+        lengths = np.diff(first, append=len(ascending))
+        runs = np.stack([ascending[first], lengths], 1).astype("<u4")
+        return {"runs": base64.b64encode(runs.tobytes()).decode()}
+    flags = np.zeros(n, np.uint8)
+    flags[ascending] = 1
+    return {"bits": base64.b64encode(np.packbits(flags, bitorder="little").tobytes()).decode()}
+
+
+def rows_of(packed: dict[str, Any] | None) -> Int64[np.ndarray, " m"]:
+    """Unpack row numbers from either side; empty without a report."""
+    packed = packed or {}
+    if "runs" in packed:
+        runs = np.frombuffer(base64.b64decode(packed["runs"]), "<u4").astype(np.int64)
+        starts, lengths = runs[::2], runs[1::2]
+        before = np.cumsum(lengths) - lengths
+        return np.repeat(starts - before, lengths) + np.arange(lengths.sum())
+    if "bits" in packed:
+        bits = np.frombuffer(base64.b64decode(packed["bits"]), np.uint8)
+        return np.flatnonzero(np.unpackbits(bits, bitorder="little")).astype(np.int64)
+    return np.asarray(packed.get("rows", []), np.int64)
+
+
+# --- the map ---------------------------------------------------------------------------------------
+
 
 MAX_POINTS = 1_000_000  # that stay smooth (benchmarks/scatter.py); far out as their density
 MAX_IMAGES = 50_000  # whose thumbnails fit into one sheet
@@ -142,3 +242,33 @@ def _lit_at_first(key: str, stamp: str, rows: Sequence[int] | np.ndarray) -> np.
         st.session_state[name] = (stamp, np.asarray(rows, np.int64))
     lit: np.ndarray = st.session_state[name][1]
     return lit
+
+
+# --- what a map asks for later ---------------------------------------------------------------------
+
+
+MOST = 96  # at a time (more.js)
+
+
+def bring_pictures(content: str, n: int, sheet_of: Callable[[np.ndarray], ThumbnailSheet], key: str = "map") -> None:
+    """Send a map (its `content`, n rows, `key`) its missing thumbnails, without redrawing the page."""
+    import streamlit as st
+
+    own = f"{key}-brought"
+
+    def bring() -> None:
+        rows = rows_of(reported_state(own, "wanted"))[:MOST]
+        rows = rows[(rows >= 0) & (rows < n)]
+        blob = pack(key=content, rows=rows.tolist(), thumbnails=sheet_of(rows) if len(rows) else NO_THUMBNAILS)
+        with st.container(key="map-pictures"):
+            mount("map_pictures", blob, "wanted", own)
+
+    st.fragment(bring)()
+
+
+def tell_nearest(content: str, row: int, rows: list[int], similarity: list[float], key: str = "map") -> None:
+    """Send a map the rows nearest to a selected one, the most similar first."""
+    import streamlit as st
+
+    with st.container(key="map-nearest"):
+        mount("map_pictures", pack(key=content, row=row, rows=rows, similarity=similarity), None, f"{key}-nearest")

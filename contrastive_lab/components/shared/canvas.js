@@ -1,6 +1,6 @@
 // Canvases of the browser parts: colors, sizes, lines and marks.
 
-/** Of categories: the same as in scatter/categories.py, from where points get them. */
+/** Of categories: the same as in scatter/__init__.py, from where points get them. */
 export const PALETTE = ["#3B7DD8", "#E8833A", "#14A778", "#D993BD", "#EFC933", "#593DAB", "#0A6565", "#933A2B"];
 
 export const BLUE = fromHex(PALETTE[0]);

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from contrastive_lab.components.shared.mount import mount, reported_state
-from contrastive_lab.components.shared.thumbnails import ThumbnailSheet
-from contrastive_lab.components.shared.transport import pack
+from contrastive_lab.components.shared.transport import ThumbnailSheet, pack
 
 
 @dataclass(frozen=True, eq=False)

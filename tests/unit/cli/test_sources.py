@@ -13,7 +13,7 @@ from cases import cases
 from contrastive_core import runs, watch
 from contrastive_core.cli.main import COMMANDS, main
 from contrastive_core.spaces.open_vectors import open_vectors
-from contrastive_lab.desktop import things
+from contrastive_lab.desktop.command import prepare, recognize
 
 rng = np.random.default_rng(0)
 FILES = ("rows.npy", "rows.npz", "rows.parquet", "rows.csv")
@@ -77,10 +77,10 @@ def test_a_command_takes_rows_or_says_why_not(
 
 @cases("kind", FILES)
 def test_opening_takes_what_the_page_asks_for(kind: str, source: Callable[[str], str]) -> None:
-    place = things.prepare(things.recognize(source(kind)), labels="label.npy", leave_out=[], pictures=None)
+    place = prepare(recognize(source(kind)), labels="label.npy", leave_out=[], pictures=None)
     assert place.startswith("/explore?vectors=")
     with pytest.raises(ValueError, match="are for files of vectors"):
-        things.prepare(things.recognize("simclr-digits"), labels="label.npy")
+        prepare(recognize("simclr-digits"), labels="label.npy")
     assert runs.load("simclr-digits")
 
 

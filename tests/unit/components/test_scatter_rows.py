@@ -2,9 +2,7 @@
 
 import numpy as np
 
-from contrastive_lab.components.scatter import rows_of
-from contrastive_lab.components.scatter.categories import PALETTE, categories
-from contrastive_lab.components.scatter.rows import pack_rows
+from contrastive_lab.components.scatter import PALETTE, categories, pack_rows, rows_of
 from contrastive_lab.components.shared.mount import component_key
 
 

@@ -11,7 +11,7 @@ from cases import cases
 
 from contrastive_core import losses, methods
 from contrastive_core.engine import catalog
-from contrastive_lab.methods.flow import PICTURED, SIBLING, flow
+from contrastive_lab.methods import PICTURED, SIBLING, flow_of
 
 NAMES = methods.names()
 
@@ -78,24 +78,24 @@ def test_it_is_read_without_torch_and_made_once() -> None:
 @cases("name", NAMES)
 def test_the_flow_of_every_method_is_drawn(described: dict, name: str) -> None:
     about = described["methods"][name]
-    root = ElementTree.fromstring(f"<div>{flow(about, 'its loss')}</div>")
+    root = ElementTree.fromstring(f"<div>{flow_of(about, 'its loss')}</div>")
     cells = list(root.iter("span"))
     boxes = [node.text for node in cells if "box" in node.get("class", "")]
     assert set(boxes) == {b.rstrip("*") for lane in about["flow"] for b in lane} | {about["compared"], "its loss"}
     assert len({node.get("style") for node in cells}) == len(cells)  # none lies on another
     assert {b for a, b, _ in about["updates"]} | {a for a, _, _ in about["updates"]} <= set(boxes)
     assert all(how in "".join(root.itertext()) for *_, how in about["updates"])
-    drawn = flow(about, "its loss", dict.fromkeys(range(SIBLING, 64), "data:,"))
+    drawn = flow_of(about, "its loss", dict.fromkeys(range(SIBLING, 64), "data:,"))
     assert all(f"<em></em></span>{box}</span>" in drawn for box in boxes if box in PICTURED)
 
 
 def test_a_flow_cannot_bring_in_markup() -> None:
     evil = '<script>alert("x")</script>'
     about = {"title": evil, "flow": [[evil, "b*"], [evil, evil]], "compared": evil, "updates": [[evil, "b", evil]]}
-    assert "<script" not in flow(about, evil)
+    assert "<script" not in flow_of(about, evil)
 
 
 def test_boxes_of_one_name_above_each_other_are_one() -> None:
-    drawn = flow({"title": "t", "flow": [["a", "e*", "x*"], ["a", "e*", "y*"]], "compared": "c"}, "l")
+    drawn = flow_of({"title": "t", "flow": [["a", "e*", "x*"], ["a", "e*", "y*"]], "compared": "c"}, "l")
     assert drawn.count(">e</span>") == 1
     assert "--lane:1;--span:2" in drawn

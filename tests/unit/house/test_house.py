@@ -81,10 +81,9 @@ def test_notebooks_and_reports_import_no_streamlit() -> None:
 
 # The app, bottom to top, by the same rule.
 LAB_ORDER = """
-locale markup texts plots export format setting_names changes query_params pdf path_input load_vectors guard stage
-scrolling colors components figures loss_setting widgets cache state progress likeness pictures forming_map
-embedding_map recordings references score_strip methods train activity samples compare report playground loss_lab
-door_pictures home explore runs peers desktop server __main__
+locale texts format setting_names query_params path_input load_vectors guard stage components figures loss_setting
+widgets cache state progress pictures forming_map embedding_map recordings score_strip methods train activity samples
+compare report playground loss_lab home explore runs desktop server __main__
 """.split()
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from cases import cases
 
-from contrastive_lab.components.shared import bundle as made
+from contrastive_lab.components.shared import mount as made
 
 OWN_ENTRIES = ("main.js", "notebook.js", "file.js", "worker.js")
 ENTRIES = sorted(
