@@ -35,7 +35,7 @@ from PIL import Image, ImageOps
 from benchmarks._machine import cores
 from benchmarks._timing import alternate, figure, limit, summary
 from contrastive_core.data import datasets, image_decoding, image_folder
-from contrastive_core.data.image_form import ImageForm
+from contrastive_core.data.dataset import ImageForm
 
 BATCH = 64
 TREE, BRANCH = 200_000, 1000  # files that are only listed, and of these in a folder

@@ -30,7 +30,8 @@ from sklearn.metrics import average_precision_score
 from benchmarks._training import trained
 from contrastive_core.base.paths import data_home
 from contrastive_core.compare.embed import embed_run, load_model
-from contrastive_core.data import caption_sources, datasets
+from contrastive_core.data import datasets
+from contrastive_core.data.captions import CAPTIONS_FILE, HUE_ENDS, HUES, SIZES, SURFACES, captions_of
 from contrastive_core.data.dataset import Dataset
 from contrastive_core.data.overrides import take
 from contrastive_core.runs.run import Run
@@ -46,23 +47,23 @@ K, WEIGHT, NEAR, FIT = 30, 5.0, 0.1, 5.0  # LEMoN: knn_k, β = γ, τ₁, τ₂ 
 RANKINGS = ("this list", "cosine (CLIP score)", "rank of the own image", "LEMoN")
 
 
-def captions_of(dataset: Dataset, name: str) -> tuple[list[str], np.ndarray, list[frozenset[str]]]:
+def texts_of(dataset: Dataset, name: str) -> tuple[list[str], np.ndarray, list[frozenset[str]]]:
     """Texts, the image of each, and the facts that each names."""
-    captions = caption_sources.captions_of(dataset)
+    captions = captions_of(dataset)
     texts, image = list(captions.texts), captions.image
     if name == "short":
-        hues = np.searchsorted(caption_sources.HUE_ENDS, dataset.factors["hue"]) % len(caption_sources.HUES)
+        hues = np.searchsorted(HUE_ENDS, dataset.factors["hue"]) % len(HUES)
         image = np.arange(len(dataset))
-        texts = [f"{caption_sources.HUES[hues[i]]} {dataset.classes[dataset.labels[i]]}" for i in image]
+        texts = [f"{HUES[hues[i]]} {dataset.classes[dataset.labels[i]]}" for i in image]
     by_image = {int(i): frozenset(texts[k].split()) for k, i in enumerate(image)}
-    facts = set(caption_sources.HUES) | {*caption_sources.SIZES, *caption_sources.SURFACES.values()}
+    facts = set(HUES) | {*SIZES, *SURFACES.values()}
     facts |= set(dataset.classes)
     return texts, image, [frozenset(by_image[int(i)] & facts) for i in image]
 
 
 def plant(dataset: Dataset, name: str, seed: int) -> tuple[list[str], np.ndarray, np.ndarray]:
     """Texts with some of another image, the image of each, and which (m) are wrong."""
-    texts, image, facts = captions_of(dataset, name)
+    texts, image, facts = texts_of(dataset, name)
     rng, wrong = np.random.default_rng(seed), np.zeros(len(texts), bool)
     labels, new = dataset.labels[image], list(texts)
     for row in rng.permutation(len(texts))[: round(SETS[name] * len(texts))]:
@@ -83,7 +84,7 @@ def folder_of(seed: int, most: int, place: Path) -> set[tuple[str, str]]:
         if dataset is train:
             texts, image, wrong = plant(dataset, TRAINED, seed)
         else:
-            texts, image, _ = captions_of(dataset, TRAINED)
+            texts, image, _ = texts_of(dataset, TRAINED)
             wrong = np.zeros(len(texts), bool)
         (place / dataset.split).mkdir(parents=True)
         for i in range(len(dataset)):
@@ -91,7 +92,7 @@ def folder_of(seed: int, most: int, place: Path) -> set[tuple[str, str]]:
             Image.fromarray(picture).save(place / dataset.split / f"{i:05}.png")
         lines += [(f"{dataset.split}/{image[k]:05}.png", text) for k, text in enumerate(texts)]
         bad |= {(f"{image[k]:05}.png", texts[k]) for k in np.flatnonzero(wrong)}
-    with (place / caption_sources.FILENAME).open("w", newline="") as file:
+    with (place / CAPTIONS_FILE).open("w", newline="") as file:
         csv.writer(file).writerows([("file", "caption"), *lines])
     return bad
 

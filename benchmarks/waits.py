@@ -26,7 +26,8 @@ import torch
 from benchmarks import _waiting_device as pretend
 from contrastive_core import losses, methods
 from contrastive_core.data.batch_loader import Batch
-from contrastive_core.data.captions import Captions, Vocabulary
+from contrastive_core.data.captions import Vocabulary
+from contrastive_core.data.dataset import Captions
 from contrastive_core.losses import _base, _softmax
 from contrastive_core.models.encoders import create_encoder
 from contrastive_core.ops.collectives import World

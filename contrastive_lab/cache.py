@@ -10,7 +10,7 @@ from contrastive_core import runs
 from contrastive_core.base.cards import Catalog
 from contrastive_core.compare.evaluation import read_accuracies, read_evaluation
 from contrastive_core.data import datasets
-from contrastive_core.data.image_form import USUAL, ImageForm, form_of, visible
+from contrastive_core.data.dataset import USUAL, ImageForm, form_of, visible
 from contrastive_core.engine import calls
 from contrastive_core.engine.catalog import read as read_catalog
 from contrastive_core.runs.run import Run

@@ -12,7 +12,7 @@ from contrastive_core.base.errors import Damaged, UnusableEmbedding
 from contrastive_core.base.json_files import read_npz
 from contrastive_core.compare.representation_similarity import procrustes_chain
 from contrastive_core.data import datasets
-from contrastive_core.data.image_form import form_of
+from contrastive_core.data.dataset import form_of
 from contrastive_core.runs.run import MAX_SNAPSHOT, NOW, SNAPSHOT, Run
 from contrastive_core.spaces.pca import pca
 from contrastive_lab import cache, format

@@ -8,7 +8,7 @@ import numpy as np
 import streamlit as st
 
 from contrastive_core.data import datasets
-from contrastive_core.data.image_form import form_of
+from contrastive_core.data.dataset import form_of
 from contrastive_core.engine import jobs
 from contrastive_core.spaces.results import Values
 from contrastive_core.spaces.space import Space

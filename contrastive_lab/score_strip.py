@@ -8,7 +8,7 @@ import streamlit as st
 
 from contrastive_core.base.score import Score, Scores
 from contrastive_core.compare.evaluation import BESIDE, SOURCES, name_of
-from contrastive_core.data.image_form import described
+from contrastive_core.data.dataset import described
 from contrastive_core.engine import catalog
 from contrastive_core.runs import references
 from contrastive_core.runs.references import PREFIX

@@ -31,7 +31,7 @@ from contrastive_core.base.errors import BadSetting
 from contrastive_core.base.messages import N_, message
 from contrastive_core.base.progress import OnProgress, ignore_progress
 from contrastive_core.data import datasets
-from contrastive_core.data.caption_sources import add_captions
+from contrastive_core.data.captions import add_captions
 from contrastive_core.data.datasets import Dataset
 from contrastive_core.data.recipe import Recipe
 from contrastive_core.runs import free_name, new_name

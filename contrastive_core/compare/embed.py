@@ -23,7 +23,7 @@ from contrastive_core.base.messages import N_, message
 from contrastive_core.base.progress import OnFraction, ignore_fraction
 from contrastive_core.data import datasets
 from contrastive_core.data.augmentations import to_float
-from contrastive_core.data.caption_sources import captions_of
+from contrastive_core.data.captions import captions_of
 from contrastive_core.data.datasets import Dataset
 from contrastive_core.data.overrides import take
 from contrastive_core.models.encoders import forward_batch_size

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from contrastive_core.base.errors import BadSetting
 from contrastive_core.base.large_arrays import part_of
-from contrastive_core.data.captions import Captions
+from contrastive_core.data.dataset import Captions
 from contrastive_core.data.datasets import Dataset
 from contrastive_core.ops.collectives import World
 

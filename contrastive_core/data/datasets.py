@@ -19,11 +19,10 @@ from contrastive_core.base.lock import lock
 from contrastive_core.base.messages import message
 from contrastive_core.base.paths import IMAGES, data_home
 from contrastive_core.base.progress import OnProgress, ignore_progress
-from contrastive_core.data import image_sets, torchvision_sets
+from contrastive_core.data import image_sets, named_sets
+from contrastive_core.data.dataset import USUAL, DatasetArrays, ImageForm, form_of
 from contrastive_core.data.dataset import Dataset as Dataset
-from contrastive_core.data.dataset import DatasetArrays
-from contrastive_core.data.generated_sets import GENERATED
-from contrastive_core.data.image_form import USUAL, ImageForm, form_of
+from contrastive_core.data.named_sets import GENERATED
 from contrastive_core.data.streamed_images import load_streamed
 
 SPLITS = ("train", "test")
@@ -34,7 +33,7 @@ UNUSABLE = (FileNotFoundError, Damaged, ValueError, KeyError)  # errors of an in
 
 def dataset_names() -> list[str]:
     """Return the names that `load` accepts, besides `folder:PATH` and `csv:PATH`."""
-    return [*GENERATED, *torchvision_sets.SIZES]
+    return [*GENERATED, *named_sets.SIZES]
 
 
 def load(
@@ -67,9 +66,9 @@ def load(
         return load_files(name, split, form, on_progress)
     if name in GENERATED:
         return _load_or_create(name, split, f"{name}-{split}-v1", partial(GENERATED[name], split))
-    if not torchvision_sets.is_there(name, root) and not download:
-        raise NotDownloaded(torchvision_sets.how_to_get(name))
-    create = partial(torchvision_sets.make, name, split, root, download)
+    if not named_sets.is_there(name, root) and not download:
+        raise NotDownloaded(named_sets.how_to_get(name))
+    create = partial(named_sets.make, name, split, root, download)
     return _load_or_create(name, split, f"{name}-{split}-v1", create)
 
 

@@ -15,7 +15,8 @@ import numpy as np
 from contrastive_core.base.errors import BadSetting
 from contrastive_core.base.json_files import JsonObject
 from contrastive_core.base.safe_files import FileCache, printable
-from contrastive_core.data import caption_sources, image_cache, image_decoding, image_folder, image_sets
+from contrastive_core.data import image_cache, image_decoding, image_folder, image_sets
+from contrastive_core.data.captions import CAPTIONS_FILE, captions_for, read_captions
 from contrastive_core.data.image_folder import ImageFile, Listing
 
 SHOWN = 60  # images
@@ -115,14 +116,13 @@ def _same(train: Listing, test: Listing, pixels: dict[str, bytes]) -> Iterator[t
 
 def _captions(name: str, train: Listing, test: Listing) -> tuple[tuple[int, int, int], str, str]:
     """Return the counts of captions, a remark and a problem: the last three fields of a preview."""
-    path = Path(name.partition(":")[2]).expanduser() / caption_sources.CAPTIONS_FILE
+    path = Path(name.partition(":")[2]).expanduser() / CAPTIONS_FILE
     if not name.startswith("folder:") or not path.exists():
         return (0, 0, 0), "", ""
     try:
-        file = caption_sources.read_captions(path)
+        file = read_captions(path)
         of = [
-            caption_sources.captions_for(file, [f.id for f in part.files], split)
-            for split, part in (("train", train), ("test", test))
+            captions_for(file, [f.id for f in part.files], split) for split, part in (("train", train), ("test", test))
         ]
     except BadSetting as error:
         return (0, 0, 0), "", str(error)
@@ -149,7 +149,7 @@ def changed(folder: str) -> list[int]:
         if not os.path.exists(root):  # a list and one of its columns
             root = root.rpartition("#")[0]
         times.append(os.stat(root).st_mtime_ns)
-        if os.path.exists(captions := os.path.join(root, caption_sources.CAPTIONS_FILE)):
+        if os.path.exists(captions := os.path.join(root, CAPTIONS_FILE)):
             times.append(os.stat(captions).st_mtime_ns)
         parts = [os.path.join(root, part) for part in (*image_folder.SPLITS, *image_folder.FOR_TEST)]
         for place in (root, *filter(os.path.isdir, parts)):

@@ -14,9 +14,8 @@ from contrastive_core.base.paths import data_home, follow_links
 from contrastive_core.base.progress import OnProgress, ignore_progress
 from contrastive_core.base.safe_files import FRESH, FileStamp, file_stamp, printable
 from contrastive_core.data import image_cache, image_folder, image_list
-from contrastive_core.data.dataset import DatasetArrays
+from contrastive_core.data.dataset import SMALL, USUAL, DatasetArrays, ImageForm
 from contrastive_core.data.image_folder import Listing
-from contrastive_core.data.image_form import SMALL, USUAL, ImageForm
 
 PREFIXES = FOLDER, LIST = "folder:", "csv:"  # prefixes of data sets of image files
 TIMES = 100  # a listing is cached for at most this many times its duration

@@ -1,7 +1,9 @@
-"""Changes to a training set by sample id, from files. `exclude` drops samples: one id per line, a CSV with a column
-`id`, or a JSON list. `relabel` changes classes: a CSV with columns `id` and `label` (for captions `partner`), or a
-JSON object of class by id. A class is a name or a number, −1 for none. A CSV with a column `decision`, such as the
-app's new_labels.csv, serves both: `exclude` uses its dropped training rows, `relabel` the relabeled ones."""
+"""Preparation of a training set: captions if the method needs them, and changes by sample id from files.
+
+`exclude` drops samples: one id per line, a CSV with a column `id`, or a JSON list. `relabel` changes classes: a CSV
+with columns `id` and `label` (for captions `partner`), or a JSON object of class by id. A class is a name or a number,
+−1 for none. A CSV with a column `decision`, such as the app's new_labels.csv, serves both: `exclude` uses its dropped
+training rows, `relabel` the relabeled ones."""
 
 import dataclasses
 import json
@@ -11,12 +13,14 @@ from typing import Any
 import numpy as np
 
 from contrastive_core.base.errors import BadSetting
-from contrastive_core.base.messages import message
+from contrastive_core.base.messages import N_, message
 from contrastive_core.base.safe_files import printable
-from contrastive_core.data.captions import Captions
+from contrastive_core.data.captions import add_captions
+from contrastive_core.data.dataset import Captions
 from contrastive_core.data.datasets import Dataset
 from contrastive_core.data.image_list import read_table, read_text
 
+LACKING = N_("Training images without a caption are left out: {n} of {all}, the first is {first}.")
 LABEL, PARTNER = "label", "partner"  # columns of `relabel`: a class, or the key of the image that a caption belongs to
 
 
@@ -37,6 +41,27 @@ class ImageRows:
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         return np.asarray(self.images[self.index], dtype)
+
+
+def training_set(dataset: Dataset, needs_captions: bool, exclude: str | None, relabel: str | None) -> Dataset:
+    """Prepare a data set for training: without the samples of `exclude`, with the classes of `relabel`. If the method
+    needs captions, they are added and images without one are left out. Raises BadSetting."""
+    if not needs_captions:
+        return curated(dataset, exclude, relabel)
+    dataset = curated(add_captions(dataset), exclude, relabel)
+    assert dataset.captions is not None
+    keep = np.unique(dataset.captions.image)
+    if (n := len(dataset) - len(keep)) == 0:
+        return dataset
+    names = {"n": f"{n:,}", "all": f"{len(dataset):,}", "kept": f"{len(keep):,}"}
+    if len(keep) < 2:
+        raise BadSetting(
+            "captions.csv has captions of {kept} of {all} training images; two or more are needed", **names
+        )
+    first = dataset.ids[int(np.setdiff1d(np.arange(len(dataset)), keep)[0])]
+    remark = message(LACKING, **names, first=printable(first, 80))
+    dataset = take(dataset, keep)
+    return dataclasses.replace(dataset, remarks=(*dataset.remarks, remark))
 
 
 def curated(dataset: Dataset, exclude: str | None, relabel: str | None) -> Dataset:

@@ -9,8 +9,7 @@ from contrastive_core.base.errors import BadSetting
 from contrastive_core.base.messages import N_
 from contrastive_core.base.safe_files import printable
 from contrastive_core.data import datasets, image_sets
-from contrastive_core.data.dataset import Dataset
-from contrastive_core.data.image_form import ImageForm, visible
+from contrastive_core.data.dataset import Dataset, ImageForm, visible
 from contrastive_core.data.streamed_images import StreamedImages, load_streamed
 
 SIDE = 16  # pixels; smaller images keep their size

@@ -24,9 +24,8 @@ from contrastive_core.base.paths import data_home
 from contrastive_core.base.progress import OnProgress, ignore_progress
 from contrastive_core.base.safe_files import printable
 from contrastive_core.data import image_cache, image_decoding, image_sets
-from contrastive_core.data.dataset import Dataset
+from contrastive_core.data.dataset import Dataset, ImageForm
 from contrastive_core.data.image_decoding import HEADER, DecodingPool, Form
-from contrastive_core.data.image_form import ImageForm
 
 FEW = 8  # maximum images for one process
 PARTS = 2  # of a batch per worker, to balance the load

@@ -20,7 +20,7 @@ from contrastive_core.base.messages import N_, message
 from contrastive_core.base.progress import Progress, read_progress
 from contrastive_core.compare.evaluation import evaluation_path
 from contrastive_core.data import datasets
-from contrastive_core.data.image_form import form_of
+from contrastive_core.data.dataset import form_of
 from contrastive_core.engine import client, process
 from contrastive_core.engine.client import KILLED, Call, Stopped
 from contrastive_core.runs.run import Run

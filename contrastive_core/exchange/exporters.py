@@ -18,7 +18,7 @@ from contrastive_core.base.lock import scratch_folder
 from contrastive_core.base.progress import OnProgress, fraction_of, ignore_progress
 from contrastive_core.compare.embed import data_of, embed_run, load_model
 from contrastive_core.data.augmentations import to_float
-from contrastive_core.data.image_form import visible
+from contrastive_core.data.dataset import visible
 from contrastive_core.runs.run import Run
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 

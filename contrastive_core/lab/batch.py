@@ -18,8 +18,8 @@ from contrastive_core.base.messages import N_, join, message
 from contrastive_core.base.safe_files import printable, thousands
 from contrastive_core.compare.embed import data_of, embed_run, load_model, random_encoder_of
 from contrastive_core.data.augmentations import make_views, to_float
-from contrastive_core.data.caption_sources import training_set
 from contrastive_core.data.datasets import Dataset
+from contrastive_core.data.overrides import training_set
 from contrastive_core.lab.lab_view import (
     EPOCH,
     SNAPSHOT,

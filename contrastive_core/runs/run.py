@@ -23,7 +23,7 @@ from contrastive_core.base.messages import N_, message
 from contrastive_core.base.paths import SHIPPED
 from contrastive_core.base.safe_files import FileCache, is_regular
 from contrastive_core.data.captions import CAPTIONS_FILE
-from contrastive_core.data.image_form import LARGEST, RESIZES, SMALLEST
+from contrastive_core.data.dataset import LARGEST, RESIZES, SMALLEST
 from contrastive_core.runs.changes import SCHEDULE, ChangeLog, Planned
 from contrastive_core.runs.train_config import FIELDS, TrainConfig
 

@@ -15,7 +15,7 @@ from typing import Any
 from contrastive_core.base.errors import BadSetting
 from contrastive_core.base.json_files import JsonObject
 from contrastive_core.base.messages import N_
-from contrastive_core.data.image_form import ImageForm
+from contrastive_core.data.dataset import ImageForm
 
 GROUPS = {"loss": "loss_knobs", "method": "method_knobs", "recipe": "recipe", "encoder": "encoder_knobs"}
 IMAGE_SIZE = N_(

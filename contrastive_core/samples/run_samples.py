@@ -30,7 +30,7 @@ from contrastive_core.base.progress import (
 from contrastive_core.compare.embed import data_of, embed_run, load_model
 from contrastive_core.data import datasets
 from contrastive_core.data.augmentations import make_views
-from contrastive_core.data.caption_sources import training_set
+from contrastive_core.data.overrides import training_set
 from contrastive_core.methods import Method
 from contrastive_core.models.encoders import forward_batch_size
 from contrastive_core.ops.similarity import normalize

@@ -18,8 +18,8 @@ from contrastive_core.base.messages import N_, join, message
 from contrastive_core.base.paths import follow_links
 from contrastive_core.base.safe_files import is_regular, open_regular, printable, thousands
 from contrastive_core.data import datasets
+from contrastive_core.data.dataset import form_of
 from contrastive_core.data.image_decoding import open_image
-from contrastive_core.data.image_form import form_of
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.tower_columns import PICTURES, picture_tower
 from contrastive_core.spaces.towers import Towers, towers_of

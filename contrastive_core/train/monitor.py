@@ -27,7 +27,7 @@ from contrastive_core.base.errors import CannotScore
 from contrastive_core.base.messages import message
 from contrastive_core.base.registry import knobs_of
 from contrastive_core.data.augmentations import make_views, to_float
-from contrastive_core.data.captions import Captions
+from contrastive_core.data.dataset import Captions
 from contrastive_core.data.recipe import Recipe
 from contrastive_core.losses import Loss
 from contrastive_core.losses._two_views import TwoViewLoss

@@ -23,9 +23,8 @@ from contrastive_core.base.errors import BadSetting
 from contrastive_core.base.messages import N_, message
 from contrastive_core.base.registry import Knob, Knobs, knobs_of
 from contrastive_core.data import datasets, image_sets
-from contrastive_core.data.dataset import Dataset, DatasetInfo
+from contrastive_core.data.dataset import LARGEST, SMALL, Dataset, DatasetInfo, form_of
 from contrastive_core.data.image_cache import median_side
-from contrastive_core.data.image_form import LARGEST, SMALL, form_of
 from contrastive_core.data.recipe import Recipe, view_changes
 from contrastive_core.data.streamed_images import choose_cache
 from contrastive_core.methods._base import Default, fitting_views

@@ -13,9 +13,9 @@ from contrastive_core.base.errors import BadSetting
 from contrastive_core.base.messages import N_, message
 from contrastive_core.data import datasets
 from contrastive_core.data.batch_loader import BatchLoader
-from contrastive_core.data.caption_sources import training_set
 from contrastive_core.data.captions import Vocabulary, build_vocabulary
 from contrastive_core.data.datasets import Dataset
+from contrastive_core.data.overrides import training_set
 from contrastive_core.data.recipe import Recipe
 from contrastive_core.losses import Loss
 from contrastive_core.methods import Method

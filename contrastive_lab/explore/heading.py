@@ -7,7 +7,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from contrastive_core.base.score import scores_from_json
 from contrastive_core.data import datasets
-from contrastive_core.data.image_form import form_of
+from contrastive_core.data.dataset import form_of
 from contrastive_core.engine import jobs
 from contrastive_core.runs.run import Run
 from contrastive_core.spaces import loaded_vectors

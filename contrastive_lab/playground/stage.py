@@ -5,7 +5,7 @@ from typing import Any
 
 import streamlit as st
 
-from contrastive_core.data.generated_sets import GENERATED
+from contrastive_core.data.named_sets import GENERATED
 from contrastive_core.data.small_images import SmallImages
 from contrastive_core.engine import calls
 from contrastive_core.runs.run import Run

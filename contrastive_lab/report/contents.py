@@ -15,8 +15,8 @@ from contrastive_core.base.progress import OnProgress, prefixed
 from contrastive_core.base.score import Scores, scores_from_json
 from contrastive_core.compare.comparison import Comparison, comparison_request
 from contrastive_core.compare.evaluation import SOURCES, read_evaluation
+from contrastive_core.data.dataset import described
 from contrastive_core.data.datasets import SPLITS
-from contrastive_core.data.image_form import described
 from contrastive_core.engine import answers, catalog
 from contrastive_core.engine.answers.scores import evaluate
 from contrastive_core.lab.batch import load_batch

@@ -7,9 +7,9 @@ import streamlit as st
 
 from contrastive_core.base.cards import MethodEntry
 from contrastive_core.data import datasets
-from contrastive_core.data.generated_sets import GENERATED
-from contrastive_core.data.image_form import USUAL as USUAL_FORM
-from contrastive_core.data.image_form import form_of
+from contrastive_core.data.dataset import USUAL as USUAL_FORM
+from contrastive_core.data.dataset import form_of
+from contrastive_core.data.named_sets import GENERATED
 from contrastive_core.data.recipe import Recipe, view_changes
 from contrastive_core.runs.train_config import TrainConfig
 from contrastive_core.spaces.results import Result

@@ -11,7 +11,7 @@ import streamlit as st
 
 from contrastive_core.cli.import_preview import import_preview as preview_import
 from contrastive_core.data.captions import SENTENCE_TOWER
-from contrastive_core.data.image_form import LARGEST
+from contrastive_core.data.dataset import LARGEST
 from contrastive_core.engine import queue, training
 from contrastive_core.runs.train_config import settings_of
 from contrastive_lab import cache, format, query_params, state

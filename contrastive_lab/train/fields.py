@@ -7,7 +7,7 @@ import streamlit as st
 
 from contrastive_core import runs
 from contrastive_core.base.errors import BadName
-from contrastive_core.data.image_form import LARGEST, RESIZES, SMALL
+from contrastive_core.data.dataset import LARGEST, RESIZES, SMALL
 from contrastive_core.engine import queue
 from contrastive_core.runs.train_config import RECIPES, Resolved
 from contrastive_lab import locale, query_params

@@ -8,10 +8,9 @@ from streamlit.delta_generator import DeltaGenerator
 
 from contrastive_core.base.cards import Catalog, MethodEntry
 from contrastive_core.base.errors import BadSetting, Locked
-from contrastive_core.data import datasets, image_list, torchvision_sets
-from contrastive_core.data.dataset import KNOWN, DatasetInfo
+from contrastive_core.data import datasets, image_list, named_sets
+from contrastive_core.data.dataset import KNOWN, SMALL, DatasetInfo
 from contrastive_core.data.folder_preview import name_of, values_of
-from contrastive_core.data.image_form import SMALL
 from contrastive_core.engine import queue, training
 from contrastive_core.engine.calls import resolved_settings
 from contrastive_core.runs import stem_of
@@ -247,7 +246,7 @@ def wrong_data(method: MethodEntry, data: Data) -> str:
 def choose_data(subject: DeltaGenerator) -> Data:
     """Draw the choice of a data set by name, with its download if necessary, or of a folder of images. Args: subject:
     container of the choice itself."""
-    names = ["digits", "shapes", *torchvision_sets.SIZES, FOLDER]
+    names = ["digits", "shapes", *named_sets.SIZES, FOLDER]
     name = query_params.one_of(
         subject.selectbox, _("Data"), names, name="data", text=lambda n: "folder" if n == FOLDER else n, width=200
     )
@@ -264,9 +263,9 @@ def choose_data(subject: DeltaGenerator) -> Data:
             folder_picker.show_left_out(folder)
         return Data(with_label(name_of(folder)) if folder else "")
     # Its files are here, or its images already decoded.
-    if name not in torchvision_sets.SIZES or torchvision_sets.is_there(name, None) or datasets.is_made(name, "train"):
+    if name not in named_sets.SIZES or named_sets.is_there(name, None) or datasets.is_made(name, "train"):
         return Data(name)
-    size = _("{sizes} MB").format(sizes=f"{torchvision_sets.SIZES[name]:,}")
+    size = _("{sizes} MB").format(sizes=f"{named_sets.SIZES[name]:,}")
     fetch = st.checkbox(
         _("Fetch {name}: {size}").format(name=name, size=size), help=_("It is not on this machine yet.")
     )

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from contrastive_core.data.image_form import visible
+from contrastive_core.data.dataset import visible
 from contrastive_lab.locale import _
 
 MOST_PIXELS = 128  # of a side of a tile

@@ -8,7 +8,8 @@ from torch import Tensor, nn
 
 from contrastive_core import losses, methods
 from contrastive_core.data.batch_loader import Batch
-from contrastive_core.data.captions import Captions, Vocabulary
+from contrastive_core.data.captions import Vocabulary
+from contrastive_core.data.dataset import Captions
 from contrastive_core.data.recipe import Recipe
 from contrastive_core.losses._output import LossOutput
 from contrastive_core.methods import Method

@@ -17,7 +17,8 @@ from contrastive_core.base.large_arrays import part_of
 from contrastive_core.data import batch_loader
 from contrastive_core.data.augmentations import to_float
 from contrastive_core.data.batch_loader import Batch, BatchShare
-from contrastive_core.data.captions import Captions, Vocabulary
+from contrastive_core.data.captions import Vocabulary
+from contrastive_core.data.dataset import Captions
 from contrastive_core.data.recipe import Recipe
 from contrastive_core.losses._output import LossOutput
 from contrastive_core.models.encoders import SplitBatchNorm, create_encoder

@@ -5,7 +5,7 @@ from contrastive_core.base.messages import N_, message
 from contrastive_core.base.progress import OnProgress, fraction_of
 from contrastive_core.compare.embed import embed_run
 from contrastive_core.data import datasets
-from contrastive_core.data.image_form import ImageForm
+from contrastive_core.data.dataset import ImageForm
 from contrastive_core.engine.answers.scores import evaluate
 from contrastive_core.samples import run_samples
 from contrastive_core.samples.sample_table import SampleRequest, SampleTable, request_of

@@ -23,7 +23,7 @@ from contrastive_core.compare.projection import agreement as mean_agreement
 from contrastive_core.compare.projection import map_of, project_new
 from contrastive_core.compare.towers import tower_notes, tower_scores
 from contrastive_core.compare.zero_shot import nearest_images, zero_shot_scores
-from contrastive_core.data.caption_sources import captions_of
+from contrastive_core.data.captions import captions_of
 from contrastive_core.engine.answers import cached_graphs, cached_result, make, rows_of, test_rows
 from contrastive_core.lab.batch import load_batch
 from contrastive_core.lab.lab_view import BatchRequest

@@ -116,7 +116,7 @@ def test_edited_captions_are_embedded_anew(clip_run: Run, tmp_path: Path, monkey
 
 
 def test_captions_that_are_gone_are_said_and_cost_no_other_layer(clip_run: Run, capsys, monkeypatch) -> None:
-    monkeypatch.setattr("contrastive_core.data.caption_sources.CAPTIONS_FILE", "gone.csv")
+    monkeypatch.setattr("contrastive_core.data.captions.CAPTIONS_FILE", "gone.csv")
     assert main(["embed", clip_run.name, "--layer", "towers", "--out", "x.npz"]) == 2
     assert "there is no" in (said := capsys.readouterr().err)
     assert "gone.csv" in said

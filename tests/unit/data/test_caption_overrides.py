@@ -8,8 +8,7 @@ import pytest
 from cases import cases
 
 from contrastive_core.base.errors import BadSetting
-from contrastive_core.data.captions import Captions
-from contrastive_core.data.dataset import Dataset
+from contrastive_core.data.dataset import Captions, Dataset
 from contrastive_core.data.overrides import curated
 
 

@@ -10,9 +10,8 @@ from PIL import Image
 
 from contrastive_core.base.errors import BadSetting
 from contrastive_core.data import datasets
-from contrastive_core.data.caption_sources import add_captions, training_set
-from contrastive_core.data.captions import build_vocabulary
-from contrastive_core.data.overrides import take
+from contrastive_core.data.captions import add_captions, build_vocabulary
+from contrastive_core.data.overrides import take, training_set
 
 GOOD = "file,caption\n" + "".join(f"{split}/{i}.png,picture {i}\n" for split in ("train", "test") for i in range(3))
 

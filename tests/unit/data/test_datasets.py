@@ -11,7 +11,7 @@ from PIL import Image
 
 from contrastive_core.base.errors import Damaged, NotDownloaded, UnknownName
 from contrastive_core.base.paths import data_home
-from contrastive_core.data import datasets, generated_sets, image_folder
+from contrastive_core.data import datasets, image_folder, named_sets
 
 
 def test_digits_are_split_by_class_and_stay_the_same() -> None:
@@ -25,13 +25,13 @@ def test_digits_are_split_by_class_and_stay_the_same() -> None:
 
 
 def test_shapes_are_made_alike_from_a_seed() -> None:
-    a, labels, factors = generated_sets.make_shapes(64, seed=3)
-    b, _, _ = generated_sets.make_shapes(64, seed=3)
+    a, labels, factors = named_sets.make_shapes(64, seed=3)
+    b, _, _ = named_sets.make_shapes(64, seed=3)
     assert np.array_equal(a, b)
     assert a.shape == (64, 3, 32, 32)
     assert np.bincount(labels).tolist() == [8] * 8
     assert set(factors) >= {"hue", "background_hue", "x", "y", "radius", "angle", "texture"}
-    assert not np.array_equal(a, generated_sets.make_shapes(64, seed=4)[0])
+    assert not np.array_equal(a, named_sets.make_shapes(64, seed=4)[0])
     spread = [np.corrcoef(factors["hue"], labels == c)[0, 1] for c in range(8)]
     assert np.abs(spread).max() < 0.5  # color does not tell the class
 

@@ -15,8 +15,8 @@ from PIL import Image, ImageOps
 from contrastive_core.base.paths import ROOT, data_home
 from contrastive_core.base.sandbox import Sandbox
 from contrastive_core.data import datasets, image_cache, image_decoding
+from contrastive_core.data.dataset import ImageForm
 from contrastive_core.data.image_decoding import HEADER, decode_chunk, decode_image, decode_sandboxed
-from contrastive_core.data.image_form import ImageForm
 
 ORIENTATION = 0x0112  # of EXIF
 

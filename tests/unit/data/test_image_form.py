@@ -13,8 +13,8 @@ from contrastive_core.base import sandbox
 from contrastive_core.base.errors import BadSetting
 from contrastive_core.base.paths import data_home
 from contrastive_core.data import datasets, image_cache, image_decoding, image_sets
+from contrastive_core.data.dataset import ImageForm
 from contrastive_core.data.image_decoding import decode_image
-from contrastive_core.data.image_form import ImageForm
 from contrastive_core.runs.train_config import TrainConfig
 from contrastive_core.train.settings import kept_smaller, with_image_size
 

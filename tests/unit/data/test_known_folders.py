@@ -10,8 +10,8 @@ from PIL import Image
 
 from contrastive_core.cli.main import main
 from contrastive_core.data import datasets, image_folder, image_list, image_sets
+from contrastive_core.data.dataset import ImageForm
 from contrastive_core.data.folder_preview import changed
-from contrastive_core.data.image_form import ImageForm
 
 FORM = ImageForm(8)
 

@@ -8,7 +8,7 @@ from PIL import Image
 
 from contrastive_core.base.errors import BadSetting
 from contrastive_core.data import datasets, image_decoding, image_sets, streamed_images
-from contrastive_core.data.image_form import ImageForm
+from contrastive_core.data.dataset import ImageForm
 from contrastive_core.data.overrides import ImageRows
 from contrastive_core.data.streamed_images import LIMIT, choose_cache, load_streamed, unread_files
 

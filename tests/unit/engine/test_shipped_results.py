@@ -18,7 +18,7 @@ from contrastive_core.compare.embed import embed_run
 from contrastive_core.compare.evaluate import evaluate_sets
 from contrastive_core.compare.evaluation import read_evaluation
 from contrastive_core.data import datasets
-from contrastive_core.data.generated_sets import GENERATED
+from contrastive_core.data.named_sets import GENERATED
 from contrastive_core.engine import answers
 from contrastive_core.engine.answers import comparisons
 from contrastive_core.samples.sample_table import request_of

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from contrastive_core import losses, methods
 from contrastive_core.base.errors import BadSetting
-from contrastive_core.data import generated_sets
+from contrastive_core.data import named_sets
 from contrastive_core.data.batch_loader import Batch, BatchShare
 from contrastive_core.losses._two_views import TwoViewLoss
 from contrastive_core.pairs.types import NO_ROW, Pairs
@@ -374,7 +374,7 @@ def test_clip_learns_siglips_bias_beside_its_temperature() -> None:
 
 
 def test_the_loader_brings_every_caption_of_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(generated_sets.SHAPES, "train", (200, 0))
+    monkeypatch.setitem(named_sets.SHAPES, "train", (200, 0))
     setup = prepare(TrainConfig("clip", "shapes", batch_size=4, encoder_knobs={"width": 0.25}, sample=50))
     rows = np.array([7, 3, 199, 0])
     found = setup.loader.batch(rows).captions
