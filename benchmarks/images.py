@@ -34,7 +34,7 @@ from PIL import Image, ImageOps
 
 from benchmarks._machine import cores
 from benchmarks._timing import alternate, figure, limit, summary
-from contrastive_core.data import datasets, image_decoding, image_folder
+from contrastive_core.data import datasets, image_decoding, image_listings
 from contrastive_core.data.dataset import ImageForm
 
 BATCH = 64
@@ -155,7 +155,7 @@ def write_tree(root: Path, n: int) -> None:
 
 def listed(root: Path, n: int) -> Callable[[], object]:
     def work() -> None:
-        assert sum(len(x.files) for x in image_folder.listings(str(root)).values()) == n
+        assert sum(len(x.files) for x in image_listings.listings_of_folder(str(root)).values()) == n
 
     return work
 

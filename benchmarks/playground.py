@@ -19,7 +19,7 @@ from typing import Any
 
 from benchmarks._timing import Seconds, figure, limit, summary
 from benchmarks.browser import chromium, p95
-from contrastive_core.data.small_images import load_small
+from contrastive_core.spaces.small_samples import load_small
 from contrastive_lab.playground.file import kernels, page
 
 GOALS = {"steps": 30, "frame": 33.0, "seconds": 40.0, "bytes": 1.5e6}

@@ -24,10 +24,10 @@ from contrastive_core.cli.options import COMMON
 from contrastive_core.compare.evaluation import Evaluation, read_evaluation
 from contrastive_core.data.dataset import KNOWN
 from contrastive_core.data.recipe import Recipe
-from contrastive_core.data.small_images import load_small
 from contrastive_core.losses._two_views import TwoViewLoss
 from contrastive_core.models.encoders import encoder_names
 from contrastive_core.runs import train_config
+from contrastive_core.spaces.small_samples import load_small
 from contrastive_lab.playground.file import kernels, page
 
 NOTEBOOKS = sorted((Path(__file__).parent / "notebooks").glob("*.ipynb"))

@@ -10,6 +10,7 @@ temporary file, are flushed to the disk and replace the old file; then the folde
 read files and folders (0600, 0700), whatever the umask; `shared` is for files that a user asked for."""
 
 import contextlib
+import csv
 import hashlib
 import io
 import itertools
@@ -26,7 +27,7 @@ from io import BufferedReader
 from pathlib import Path
 from typing import IO, Any, BinaryIO, Generic, TypeVar
 
-from contrastive_core.base.errors import NotRegular
+from contrastive_core.base.errors import BadSetting, NotRegular
 from contrastive_core.base.messages import message
 from contrastive_core.base.paths import runs_home
 
@@ -38,6 +39,7 @@ FRESH = 2.0  # seconds: a file that was just written may change again within a t
 MAX_FILE = 64 << 30  # bytes of a file that is hashed
 BLANK = "".join(map(chr, range(33))) + "\x7f\x85\xa0\u200b\u2060\u3000\ufeff"
 JOINERS = "\u200c\u200d"  # invisible, and part of words in Persian and Hindi and of emoji
+MAX_TABLE = 512 << 20  # bytes of a table that is read as text: a few million lines
 BATCH = 20_000  # rows converted at a time
 
 
@@ -260,7 +262,35 @@ def sha256_file(path: str | Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-# --- tables: no spreadsheet runs their cells and headers ---
+# --- tables: no spreadsheet runs the cells and headers that are written ---
+
+
+def read_text(path: str | Path) -> str:
+    """Read the text of a UTF-8 file. Raises BadSetting."""
+    try:
+        return read_regular(path, MAX_TABLE).decode("utf-8-sig")
+    except (OSError, ValueError) as error:
+        raise BadSetting("cannot read {path}: {error}", path=printable(path), error=printable(error)) from None
+
+
+def read_table(path: str | Path, *needed: str) -> tuple[list[str], list[dict[str, str]]]:
+    """Read a table separated by commas, semicolons or tabs: the names of the columns, and each line by column.
+    Raises: BadSetting for other files, a missing column of `needed`, or a duplicate column."""
+    text, shown = read_text(path), printable(path)
+    between = max(",;\t", key=text.partition("\n")[0].count)
+    reader = csv.DictReader(text.splitlines(), delimiter=between)
+    try:
+        names = reader.fieldnames = [n.strip() for n in reader.fieldnames or ()]
+        lines = list(reader)
+    except csv.Error as error:
+        raise BadSetting("cannot read {path}: {error}", path=shown, error=printable(error)) from None
+    for column in needed:
+        if column not in names:
+            raise BadSetting("{path} needs a column {column} in its first line", path=shown, column=f"{column!r}")
+    if len(set(names)) < len(names):
+        twice = next(n for n in names if names.count(n) > 1)
+        raise BadSetting("{shown} has two columns {twice}", shown=shown, twice=f"{printable(twice)!r}")
+    return names, lines
 
 
 def write_table(out: Path, columns: Mapping[str, Any]) -> None:

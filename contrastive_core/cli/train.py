@@ -16,7 +16,7 @@ from contrastive_core.base.progress import OnProgress, ignore_progress
 from contrastive_core.cli.output import Terminal, print_note, print_result, progress_of
 from contrastive_core.data import datasets, image_sets
 from contrastive_core.data.dataset import form_of
-from contrastive_core.data.streamed_images import load_streamed
+from contrastive_core.data.image_sets import load_streamed
 from contrastive_core.engine import training
 from contrastive_core.exchange import pretrained
 from contrastive_core.exchange.checkpoint_import import create_run, open_checkpoint

@@ -10,7 +10,7 @@ from contrastive_core.base.lock import scratch_folder
 from contrastive_core.compare.embed import data_of, embed_run, load_model
 from contrastive_core.data.augmentations import to_float
 from contrastive_core.data.dataset import Dataset
-from contrastive_core.data.streamed_images import StreamedImages
+from contrastive_core.data.image_sets import StreamedImages
 from contrastive_core.ops.similarity import full_precision
 from contrastive_core.runs.run import Run
 

@@ -15,10 +15,9 @@ import numpy as np
 
 from contrastive_core.base.errors import BadSetting
 from contrastive_core.base.messages import N_, join, message
-from contrastive_core.base.safe_files import printable
+from contrastive_core.base.safe_files import printable, read_table
 from contrastive_core.data.dataset import Captions, Dataset
-from contrastive_core.data.image_folder import FOR_TEST
-from contrastive_core.data.image_list import FILE, read_table
+from contrastive_core.data.image_listings import FILE, FOR_TEST
 from contrastive_core.data.named_sets import CLASSES, TEXTURES
 
 PADDING, UNKNOWN = 0, 1  # tokens without a word

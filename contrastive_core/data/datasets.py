@@ -22,8 +22,8 @@ from contrastive_core.base.progress import OnProgress, ignore_progress
 from contrastive_core.data import image_sets, named_sets
 from contrastive_core.data.dataset import USUAL, DatasetArrays, ImageForm, form_of
 from contrastive_core.data.dataset import Dataset as Dataset
+from contrastive_core.data.image_sets import load_streamed
 from contrastive_core.data.named_sets import GENERATED
-from contrastive_core.data.streamed_images import load_streamed
 
 SPLITS = ("train", "test")
 CHUNK = 1000  # images hashed at a time

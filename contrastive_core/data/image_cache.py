@@ -25,7 +25,7 @@ from contrastive_core.base.progress import OnProgress, ignore_progress
 from contrastive_core.data import image_decoding
 from contrastive_core.data.dataset import SMALL, DatasetArrays, ImageForm
 from contrastive_core.data.image_decoding import HEADER, DecodedChunk, DecodingPool, read_header
-from contrastive_core.data.image_folder import ImageFile, Listing
+from contrastive_core.data.image_listings import ImageFile, Listing
 
 CHUNK = 32  # files per call of a process
 FEW, LITTLE = (512, 16 << 20)  # number and bytes of files up to which one process decodes them

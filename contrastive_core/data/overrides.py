@@ -14,11 +14,10 @@ import numpy as np
 
 from contrastive_core.base.errors import BadSetting
 from contrastive_core.base.messages import N_, message
-from contrastive_core.base.safe_files import printable
+from contrastive_core.base.safe_files import printable, read_table, read_text
 from contrastive_core.data.captions import add_captions
 from contrastive_core.data.dataset import Captions
 from contrastive_core.data.datasets import Dataset
-from contrastive_core.data.image_list import read_table, read_text
 
 LACKING = N_("Training images without a caption are left out: {n} of {all}, the first is {first}.")
 LABEL, PARTNER = "label", "partner"  # columns of `relabel`: a class, or the key of the image that a caption belongs to

@@ -10,14 +10,13 @@ from contrastive_core.base.cards import LossEntry
 from contrastive_core.base.json_files import JsonObject
 from contrastive_core.base.registry import Knobs
 from contrastive_core.data.dataset import DatasetInfo
-from contrastive_core.data.small_images import SmallImages
 from contrastive_core.engine import client
 from contrastive_core.lab.lab_view import BatchRequest, LabBatch, LabView, TowerBatch, Trade
 from contrastive_core.runs.run import Run
 from contrastive_core.runs.train_config import Resolved, TrainConfig
 from contrastive_core.samples.sample_table import SampleRequest
 from contrastive_core.spaces.results import Result, Values
-from contrastive_core.spaces.small_samples import load_samples
+from contrastive_core.spaces.small_samples import SmallImages, load_samples
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -1,25 +1,104 @@
-"""Images or rows of numbers for the playground, few enough to train on in a browser. Torch-free."""
+"""Images or rows of numbers for the playground, gray and few enough to train on in a browser. Torch-free."""
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from PIL import Image
 
 from contrastive_core.base.errors import BadSetting
+from contrastive_core.base.messages import N_
 from contrastive_core.base.safe_files import printable
 from contrastive_core.data import datasets, image_sets
-from contrastive_core.data.small_images import (
-    HELD_OUT,
-    LEAST,
-    LONGEST,
-    MOST,
-    SEED,
-    SIDE,
-    TOO_FEW,
-    SmallImages,
-    load_small,
-)
+from contrastive_core.data.dataset import Dataset, ImageForm, visible
+from contrastive_core.data.image_sets import StreamedImages, load_streamed
 from contrastive_core.spaces import file_formats, loaded_vectors
 from contrastive_core.spaces.embedding_set import EmbeddingSet
+
+SIDE = 16  # pixels; smaller images keep their size
+MOST, LEAST = 2000, 20  # images
+HELD_OUT = 0.2  # share of the images if there are no test images
+SEED = 0
+LONGEST = 80  # characters of a class name
+TOO_FEW = N_("{name} has {n} readable samples; at least {least} are needed")
+
+
+@dataclass(frozen=True, eq=False)
+class SmallImages:
+    """Images of a data set, those for learning first, then the held-out ones."""
+
+    images: np.ndarray  # (n, height, width) uint8; a height of 1: vectors
+    labels: np.ndarray | None  # (n) int16; None where no image has a label
+    classes: tuple[str, ...]  # their names
+    learned: int  # number of images for learning; the others are held out
+    total: int  # images in the data set
+
+    def __len__(self) -> int:
+        return len(self.images)
+
+
+def load_small(name: str, root: str | None = None) -> SmallImages:
+    """Load at most MOST images of a data set in gray, SIDE × SIDE pixels or smaller, always the same ones.
+
+    Only the chosen files of a folder are decoded; unreadable ones are left out. If some images have labels, the
+    others are left out.
+
+    Args:
+        name, root: see `datasets.load`.
+    Raises: BadSetting for fewer than LEAST images; the errors of `datasets.load`."""
+    parts = _splits(name, root)
+    rng, total = np.random.default_rng(SEED), sum(len(rows) for _, rows in parts)
+    share = min(1.0, MOST / max(1, total))
+    found = []
+    for dataset, rows in parts:
+        rows = np.sort(rng.permutation(rows)[: int(share * len(rows))]) if share < 1 else rows
+        images, read = _gray(dataset, rows)
+        found.append((images, dataset.labels[rows[read]]))
+    images, labels = (np.concatenate([part[k] for part in found]) for k in (0, 1))
+    if len(images) < LEAST or not len(found[1][0]):
+        raise BadSetting(TOO_FEW, name=printable(name), n=len(images), least=LEAST)
+    present, numbers = np.unique(labels, return_inverse=True)
+    has_labels = bool(present[0] >= 0)
+    names = parts[0][0].classes
+    return SmallImages(
+        images,
+        numbers.astype(np.int16) if has_labels else None,
+        tuple(printable(names[k], LONGEST) for k in present) if has_labels else (),
+        len(found[0][0]),
+        total,
+    )
+
+
+def _splits(name: str, root: str | None) -> list[tuple[Dataset, np.ndarray]]:
+    """Return two data sets, for learning and held out, and the usable rows of each: labeled ones if any are."""
+    if datasets.is_files(name):
+        datasets.check_name(name)
+        listings, form = image_sets.listings_of(name), ImageForm(SIDE)
+        splits = [split for split in datasets.SPLITS if listings[split].files] or ["train"]
+        sets = [load_streamed(name, split, form, listings=listings) for split in splits]
+    else:
+        sets = [datasets.load(name, split, root) for split in datasets.SPLITS]
+    has_labels = any((one.labels >= 0).any() for one in sets)
+    rows = [np.flatnonzero(one.labels >= 0) if has_labels else np.arange(len(one)) for one in sets]
+    if len(sets) == 2:
+        return list(zip(sets, rows, strict=True))
+    order = np.random.default_rng(SEED).permutation(rows[0])
+    held_out = int(HELD_OUT * len(order))
+    return [(sets[0], np.sort(order[held_out:])), (sets[0], np.sort(order[:held_out]))]
+
+
+def _gray(dataset: Dataset, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the readable images of `rows` (n) as (k, side, side), and a mask (n) of the readable ones."""
+    images = np.asarray(dataset.images[rows])
+    gray = images[:, visible(images.shape[1])].mean(1).round().astype(np.uint8)
+    if gray.shape[-1] > SIDE:
+        small = [np.asarray(Image.fromarray(one).resize((SIDE, SIDE), Image.Resampling.BOX)) for one in gray]
+        gray = np.stack(small) if small else gray[:, :SIDE, :SIDE]
+    read = np.ones(len(rows), bool)
+    if isinstance(dataset.images, StreamedImages):
+        read = np.array([dataset.images.paths[row] not in dataset.images.failed for row in rows], bool)
+    return gray[read], read
+
 
 DEVIATIONS = 3  # of a column of vectors, from its mean to black and to white
 

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from contrastive_core.base.errors import CannotGoOn, Diverged, Elsewhere
 from contrastive_core.base.messages import N_, join
 from contrastive_core.data.batch_loader import Batch
-from contrastive_core.data.streamed_images import unread_files
+from contrastive_core.data.image_sets import unread_files
 from contrastive_core.ops import collectives
 from contrastive_core.pairs.types import Pairs
 from contrastive_core.runs import checkpoints

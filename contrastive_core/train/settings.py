@@ -25,8 +25,8 @@ from contrastive_core.base.registry import Knob, Knobs, knobs_of
 from contrastive_core.data import datasets, image_sets
 from contrastive_core.data.dataset import LARGEST, SMALL, Dataset, DatasetInfo, form_of
 from contrastive_core.data.image_cache import median_side
+from contrastive_core.data.image_sets import choose_cache
 from contrastive_core.data.recipe import Recipe, view_changes
-from contrastive_core.data.streamed_images import choose_cache
 from contrastive_core.methods._base import Default, fitting_views
 from contrastive_core.methods._moco import queue_size
 from contrastive_core.models.libraries import LIBRARIES, fixed_pixels, pretrained

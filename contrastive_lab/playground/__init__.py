@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from contrastive_core.data.small_images import SmallImages
+from contrastive_core.spaces.small_samples import SmallImages
 from contrastive_lab.components.playground import PlaygroundView
 
 LOSSES = ("nt_xent", "sup_con", "info_nce", "triplet")  # whose kernels the browser has

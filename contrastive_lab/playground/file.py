@@ -9,9 +9,8 @@ from typing import Any
 
 from contrastive_core.base import safe_files
 from contrastive_core.cli.output import out_path, print_result
-from contrastive_core.data.small_images import SmallImages
 from contrastive_core.lab.view import about_loss
-from contrastive_core.spaces.small_samples import load_samples
+from contrastive_core.spaces.small_samples import SmallImages, load_samples
 from contrastive_lab import locale
 from contrastive_lab.components.playground import pack_playground
 from contrastive_lab.components.shared.mount import bundle, style_sheet

@@ -6,10 +6,10 @@ from typing import Any
 import streamlit as st
 
 from contrastive_core.data.named_sets import GENERATED
-from contrastive_core.data.small_images import SmallImages
 from contrastive_core.engine import calls
 from contrastive_core.runs.run import Run
 from contrastive_core.spaces import loaded_vectors
+from contrastive_core.spaces.small_samples import SmallImages
 from contrastive_lab import format, query_params
 from contrastive_lab.components.playground import draw_playground
 from contrastive_lab.components.shared.transport import digest

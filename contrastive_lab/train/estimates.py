@@ -8,9 +8,9 @@ from contrastive_core import runs
 from contrastive_core.base.paths import data_home
 from contrastive_core.data import datasets
 from contrastive_core.data.dataset import SMALL, form_of
-from contrastive_core.data.folder_preview import name_of, values_of
+from contrastive_core.data.folder_selection import name_of, values_of
 from contrastive_core.data.image_cache import space_of
-from contrastive_core.data.streamed_images import allowed_space
+from contrastive_core.data.image_sets import allowed_space
 from contrastive_core.runs.run import Run
 from contrastive_core.runs.train_config import TrainConfig
 from contrastive_lab import cache, format

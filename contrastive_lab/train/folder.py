@@ -7,7 +7,7 @@ from typing import Any
 import streamlit as st
 
 from contrastive_core.data import datasets
-from contrastive_core.data.folder_preview import COPY, LEAK, SECONDS, TWO_LABELS, changed, values_of
+from contrastive_core.data.folder_selection import COPY, LEAK, SECONDS, TWO_LABELS, changed, values_of
 from contrastive_core.engine import jobs
 from contrastive_lab import cache, format
 from contrastive_lab.components.gallery import draw_gallery

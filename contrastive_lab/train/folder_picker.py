@@ -9,8 +9,14 @@ import streamlit as st
 from contrastive_core.base.errors import BadSetting
 from contrastive_core.base.paths import data_home
 from contrastive_core.base.safe_files import printable
-from contrastive_core.data.folder_preview import pictures_in, subfolders
-from contrastive_core.data.uploaded_images import MOST_BYTES, MOST_FILES, parts_of, save_uploads
+from contrastive_core.data.folder_selection import (
+    MOST_BYTES,
+    MOST_FILES,
+    parts_of,
+    pictures_in,
+    save_uploads,
+    subfolders,
+)
 from contrastive_lab import cache, format, path_input, query_params
 from contrastive_lab.locale import _, ngettext
 

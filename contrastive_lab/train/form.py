@@ -8,9 +8,9 @@ from streamlit.delta_generator import DeltaGenerator
 
 from contrastive_core.base.cards import Catalog, MethodEntry
 from contrastive_core.base.errors import BadSetting, Locked
-from contrastive_core.data import datasets, image_list, named_sets
+from contrastive_core.data import datasets, image_listings, named_sets
 from contrastive_core.data.dataset import KNOWN, SMALL, DatasetInfo
-from contrastive_core.data.folder_preview import name_of, values_of
+from contrastive_core.data.folder_selection import name_of, values_of
 from contrastive_core.engine import queue, training
 from contrastive_core.engine.calls import resolved_settings
 from contrastive_core.runs import stem_of
@@ -274,16 +274,16 @@ def choose_data(subject: DeltaGenerator) -> Data:
 
 def with_label(name: str) -> str:
     """Draw the choice of the class column for a list of images; return the list's name with it."""
-    path, column = image_list.list_and_column(name.removeprefix("csv:"))
+    path, column = image_listings.list_and_column(name.removeprefix("csv:"))
     if not name.startswith("csv:") or column:
         return name
     try:
-        columns = image_list.columns_of(path)
+        columns = image_listings.columns_of(path)
     except BadSetting:  # what the folder holds says so
         return name
-    if columns in ([], [image_list.LABEL]):
+    if columns in ([], [image_listings.LABEL]):
         return name
-    usual = image_list.LABEL if image_list.LABEL in columns else NO_CLASSES
+    usual = image_listings.LABEL if image_listings.LABEL in columns else NO_CLASSES
     options = [usual, *(c for c in columns if c != usual)]
     chosen = st.selectbox(
         _("Classes are in the column"),

@@ -12,7 +12,7 @@ from streamlit.testing.v1 import AppTest
 from contrastive_core import runs
 from contrastive_core.base.paths import ROOT
 from contrastive_core.base.score import Score
-from contrastive_core.data.folder_preview import values_of
+from contrastive_core.data.folder_selection import values_of
 from contrastive_core.engine import jobs
 from contrastive_core.engine.jobs import Job
 from contrastive_core.spaces import results

@@ -10,7 +10,7 @@ from test_named_files import page_at
 
 from contrastive_core import runs
 from contrastive_core.data import datasets
-from contrastive_core.data.folder_preview import values_of
+from contrastive_core.data.folder_selection import values_of
 from contrastive_core.engine import answers, catalog
 from contrastive_lab import path_input
 

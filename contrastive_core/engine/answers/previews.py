@@ -11,7 +11,7 @@ from contrastive_core.base.messages import N_
 from contrastive_core.base.progress import OnProgress
 from contrastive_core.data import datasets
 from contrastive_core.data.augmentations import make_views
-from contrastive_core.data.folder_preview import folder_preview
+from contrastive_core.data.folder_selection import folder_preview
 from contrastive_core.data.recipe import Recipe
 from contrastive_core.engine import catalog
 from contrastive_core.runs.train_config import TrainConfig, with_settings

@@ -14,8 +14,7 @@ from torch.nn.functional import normalize
 
 from contrastive_core import losses, pairs
 from contrastive_core.base.errors import BadSetting
-from contrastive_core.data.small_images import MOST, SmallImages, load_small
-from contrastive_core.spaces.small_samples import load_samples
+from contrastive_core.spaces.small_samples import MOST, SmallImages, load_samples, load_small
 from contrastive_lab.desktop.command import main
 from contrastive_lab.playground import LOSSES
 from contrastive_lab.playground.file import kernels, page

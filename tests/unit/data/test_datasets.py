@@ -11,7 +11,7 @@ from PIL import Image
 
 from contrastive_core.base.errors import Damaged, NotDownloaded, UnknownName
 from contrastive_core.base.paths import data_home
-from contrastive_core.data import datasets, image_folder, named_sets
+from contrastive_core.data import datasets, image_listings, named_sets
 
 
 def test_digits_are_split_by_class_and_stay_the_same() -> None:
@@ -188,7 +188,7 @@ def test_listing_is_linear_in_files_and_classes(tmp_path: Path) -> None:
     with pytest.MonkeyPatch.context() as m:
         real = os.scandir
         m.setattr(os, "scandir", lambda p: (calls.append(p), real(p))[1])
-        image_folder.listings(str(tmp_path))
+        image_listings.listings_of_folder(str(tmp_path))
     assert len([c for c in calls if "/c" in str(c)]) == 60
 
 
@@ -198,8 +198,8 @@ def test_files_are_listed_in_the_order_of_their_paths_parts(tmp_path: Path) -> N
     for name in names:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_bytes(b"1234")
-    listing = image_folder._labeled(tmp_path, image_folder.ENDINGS)
-    taken = [n for n in names if Path(n).suffix.lower() in image_folder.ENDINGS]
+    listing = image_listings._labeled(tmp_path, image_listings.ENDINGS)
+    taken = [n for n in names if Path(n).suffix.lower() in image_listings.ENDINGS]
     assert [f.id for f in listing.files] == sorted(taken, key=lambda n: Path(n).parts)
     assert listing.classes == ("a", "a b", "b")
     assert [f.label for f in listing.files] == [0, 1, *[2] * (len(taken) - 2)]
@@ -214,7 +214,7 @@ def test_links_in_a_circle_are_left_out(tmp_path: Path, monkeypatch: pytest.Monk
     picture(tmp_path / "a" / "1.png", (1, 2, 3))
     (tmp_path / "circle").symlink_to("circle")
     (tmp_path / "a" / "circle.png").symlink_to("circle.png")
-    train = image_folder.listings(str(tmp_path))["train"]
+    train = image_listings.listings_of_folder(str(tmp_path))["train"]
     assert [f.id for f in train.files] == ["a/1.png"]
     assert [name for name, _ in train.skipped] == ["a/circle.png"]
 

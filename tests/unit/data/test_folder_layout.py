@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from contrastive_core.data import datasets, image_folder
-from contrastive_core.data.folder_preview import folder_preview, values_of
+from contrastive_core.data import datasets, image_listings
+from contrastive_core.data.folder_selection import folder_preview, values_of
 from contrastive_core.engine import answers
 
 
@@ -96,7 +96,7 @@ def test_files_of_other_endings_are_counted(tmp_path: Path) -> None:
         (tmp_path / "cat" / name).write_bytes(b"some")
     (tmp_path / "only").mkdir()
     (tmp_path / "only" / "1.heic").write_bytes(b"some")
-    said = image_folder.remarks(*image_folder.listings(str(tmp_path)).values())
+    said = image_listings.remarks(*image_listings.listings_of_folder(str(tmp_path)).values())
     assert len(said) == 1
     assert said[0].startswith("Files of unsupported types are skipped: .heic (4), ")
     assert said[0].endswith(", other extensions (3).")

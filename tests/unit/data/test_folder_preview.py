@@ -6,7 +6,7 @@ import pytest
 from PIL import Image
 
 from contrastive_core.data import datasets
-from contrastive_core.data.folder_preview import SIDE, changed, folder_preview, pictures_in, subfolders, values_of
+from contrastive_core.data.folder_selection import SIDE, changed, folder_preview, pictures_in, subfolders, values_of
 from contrastive_core.engine import answers
 from contrastive_lab.train.folder import about_captions, classes, said_of_copies, summary, wrong_captions
 
@@ -55,7 +55,7 @@ def test_the_same_picture_twice_is_counted_by_what_it_means(tmp_path: Path, monk
     assert meta["same_counts"] == {"copy": 1, "two labels": 1, "leak": 2}
     assert ("leak", "train: a/0.png", "test: b/0.png") in [tuple(one) for one in meta["same"]]
     assert said_of_copies(meta["same_counts"]).endswith("copies: 1 · with two labels: 1 · in both splits: 2")
-    monkeypatch.setattr("contrastive_core.data.folder_preview.SECONDS", -1.0)
+    monkeypatch.setattr("contrastive_core.data.folder_selection.SECONDS", -1.0)
     assert (folder_preview(str(tmp_path), limit=2).compared, meta["compared"]) == (2, 7)
     for file in tmp_path.rglob("*.png"):
         file.write_bytes(b"no picture")
@@ -164,7 +164,7 @@ def test_each_folder_has_its_pictures(tmp_path: Path) -> None:
 
 
 def test_a_huge_folder_is_not_looked_through(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("contrastive_core.data.folder_preview.LOOKS", 10)
+    monkeypatch.setattr("contrastive_core.data.folder_selection.LOOKS", 10)
     files(tmp_path / "many", *(f"{i}.png" for i in range(30)))
     (one,) = subfolders(tmp_path)
     assert (one.pictures, one.is_exact) == (10, False)

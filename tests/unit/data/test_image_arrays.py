@@ -10,7 +10,7 @@ from PIL import Image
 
 from contrastive_core.data import datasets, image_cache, image_sets
 from contrastive_core.data.dataset import ImageForm
-from contrastive_core.data.folder_preview import folder_preview
+from contrastive_core.data.folder_selection import folder_preview
 from contrastive_core.data.image_decoding import decode_image, read_header
 
 RAMP = np.arange(256, dtype=np.uint8).reshape(16, 16)

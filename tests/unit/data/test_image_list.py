@@ -8,8 +8,8 @@ from cases import cases
 from PIL import Image
 
 from contrastive_core.base.errors import BadSetting, UnknownName
-from contrastive_core.data import datasets, image_list
-from contrastive_core.data.folder_preview import folder_preview, name_of, values_of
+from contrastive_core.data import datasets, image_listings
+from contrastive_core.data.folder_selection import folder_preview, name_of, values_of
 
 
 @pytest.fixture
@@ -63,7 +63,7 @@ def test_further_columns_are_kept_and_any_may_be_the_label(place: Path) -> None:
     by_kind = datasets.load(f"{name}#kind")
     assert by_kind.classes == ("x", "y", "z")
     assert set(by_kind.factors) == {"weight"}
-    assert image_list.columns_of(place / "list.csv") == ["label", "weight", "kind"]
+    assert image_listings.columns_of(place / "list.csv") == ["label", "weight", "kind"]
     assert name_of(f"{place / 'list.csv'}#kind") == f"{name}#kind"
     preview = folder_preview(f"{place / 'list.csv'}#kind")
     assert preview.classes == ("x", "y", "z")

@@ -9,9 +9,9 @@ import pytest
 from PIL import Image
 
 from contrastive_core.cli.main import main
-from contrastive_core.data import datasets, image_folder, image_list, image_sets
+from contrastive_core.data import datasets, image_listings, image_sets
 from contrastive_core.data.dataset import ImageForm
-from contrastive_core.data.folder_preview import changed
+from contrastive_core.data.folder_selection import changed
 
 FORM = ImageForm(8)
 
@@ -46,14 +46,14 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def looks(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Each look at the files of a folder or a list."""
     made: list[str] = []
-    for module in (image_folder, image_list):
-        real = module.listings
+    for function in ("listings_of_folder", "listings_of_list"):
+        real = getattr(image_listings, function)
 
-        def listings(path: str, real=real) -> dict[str, image_folder.Listing]:
+        def listings(path: str, real=real) -> dict[str, image_listings.Listing]:
             made.append(path)
             return real(path)
 
-        monkeypatch.setattr(module, "listings", listings)
+        monkeypatch.setattr(image_listings, function, listings)
     return made
 
 

@@ -7,10 +7,10 @@ import pytest
 from PIL import Image
 
 from contrastive_core.base.errors import BadSetting
-from contrastive_core.data import datasets, image_decoding, image_sets, streamed_images
+from contrastive_core.data import datasets, image_decoding, image_sets
 from contrastive_core.data.dataset import ImageForm
+from contrastive_core.data.image_sets import LIMIT, choose_cache, load_streamed, unread_files
 from contrastive_core.data.overrides import ImageRows
-from contrastive_core.data.streamed_images import LIMIT, choose_cache, load_streamed, unread_files
 
 FORM = ImageForm(16)
 
@@ -76,7 +76,7 @@ def test_a_file_that_lies_is_a_black_image_and_is_named(folder: Path, content: b
 
 def test_the_cache_is_used_where_it_is_allowed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     listings = image_sets.listings_of(f"folder:{folder}")
-    needed = streamed_images.needed_space(FORM, listings)
+    needed = image_sets.needed_space(FORM, listings)
     assert needed == 128 + 24 * 3 * 16 * 16
 
     def chosen(cache: str, is_made: bool = False) -> str:

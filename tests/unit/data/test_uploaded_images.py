@@ -10,7 +10,7 @@ from PIL import Image
 
 from contrastive_core.base.errors import BadSetting
 from contrastive_core.base.paths import data_home
-from contrastive_core.data import datasets, uploaded_images
+from contrastive_core.data import datasets, folder_selection
 
 
 @dataclass
@@ -58,8 +58,8 @@ def files_below(folder: Path) -> set[str]:
     ],
 )
 def test_a_path_that_leads_elsewhere_is_no_path(name: str) -> None:
-    assert uploaded_images.parts_of(name) == ()
-    folder, left_out = uploaded_images.save_uploads([picture(name), picture("pets/cats/a.png")])
+    assert folder_selection.parts_of(name) == ()
+    folder, left_out = folder_selection.save_uploads([picture(name), picture("pets/cats/a.png")])
     assert files_below(folder) == {"cats/a.png"}
     assert len(left_out) == 1
     everything = files_below(data_home().parent)
@@ -69,18 +69,18 @@ def test_a_path_that_leads_elsewhere_is_no_path(name: str) -> None:
 def test_classes_are_the_folders_of_the_paths() -> None:
     names = [f"pets/{c}/{i}.png" for c in ("cats", "dogs") for i in range(5)]
     shares: list[float] = []
-    folder, left_out = uploaded_images.save_uploads([picture(n) for n in names], shares.append)
+    folder, left_out = folder_selection.save_uploads([picture(n) for n in names], shares.append)
     assert (folder.name, folder.parent, left_out) == ("pets", data_home() / "dropped", [])
     assert shares[-1] == 1
     data = datasets.load(f"folder:{folder}", "train")
     assert data.classes == ("cats", "dogs")
-    again, _ = uploaded_images.save_uploads([picture("pets\\cats\\1.png")])
+    again, _ = folder_selection.save_uploads([picture("pets\\cats\\1.png")])
     assert again.name == "pets-2"
     assert files_below(again) == {"cats/1.png"}
 
 
 def test_loose_files_are_images_without_classes() -> None:
-    folder, _ = uploaded_images.save_uploads([picture("./a.png"), picture("b.png"), picture("cats/c.png")])
+    folder, _ = folder_selection.save_uploads([picture("./a.png"), picture("b.png"), picture("cats/c.png")])
     assert folder.name == "images"
     assert files_below(folder) == {"a.png", "b.png", "cats/c.png"}
 
@@ -93,7 +93,7 @@ def test_what_is_no_image_is_named_with_the_reason() -> None:
         picture("p/a.png"),
         File("p/d.png", picture("x").data[:20]),
     ]
-    folder, left_out = uploaded_images.save_uploads(files)
+    folder, left_out = folder_selection.save_uploads(files)
     assert files_below(folder) == {"a.png"}
     why = dict(left_out)
     assert "not an image in one of the formats" in why["p/b.png"]
@@ -107,14 +107,14 @@ def test_what_is_cancelled_or_refused_leaves_nothing(monkeypatch: pytest.MonkeyP
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        uploaded_images.save_uploads([picture("p/a.png")], stop)
+        folder_selection.save_uploads([picture("p/a.png")], stop)
     with pytest.raises(BadSetting, match="None of these files is an image"):
-        uploaded_images.save_uploads([File("p/a.txt", b"x")])
+        folder_selection.save_uploads([File("p/a.txt", b"x")])
     assert list((data_home() / "dropped").iterdir()) == []
-    monkeypatch.setattr(uploaded_images, "MOST_FILES", 1)
+    monkeypatch.setattr(folder_selection, "MOST_FILES", 1)
     with pytest.raises(BadSetting, match="at most 1"):
-        uploaded_images.save_uploads([picture("a.png"), picture("b.png")])
+        folder_selection.save_uploads([picture("a.png"), picture("b.png")])
     monkeypatch.undo()
-    monkeypatch.setattr(uploaded_images, "SPARE", 1 << 60)
+    monkeypatch.setattr(folder_selection, "SPARE", 1 << 60)
     with pytest.raises(BadSetting, match="MB free"):
-        uploaded_images.save_uploads([picture("a.png")])
+        folder_selection.save_uploads([picture("a.png")])

@@ -9,7 +9,7 @@ from safetensors.numpy import load_file
 
 from contrastive_core import runs
 from contrastive_core.cli.main import main
-from contrastive_core.data.streamed_images import LIMIT
+from contrastive_core.data.image_sets import LIMIT
 from contrastive_core.train import loop
 
 SMALL = ["encoder.width=0.25", "batch_size=8", "threads=1", "save_seconds=0", "sample=20"]

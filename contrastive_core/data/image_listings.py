@@ -1,17 +1,25 @@
-"""`folder:PATH`: a folder of images as a data set.
+"""Listings of the image files of a data set, by split: of a folder (`folder:PATH`), or of a list (`csv:PATH`).
 
 The folder has a subfolder per class, or images only, without labels, or `train/` and `test/` with either. Without
 `test/`, `val/`, `valid/` or `validation/` takes its place. A lone `train/` stands for the whole folder, unless another
 subfolder has images too: then all of them are classes. Without a test part, a fifth of each class is held out with a
 fixed seed. image_cache.py decodes the listed images to the form that a run's settings select (`ImageForm`).
 
-Links inside the folder, to files or to folders, are followed only if the environment variable
-CONTRASTIVE_LAB_FOLLOW_LINKS is 1; otherwise they are left out and listed. Pipes, devices and sockets are never
-opened."""
+Links, to files or to folders, are followed only if the environment variable CONTRASTIVE_LAB_FOLLOW_LINKS is 1;
+otherwise they are left out and listed. Pipes, devices and sockets are never opened.
+
+A list has a header line, one line per image, and commas, semicolons or tabs between the columns: `file` (relative to
+the folder of the list), `label`, `split` (train or test; val, valid or validation if no line says test; without this
+column a fifth of each class is held out), and further ones, kept as values per image for coloring maps.
+`csv:PATH#COLUMN` takes the classes from another column. Missing, outside and duplicate files are left out and named."""
+
+from __future__ import annotations
 
 import dataclasses
 import os
+import stat
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -21,7 +29,7 @@ import numpy as np
 from contrastive_core.base.errors import BadSetting
 from contrastive_core.base.messages import N_, join, message
 from contrastive_core.base.paths import follow_links
-from contrastive_core.base.safe_files import FileStamp, file_stamp, printable
+from contrastive_core.base.safe_files import FileStamp, file_stamp, printable, read_table
 from contrastive_core.data.image_decoding import ENDINGS
 
 ARRAYS = {".npy"}
@@ -74,7 +82,7 @@ class Listing:
     seen: dict[str, FileStamp | None] = field(default_factory=dict)  # stamps of folders before the listing
 
 
-def listings(path: str) -> dict[str, Listing]:
+def listings_of_folder(path: str) -> dict[str, Listing]:
     """List a folder by split; arrays (`.npy`) count only if there are no pictures. Raises BadSetting."""
     root = Path(path).expanduser()
     if not root.is_dir():
@@ -99,10 +107,10 @@ def why_empty(path: str, listing: Listing, split: str) -> str:
     return join("; ", [text, *left_out, *(one.removesuffix(".") for one in remarks(listing))])
 
 
-def remarks(*listings: Listing) -> list[str]:
+def remarks(*listings_of_folder: Listing) -> list[str]:
     """Return sentences about how the splits were found, and about files skipped for their ending."""
-    layout = dict.fromkeys(one for listing in listings for one in listing.layout)
-    each = {id(listing.others): listing.others for listing in listings}  # both splits may share one
+    layout = dict.fromkeys(one for listing in listings_of_folder for one in listing.layout)
+    each = {id(listing.others): listing.others for listing in listings_of_folder}  # both splits may share one
     counts = sum(each.values(), Counter[str]())
     plain = [e for e, _ in counts.most_common() if len(e) <= LONGEST and e.isascii() and (not e or e[1:].isalnum())]
     told = [(ending or N_("no extension"), counts[ending]) for ending in plain[:ENDINGS_TOLD]]
@@ -242,3 +250,123 @@ def part(files: list[ImageFile], split: str) -> list[ImageFile]:
     for rows in np.split(order, np.flatnonzero(np.diff(labels[order])) + 1) if files else ():
         test[rng.permutation(rows)[: round(TEST * len(rows))]] = True
     return [files[row] for row in np.flatnonzero(test == (split == "test")).tolist()]
+
+
+# --- lists of images ---
+
+
+FILE, LABEL, SPLIT = "file", "label", "split"
+MISSING = N_("there is no such file")
+OUTSIDE = N_("it is outside the list's folder")
+Line = tuple[str, dict[str, str]]  # its split, and its values by column
+OURS = ("id", "ids", "label", "labels", "h", "z", FILE, SPLIT, "")  # names that rows have already
+
+
+def list_and_column(where: str) -> tuple[Path, str]:
+    """Split the text after `csv:` into the path of the list and the column of its classes ("" for the default)."""
+    path, mark, column = where.rpartition("#")
+    if not mark or Path(where).expanduser().is_file():
+        path, column = where, ""
+    return Path(path).expanduser(), column
+
+
+def columns_of(path: Path) -> list[str]:
+    """Return the columns that can hold classes. Raises BadSetting."""
+    return [n for n in _read_list(path)[0] if n not in (FILE, SPLIT)]
+
+
+def _read_list(path: Path) -> tuple[list[str], list[dict[str, str]]]:
+    if not path.exists():
+        raise BadSetting("there is no list {shown}", shown=printable(path))
+    return read_table(path, FILE)
+
+
+def listings_of_list(where: str) -> dict[str, Listing]:
+    """List the images of each split. Raises BadSetting for a file that is not an image list."""
+    path, column = list_and_column(where)
+    seen = {os.fspath(path): file_stamp(path)}
+    names, lines = _read_list(path)
+    if column and column not in names:
+        values = {"path": printable(path), "column": f"{printable(column)!r}", "names": printable(", ".join(names))}
+        raise BadSetting("{path} has no column {column}; it has: {names}", **values)
+    label, splits = column or LABEL, [(line.get(SPLIT) or "train").strip().lower() for line in lines]
+    test = next((name for name in ("test", *FOR_TEST) if name in splits), "test")
+    splits = ["test" if split == test else split for split in splits]
+    said = message("The test images come from the split {test}, because no split is named test.", test=test)
+    more = tuple(n for n in names if n not in (*OURS, label))
+    columns, layout = tuple(map(printable, more)), (said,) if test != "test" else ()
+    listed = {split: Listing(column_names=columns, layout=layout, seen=seen) for split in SPLITS}
+    rows = list(_rows(_Home(path, seen), zip(splits, lines, strict=True), label, more, listed))
+    named = {name for _, name, _ in rows if name}
+    are_numbers = all(n.removeprefix("-").isdecimal() for n in named)
+    classes = sorted(named, key=int if are_numbers else None)
+    number = {name: i for i, name in enumerate(classes)} | {"": -1}
+    files = [(split, file._replace(label=number[name])) for split, name, file in rows]
+    for split, listing in listed.items():
+        listing.classes = tuple(map(printable, classes))
+        is_split = SPLIT in names
+        listing.files = [f for s, f in files if s == split] if is_split else part([f for _, f in files], split)
+    return listed
+
+
+def _rows(
+    home: _Home, lines: Iterable[Line], label: str, more: tuple[str, ...], listed: dict[str, Listing]
+) -> Iterator[tuple[str, str, ImageFile]]:
+    """Yield split, class and file of each valid line; skipped lines are added to their split, or to train."""
+    before: dict[str, tuple[int, str]] = {}
+    for number, (split, line) in enumerate(lines, 2):
+        name, text = (line.get(k) or "" for k in (FILE, label))
+        filename, stamp, reason = home.look(name)
+        if split not in SPLITS:
+            reason = message("its split is {split}, neither train nor test", split=f"{printable(split, 40)!r}")
+        elif name in before:
+            line_before, label_before = before[name]
+            template = N_("already listed in line {line_before} with a different label")
+            if label_before == text:
+                template = N_("already listed in line {line_before}")
+            reason = message(template, line_before=f"{line_before:,}")
+        before.setdefault(name, (number, text))
+        shown = printable(name, LONGEST_ID) or message("line {number}", number=f"{number:,}")
+        if reason:
+            listed.get(split, listed["train"]).skipped.append((shown, reason))
+        else:
+            columns = tuple(line.get(n) or "" for n in more)
+            yield split, text.strip(), ImageFile(shown, filename, -1, stamp, columns)
+
+
+class _Home:
+    """The folder of an image list. Links are checked once per subfolder, not once per file."""
+
+    def __init__(self, path: Path, seen: dict[str, FileStamp | None]) -> None:
+        self._seen = seen  # receives the stamps of the read folders
+        self._path = os.path.abspath(path.parent)
+        self._real, self._inside = os.path.realpath(self._path), os.path.join(self._path, "")
+        self._is_plain: dict[str, bool] = {}
+
+    def look(self, name: str) -> tuple[str, str, str]:
+        """Return a file's path, its size and time, and the reason to skip it ("" for none)."""
+        filename = os.path.join(self._path, name)
+        try:
+            if not name.strip():
+                return filename, "", N_("no file name given")
+            if not follow_links():
+                filename = os.path.normpath(filename)  # `link/..` would point elsewhere
+                if reason := self._problem(filename):
+                    return filename, "", reason
+            if (folder := os.path.dirname(filename)) not in self._seen:
+                self._seen[folder] = file_stamp(Path(folder))
+            status = os.stat(filename)
+        except (OSError, ValueError):  # missing, too long, a zero byte, circular links
+            return filename, "", MISSING
+        is_file = stat.S_ISREG(status.st_mode)
+        return filename, f"{status.st_size}\0{status.st_mtime_ns}", "" if is_file else MISSING
+
+    def _problem(self, plain: str) -> str:
+        if not plain.startswith(self._inside):
+            return MISSING if plain == self._path else OUTSIDE
+        folder = os.path.dirname(plain)
+        if folder not in self._is_plain:
+            self._is_plain[folder] = os.path.realpath(folder) == self._real + folder[len(self._path) :]
+        if self._is_plain[folder] and not os.path.islink(plain):
+            return ""
+        return LINK if os.path.exists(plain) else N_("a link to nothing")
