@@ -17,8 +17,7 @@ from contrastive_core.runs.run import Run
 from contrastive_core.samples.sample_table import SampleRequest, SampleTable, request_of
 from contrastive_core.spaces import results
 from contrastive_core.spaces.embedding_set import EmbeddingSet
-from contrastive_core.spaces.nearest import nearest_of
-from contrastive_core.spaces.pca import pca
+from contrastive_core.spaces.nearest import nearest_of, pca
 from contrastive_core.spaces.results import Result, Values
 from contrastive_core.spaces.space import TOWERS, Space, images_of_towers
 from contrastive_core.spaces.towers import Towers, towers_of

@@ -11,8 +11,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from contrastive_core.base.safe_files import printable
 from contrastive_core.spaces import file_formats, label_files, loaded_vectors
-from contrastive_core.spaces.open_vectors import open_vectors, uploaded
-from contrastive_core.spaces.other_tower import OtherTower
+from contrastive_core.spaces.open_vectors import OtherTower, open_vectors, uploaded
 from contrastive_lab import format, query_params
 from contrastive_lab.locale import _
 

@@ -13,7 +13,7 @@ from contrastive_core.cli.options import OF_FILE
 from contrastive_core.runs.run import Run
 from contrastive_core.spaces import file_formats, label_files, loaded_vectors, open_vectors, triplets
 from contrastive_core.spaces.embedding_set import EmbeddingSet
-from contrastive_core.spaces.other_tower import join_towers, note_of_towers, other_tower, read_both
+from contrastive_core.spaces.open_vectors import join_towers, note_of_towers, other_tower, read_both
 from contrastive_core.spaces.space import Space
 
 NOT_MARKED = "{name} marks no rows as {split}: it needs a column split"

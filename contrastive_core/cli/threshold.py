@@ -10,7 +10,7 @@ from contrastive_core.cli.output import out_path, print_result
 from contrastive_core.cli.pairs import rows_of_towers
 from contrastive_core.compare.judged_queries import NOT_TOWERS
 from contrastive_core.compare.match_threshold import JudgedPairs, find_threshold
-from contrastive_core.spaces.qrels import judgments_file, read_qrels
+from contrastive_core.spaces.label_files import judgments_file, read_qrels
 from contrastive_core.spaces.towers import towers_of
 
 

@@ -25,7 +25,7 @@ from contrastive_core.base.score import (
 )
 from contrastive_core.compare.verdicts import Difference, PairedTest, say_best
 from contrastive_core.spaces.embedding_set import EmbeddingSet, check_unique
-from contrastive_core.spaces.qrels import LIMIT, judgments_file
+from contrastive_core.spaces.label_files import LIMIT, judgments_file
 from contrastive_core.spaces.recorded_rows import numbered
 from contrastive_core.spaces.results import Values
 from contrastive_core.spaces.space import Space

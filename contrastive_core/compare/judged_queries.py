@@ -15,7 +15,7 @@ from contrastive_core.base.messages import N_
 from contrastive_core.base.safe_files import printable
 from contrastive_core.ops.partner_ranks import BLOCK, unit_rows
 from contrastive_core.spaces.embedding_set import EmbeddingSet
-from contrastive_core.spaces.qrels import Qrels, check_ids
+from contrastive_core.spaces.label_files import Qrels, check_ids
 from contrastive_core.spaces.towers import Towers, towers_of
 
 K = 10

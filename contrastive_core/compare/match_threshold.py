@@ -30,7 +30,7 @@ from contrastive_core.base.score import wilson
 from contrastive_core.compare.judged_queries import rows_by_id
 from contrastive_core.compare.towers import UNPAIRED
 from contrastive_core.ops.partner_ranks import BLOCK, unit_rows
-from contrastive_core.spaces.qrels import Qrels, check_ids
+from contrastive_core.spaces.label_files import Qrels, check_ids
 from contrastive_core.spaces.towers import Towers
 
 CONFIDENCE, RATE = 0.95, 0.01

@@ -31,7 +31,7 @@ from contrastive_core.ops.neighbors import LIKELY, Neighbors, nearest
 from contrastive_core.ops.similarity import unit_rows
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.graphs import Graphs
-from contrastive_core.spaces.pca import pca
+from contrastive_core.spaces.nearest import pca
 
 CELLS = 1 << 26  # distances at a time in each of the two spaces: 512 MiB of float64
 BLOCK = 1 << 22  # numbers of an embedding at a time

@@ -21,8 +21,7 @@ from contrastive_core.data import datasets
 from contrastive_core.data.dataset import form_of
 from contrastive_core.data.image_decoding import open_image
 from contrastive_core.spaces.embedding_set import EmbeddingSet
-from contrastive_core.spaces.tower_columns import PICTURES, picture_tower
-from contrastive_core.spaces.towers import Towers, towers_of
+from contrastive_core.spaces.towers import PICTURES, Towers, picture_tower, towers_of
 
 SIDE = 64  # pixels along the side of a kept picture
 ARRAYS = ("images", "image", "pictures")

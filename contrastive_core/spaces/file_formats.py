@@ -19,8 +19,7 @@ from contrastive_core.base.json_files import JsonObject
 from contrastive_core.base.messages import N_
 from contrastive_core.base.safe_files import expands, open_regular, printable, thousands
 from contrastive_core.spaces.embedding_set import EmbeddingSet, check_unique
-from contrastive_core.spaces.tower_columns import columns_of_towers, with_text
-from contrastive_core.spaces.towers import PAIR, TOWER, joined, recognized
+from contrastive_core.spaces.towers import PAIR, TOWER, columns_of_towers, joined, recognized, with_text
 
 ENDINGS = (".npy", ".npz", ".parquet", ".csv")
 OPENED = (*ENDINGS, ".jsonl")  # and texts, whose vectors are elsewhere

@@ -25,8 +25,7 @@ from contrastive_core.runs.run import Run
 from contrastive_core.spaces import loaded_vectors, recorded_rows
 from contrastive_core.spaces.attached_images import dataset_pictures, spread
 from contrastive_core.spaces.embedding_set import EmbeddingSet
-from contrastive_core.spaces.tower_columns import picture_tower
-from contrastive_core.spaces.towers import PAIR, towers_of, with_captions
+from contrastive_core.spaces.towers import PAIR, picture_tower, towers_of, with_captions
 
 VERSION = 1
 LAYERS, TOWERS = ("h", "z"), "towers"

@@ -25,7 +25,7 @@ from contrastive_core.base.safe_files import printable, thousands
 from contrastive_core.spaces import file_formats
 from contrastive_core.spaces.embedding_set import plain_provenance
 from contrastive_core.spaces.file_formats import check_size
-from contrastive_core.spaces.tower_columns import tower_names
+from contrastive_core.spaces.towers import tower_names
 
 MAX_ROWS, MAX_COLUMNS = 20_000_000, 20_000
 BATCH = 4096  # rows that are read at a time

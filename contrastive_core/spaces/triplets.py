@@ -25,7 +25,7 @@ from contrastive_core.base.safe_files import open_regular, printable, read_regul
 from contrastive_core.spaces import file_formats
 from contrastive_core.spaces.embedding_set import EmbeddingSet, check_unique
 from contrastive_core.spaces.file_formats import NEGATIVE, POSITIVE, QUERY, is_beir, is_column_of
-from contrastive_core.spaces.qrels import check_ids, judgments_file, read_qrels
+from contrastive_core.spaces.label_files import check_ids, judgments_file, read_qrels
 from contrastive_core.spaces.towers import NEGATIVE_OF, TEXT, joined, towers_of
 
 NAMES = ("query", "document")

@@ -7,7 +7,7 @@ import streamlit as st
 from contrastive_core.base.json_files import json_bytes
 from contrastive_core.compare.comparison import hash_of
 from contrastive_core.compare.match_threshold import RATE, JudgedPairs, MatchThreshold, find_threshold
-from contrastive_core.spaces.qrels import read_qrels
+from contrastive_core.spaces.label_files import read_qrels
 from contrastive_core.spaces.space import Space
 from contrastive_lab import cache, figures, format, guard, locale
 from contrastive_lab.compare import verdict

@@ -10,7 +10,7 @@ from contrastive_core.compare.comparison import CLAIMED, MARGIN, Comparison, com
 from contrastive_core.compare.evaluation import SOURCES
 from contrastive_core.compare.verdicts import ACCURACIES, Contrast
 from contrastive_core.samples.sample_table import SampleRequest, request_of
-from contrastive_core.spaces.qrels import judgments_file
+from contrastive_core.spaces.label_files import judgments_file
 from contrastive_core.spaces.results import Values
 from contrastive_core.spaces.space import Space
 from contrastive_lab import cache, format, locale, state

@@ -14,7 +14,7 @@ from contrastive_core.base.cards import LossEntry
 from contrastive_core.base.registry import Knobs
 from contrastive_core.lab.lab_view import LabBatch, LabView
 from contrastive_core.lab.view import about_loss, compute_view
-from contrastive_core.spaces.pca import pca
+from contrastive_core.spaces.nearest import pca
 from contrastive_lab.components.circle import CircleStart, CircleView, pack_circle
 from contrastive_lab.components.loss_view import Alternatives, LossSetting, LossView, PairAxes, pack_loss_view
 from contrastive_lab.components.scatter import MAX_IMAGES, MAX_POINTS, ScatterData, pack_scatter

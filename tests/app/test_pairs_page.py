@@ -23,8 +23,7 @@ from contrastive_core.samples import annotations as sample_annotations
 from contrastive_core.samples.sample_table import pair_table, request_of
 from contrastive_core.spaces import example_questions, loaded_vectors, recorded_rows
 from contrastive_core.spaces.embedding_set import EmbeddingSet
-from contrastive_core.spaces.open_vectors import open_vectors
-from contrastive_core.spaces.other_tower import OtherTower
+from contrastive_core.spaces.open_vectors import OtherTower, open_vectors
 from contrastive_core.spaces.towers import joined
 
 N = 30

@@ -14,7 +14,7 @@ from contrastive_core.compare.comparison import common
 from contrastive_core.compare.judged_queries import Relevant
 from contrastive_core.engine.answers import rows_of
 from contrastive_core.engine.answers.scores import two_towers
-from contrastive_core.spaces.qrels import read_qrels
+from contrastive_core.spaces.label_files import read_qrels
 from contrastive_core.spaces.results import Result, Values
 from contrastive_core.spaces.space import Space
 from contrastive_core.spaces.towers import Towers, towers_of

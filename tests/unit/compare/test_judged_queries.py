@@ -14,7 +14,7 @@ from contrastive_core.compare.judged_queries import Relevant, figures
 from contrastive_core.compare.verdicts import Contrast
 from contrastive_core.ops.partner_ranks import unit_rows
 from contrastive_core.spaces.embedding_set import EmbeddingSet
-from contrastive_core.spaces.qrels import Qrels
+from contrastive_core.spaces.label_files import Qrels
 from contrastive_core.spaces.towers import joined, towers_of
 
 NAMES = ("query", "document")

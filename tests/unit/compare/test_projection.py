@@ -9,10 +9,10 @@ from contrastive_core.base.errors import UnusableEmbedding
 from contrastive_core.base.large_arrays import rows_of_sample
 from contrastive_core.compare import projection
 from contrastive_core.compare.projection import map_of, project_new, umap
-from contrastive_core.spaces import pca as pca_module
+from contrastive_core.spaces import nearest as pca_module
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.graphs import Graphs
-from contrastive_core.spaces.pca import pca
+from contrastive_core.spaces.nearest import pca
 
 
 def rows(n: int = 60, d: int = 6, seed: int = 0) -> np.ndarray:

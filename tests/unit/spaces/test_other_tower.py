@@ -10,8 +10,7 @@ from cases import cases
 from contrastive_core.base import sandbox
 from contrastive_core.base.errors import LabError, UnusableEmbedding
 from contrastive_core.spaces import file_formats, loaded_vectors
-from contrastive_core.spaces.open_vectors import open_vectors
-from contrastive_core.spaces.other_tower import OtherTower, other_tower
+from contrastive_core.spaces.open_vectors import OtherTower, open_vectors, other_tower
 from contrastive_core.spaces.towers import Towers, towers_of
 
 rng = np.random.default_rng(0)

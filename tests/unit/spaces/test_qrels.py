@@ -3,7 +3,7 @@
 import pytest
 
 from contrastive_core.base.errors import Damaged, UnusableEmbedding
-from contrastive_core.spaces.qrels import check_ids, read_qrels
+from contrastive_core.spaces.label_files import check_ids, read_qrels
 
 JUDGED = {"q 1": {"d1": 2, "d2": 0}, "q2": {"d9": 1}}
 

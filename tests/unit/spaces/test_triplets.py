@@ -15,8 +15,7 @@ from contrastive_core.lab.lab_view import BatchRequest, TowerBatch
 from contrastive_core.runs.run import Run
 from contrastive_core.spaces import file_formats, loaded_vectors, triplets
 from contrastive_core.spaces.embedding_set import EmbeddingSet
-from contrastive_core.spaces.open_vectors import open_vectors
-from contrastive_core.spaces.other_tower import OtherTower
+from contrastive_core.spaces.open_vectors import OtherTower, open_vectors
 from contrastive_core.spaces.towers import towers_of
 
 QUERIES, DOCUMENTS = (
