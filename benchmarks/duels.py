@@ -22,7 +22,7 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from contrastive_core.base.betting import log_capital
+from contrastive_core.base.score import log_capital
 from contrastive_core.compare.match_threshold import JudgedPairs, find_threshold
 from contrastive_core.ops.partner_ranks import unit_rows
 from contrastive_core.samples.duels import Duels

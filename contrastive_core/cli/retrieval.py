@@ -11,7 +11,7 @@ from contrastive_core.compare.comparison import judgments_request
 from contrastive_core.compare.compression import METRICS, best_by_size, scores_of, smallest
 from contrastive_core.compare.judged_queries import FIGURES
 from contrastive_core.engine import answers
-from contrastive_core.exchange.adapter_files import save_adapter
+from contrastive_core.exchange.exporters import save_adapter
 from contrastive_core.spaces.space import TOWERS, Space
 
 

@@ -15,7 +15,7 @@ All maps are affine, y ≈ (x − mean of x) W + mean of y, for unit rows x (old
 
 **Kept recall** of a query is the share of its k nearest documents in the new space that are also its k nearest with
 mapped documents. It needs no labels. A third of the documents and all queries are held out from fitting and from λ and
-r. The lower bound is a bet on the values of the queries (base/betting.py), free of any assumption on their
+r. The lower bound is a bet on the values of the queries (base/score.py), free of any assumption on their
 distribution, with α / 3 for each of the three maps, so it also holds for the map that is chosen. It is a statement
 about queries of this kind and the held-out documents: a larger collection has closer neighbors."""
 
@@ -25,12 +25,11 @@ from math import erfc
 import numpy as np
 from jaxtyping import Float32, Float64, Int64
 
-from contrastive_core.base.betting import lower_bound
 from contrastive_core.base.errors import CannotScore
 from contrastive_core.base.large_arrays import overlap
 from contrastive_core.base.messages import N_, message
 from contrastive_core.base.progress import OnFraction, ignore_fraction
-from contrastive_core.base.score import holm, mean_intervals
+from contrastive_core.base.score import holm, lower_bound, mean_intervals
 from contrastive_core.ops.partner_ranks import BLOCK, unit_rows
 from contrastive_core.spaces.results import Values
 from contrastive_core.spaces.space import Space

@@ -6,7 +6,7 @@ one is not shown to keep the rate: fixed-sequence testing, as in Learn then Test
 
 In 95 of 100 draws of queries, the true rate of the result is at most the requested one, for any distribution of
 similarities. Each query is one observation, because its pairs depend on each other. With one pair per query the test is
-the exact binomial one (Clopper & Pearson 1934, Biometrika 26, 404), else a bet on the shares (base/betting.py).
+the exact binomial one (Clopper & Pearson 1934, Biometrika 26, 404), else a bet on the shares (base/score.py).
 
 Pairs that are no match are those judged as not relevant, or given negatives. If there are none, it is the most similar
 document of each query that is not judged as relevant. The rate is then the share of queries with a wrong document above
@@ -22,11 +22,10 @@ import numpy as np
 from jaxtyping import Bool, Float64, Int64
 from scipy.special import bdtr
 
-from contrastive_core.base.betting import log_capital
 from contrastive_core.base.errors import CannotScore
 from contrastive_core.base.json_files import JsonObject
 from contrastive_core.base.messages import N_, Message, join, message
-from contrastive_core.base.score import wilson
+from contrastive_core.base.score import log_capital, wilson
 from contrastive_core.compare.judged_queries import rows_by_id
 from contrastive_core.compare.towers import UNPAIRED
 from contrastive_core.ops.partner_ranks import BLOCK, unit_rows

@@ -21,8 +21,7 @@ from contrastive_core.base.progress import OnProgress, ignore_progress
 from contrastive_core.base.safe_files import open_regular, printable
 from contrastive_core.base.sandbox import Limits, run_sandboxed
 from contrastive_core.data import datasets
-from contrastive_core.exchange.conversion import LIMIT, convert
-from contrastive_core.exchange.state_dict_names import Recognized, Shapes, fold, recognize
+from contrastive_core.exchange.checkpoint_formats import LIMIT, Recognized, Shapes, convert, fold, recognize
 from contrastive_core.models.encoders import ProjectionHead, create_encoder
 from contrastive_core.models.libraries import without_numbers
 from contrastive_core.runs import checkpoints, default_run_name, free_name

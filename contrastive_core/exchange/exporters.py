@@ -1,8 +1,12 @@
-"""Export of a run's encoder as an ONNX file, and of a run to TensorBoard.
+"""Export of a run's encoder as an ONNX file, of a run to TensorBoard, and of an adapter between two models.
 
 The ONNX file is kept only if its output matches torch's. It takes `images` (n, c, height, width) in [0, 1] at the
 run's training size, for any n, and returns `h` or `z` in float32. The log for TensorBoard holds metrics as scalars,
-settings, and the embedding for the projector; TensorFlow is not needed."""
+settings, and the embedding for the projector; TensorFlow is not needed.
+
+An adapter is an `.npz` with the arrays `matrix` (d, e) and `offset` (e), or ONNX with the input `old` (n, d) and the
+output `new` (n, e), both float32. Both take vectors of the old model, scale them to length 1, multiply by the matrix,
+add the offset and scale again."""
 
 import json
 import math
@@ -16,6 +20,7 @@ from torch import Tensor, nn
 from contrastive_core.base import safe_files
 from contrastive_core.base.lock import scratch_folder
 from contrastive_core.base.progress import OnProgress, fraction_of, ignore_progress
+from contrastive_core.compare.adapter import Adapter
 from contrastive_core.compare.embed import data_of, embed_run, load_model
 from contrastive_core.data.augmentations import to_float
 from contrastive_core.data.dataset import visible
@@ -151,3 +156,45 @@ def _embedding(writer: Any, rows: EmbeddingSet, images: Any, tag: str) -> int:
 def _cell(text: object) -> str:
     """Return text for a cell of a tab-separated table, without tabs or line breaks."""
     return "".join(c if c.isprintable() else " " for c in str(text)) or "–"
+
+
+# --- adapters between two models ---
+
+
+CHECKED_VECTORS = 100  # random vectors
+
+
+def save_adapter(adapter: Adapter, out: Path) -> None:
+    """Write an adapter. Raises ValueError if `out` ends in .onnx and the extra is not installed, or onnxruntime gives
+    other vectors; then nothing is written."""
+    if out.suffix == ".onnx":
+        safe_files.write_bytes(out, _onnx(adapter), shared=True, parents=False)
+        return
+    with safe_files.writing(out, shared=True, parents=False) as file:
+        np.savez(file, matrix=adapter.matrix, offset=adapter.offset, kind=adapter.kind)
+
+
+def _onnx(adapter: Adapter) -> bytes:
+    try:
+        import onnxruntime
+        from onnx import TensorProto, checker, helper, numpy_helper
+    except ModuleNotFoundError as error:
+        raise ValueError(f"ONNX needs {error.name}, which is missing: pip install 'contrastive-lab[onnx]'") from None
+    (d, e), node = adapter.matrix.shape, helper.make_node
+    nodes = [
+        node("LpNormalization", ["old"], ["unit"], axis=1, p=2),
+        node("MatMul", ["unit", "matrix"], ["product"]),
+        node("Add", ["product", "offset"], ["sum"]),
+        node("LpNormalization", ["sum"], ["new"], axis=1, p=2),
+    ]
+    ends = [helper.make_tensor_value_info(k, TensorProto.FLOAT, ["n", w]) for k, w in (("old", d), ("new", e))]
+    weights = [numpy_helper.from_array(getattr(adapter, name), name) for name in ("matrix", "offset")]
+    graph = helper.make_graph(nodes, "adapter", ends[:1], ends[1:], weights)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    checker.check_model(model, full_check=True)
+    content: bytes = model.SerializeToString()
+    x = np.random.default_rng(0).normal(size=(CHECKED_VECTORS, d)).astype(np.float32)
+    (given,) = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"]).run(None, {"old": x})
+    if not (worst := float(np.abs(given - adapter(x)).max())) <= TOLERANCE:
+        raise ValueError(f"onnxruntime differs by {worst:.2g}, more than {TOLERANCE:g}: nothing was written")
+    return content

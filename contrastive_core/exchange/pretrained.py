@@ -23,8 +23,8 @@ from contrastive_core.base.lock import scratch_folder
 from contrastive_core.base.messages import N_, message, sentence
 from contrastive_core.base.progress import OnFraction, OnProgress, fraction_of, ignore_fraction, ignore_progress
 from contrastive_core.base.safe_files import printable
+from contrastive_core.exchange.checkpoint_formats import Recognized
 from contrastive_core.exchange.checkpoint_import import OpenedCheckpoint, converted, match
-from contrastive_core.exchange.state_dict_names import Recognized
 from contrastive_core.models.encoders import create_encoder
 from contrastive_core.models.libraries import Pretrained, create_network, pretrained, resized, without_numbers
 

@@ -18,8 +18,7 @@ from contrastive_core.data.recipe import Recipe
 from contrastive_core.losses import Loss
 from contrastive_core.methods._base import NO_KNOBS, DatasetInfo, Default, HeadSettings, Method, Rows, part_of
 from contrastive_core.models.encoders import ProjectionHead
-from contrastive_core.models.sentence_tower import RATE, SentenceTower
-from contrastive_core.models.text_tower import TEXT_ENCODERS, LearnedTemperature, TextTower
+from contrastive_core.models.text_tower import RATE, TEXT_ENCODERS, LearnedTemperature, SentenceTower, TextTower
 from contrastive_core.pairs.types import Pairs
 
 CROP = Recipe(crop_low=0.8, crop_aspect=1.0, flip=0.0, jitter=0.0, saturation=0.0, hue=0.0, gray=0.0)

@@ -6,7 +6,7 @@ B is, and 0 for both or neither. Queries to which both give the same answer scor
 the same order. The mean of these scores estimates the difference of A and B over all queries: the share of queries
 with different answers times the difference on them, in points of queries with a good first answer.
 
-The interval of the mean holds at any number of decisions (base/betting.py), so a person may look at it after each
+The interval of the mean holds at any number of decisions (base/score.py), so a person may look at it after each
 click and stop. It excludes 0 if and only if the sign test of the decisions for A and for B, with the same guarantee,
 rejects that both are equally good. Queries are treated as a random sample of those that models are for, as in the other
 comparisons. Each pair of embeddings has one file of decisions; the order of the two does not matter. Torch-free."""
@@ -20,9 +20,9 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Bool, Int64
 
-from contrastive_core.base.betting import mean_interval
 from contrastive_core.base.messages import N_, Message, join, message
 from contrastive_core.base.paths import data_home
+from contrastive_core.base.score import mean_interval
 from contrastive_core.compare.comparison import common
 from contrastive_core.compare.towers import most_similar
 from contrastive_core.compare.verdicts import Contrast

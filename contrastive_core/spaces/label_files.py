@@ -129,7 +129,6 @@ def _numbers(texts: list[str]) -> np.ndarray:
 # --- relevance judgments ---
 
 
-JUDGMENT_ENDINGS = (".tsv", ".txt", ".qrels", ".json")
 Qrels = dict[str, dict[str, int]]  # the grade of each judged document, by query
 LINE = N_(
     "{name}: line {line} is not a judgment ({text}); expected query, document and a whole number, "

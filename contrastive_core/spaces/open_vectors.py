@@ -166,7 +166,7 @@ def open_vectors(
     asked = other and {**asdict(other), "path": str(Path(other.path).expanduser().absolute())}
     endings = {Path(p).suffix.lower() for p in (path, *([other.path] if other else ()))}
     tables = ("contrastive_core.spaces.tables",) if endings & {".parquet", ".csv"} else ()
-    encoder = ("contrastive_core.models.sentence_tower",) if asked and Path(asked["path"]).is_dir() else ()
+    encoder = ("contrastive_core.models.text_tower",) if asked and Path(asked["path"]).is_dir() else ()
     memory = _memory([path, *([Path(other.path)] if other else [])])
     child = Limits(memory, TO_ENCODE if encoder else SECONDS, preload=("PIL.Image", *tables, *encoder))
     try:

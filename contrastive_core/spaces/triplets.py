@@ -363,17 +363,17 @@ def _arrays(path: Path, found: Triplets) -> list[np.ndarray]:
 
 def _encoded(folder: Path, found: Triplets) -> list[np.ndarray]:
     """Encode the texts with a sentence-transformers folder; cached by its content and the texts."""
-    from contrastive_core.models import sentence_tower  # torch
+    from contrastive_core.models import text_tower  # torch
 
     sides = (found.queries.texts, found.documents.texts)
     if (count := sum(map(len, sides))) > MOST_ENCODED:
         raise UnusableEmbedding(TOO_MANY, name=found.name, **thousands(count=count, most=MOST_ENCODED))
-    digest = hashlib.sha256(sentence_tower.digest_of(folder) + json.dumps(sides).encode()).hexdigest()
+    digest = hashlib.sha256(text_tower.digest_of(folder) + json.dumps(sides).encode()).hexdigest()
     path = data_home() / "encoded_texts" / f"{digest[:24]}.npz"
     try:
         kept = json_files.read_npz(path)
         return [kept[name] for name in NAMES]
     except (OSError, ValueError, KeyError):
-        features = sentence_tower.encode_texts(folder, *sides)
+        features = text_tower.encode_texts(folder, *sides)
         json_files.write_npz(path, **dict(zip(NAMES, features, strict=True)))
         return features

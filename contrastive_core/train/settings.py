@@ -30,7 +30,7 @@ from contrastive_core.data.recipe import Recipe, view_changes
 from contrastive_core.methods._base import Default, fitting_views
 from contrastive_core.methods._moco import queue_size
 from contrastive_core.models.libraries import LIBRARIES, fixed_pixels, pretrained
-from contrastive_core.models.sentence_tower import with_whole_path
+from contrastive_core.models.text_tower import with_whole_path
 from contrastive_core.runs.train_config import EPOCHS, Resolved, TrainConfig, usual_epochs, with_settings
 from contrastive_core.train import checks
 from contrastive_core.train.optim import OPTIMIZERS, SCHEDULES

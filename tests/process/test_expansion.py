@@ -34,7 +34,7 @@ from pathlib import Path
 from contrastive_core import runs
 from contrastive_core.base import json_files
 from contrastive_core.data import image_decoding
-from contrastive_core.exchange import conversion
+from contrastive_core.exchange import checkpoint_formats
 from contrastive_core.runs import run_metrics
 from contrastive_core.spaces import file_formats, label_files, tables
 READERS = {
@@ -42,7 +42,7 @@ READERS = {
     "arrays": lambda path: json_files.read_npz(path),
     "image": lambda path: image_decoding.decode_image(path, 32, 3),
     "header": lambda path: image_decoding.read_header(path),
-    "checkpoint": lambda path: conversion.convert(path, path.with_name("out.safetensors")),
+    "checkpoint": lambda path: checkpoint_formats.convert(path, path.with_name("out.safetensors")),
     "lines": lambda path: json_files.read_lines(path),
     "metrics": lambda path: run_metrics.MetricsReader(path).update(),
     "json": lambda path: json_files.read_object(path, limit=json_files.MAX_RECORD),

@@ -10,8 +10,7 @@ from contrastive_core.cli.main import main
 from contrastive_core.compare.adapter import Adapter
 from contrastive_core.compare.embed import data_of, embed_run, from_weights
 from contrastive_core.exchange import exporters as exporter
-from contrastive_core.exchange.adapter_files import save_adapter
-from contrastive_core.exchange.exporters import _cell, export_tensorboard
+from contrastive_core.exchange.exporters import _cell, export_tensorboard, save_adapter
 
 RUN = "sup_con-digits"
 

@@ -13,8 +13,8 @@ from clip_runs import captioned_folder, trained_clip
 from contrastive_core.__main__ import main
 from contrastive_core.base.errors import BadSetting
 from contrastive_core.compare.embed import embed_run, encode_texts, load_model
-from contrastive_core.models import sentence_tower
-from contrastive_core.models.sentence_tower import SentenceTower
+from contrastive_core.models import text_tower
+from contrastive_core.models.text_tower import SentenceTower
 from contrastive_core.runs import checkpoints
 from contrastive_core.spaces import loaded_vectors, triplets
 from contrastive_core.spaces.open_vectors import OtherTower, open_vectors
@@ -121,7 +121,7 @@ def test_a_folder_encodes_the_texts_of_triplets_once(folder: Path, tmp_path: Pat
     texts = rows.columns["text"].tolist()
     assert texts == [*TEXTS, "a blue"]
     np.testing.assert_allclose(rows.features, SentenceTransformer(str(folder), device="cpu").encode(texts), atol=1e-5)
-    monkeypatch.setattr(sentence_tower, "encode_texts", lambda *_: pytest.fail("it is kept"))
+    monkeypatch.setattr(text_tower, "encode_texts", lambda *_: pytest.fail("it is kept"))
     assert np.array_equal(triplets.read(path, folder).features, rows.features)
     (folder / "modeling_tiny.py").write_text("raise SystemExit")
     (folder / "modules.json").write_text((folder / "modules.json").read_text() + " ")  # nothing is kept of it
@@ -134,8 +134,8 @@ def test_without_the_library_or_with_another_word_it_says_what_to_do(folder: Pat
     for text in ("all-MiniLM-L6-v2", "sentence-transformers:", " "):
         with pytest.raises(BadSetting, match="text_tower must be sentence-transformers:FOLDER; got"):
             SentenceTower(text)
-    monkeypatch.setattr(sentence_tower, "LIBRARY", "library_that_nobody_has")
-    monkeypatch.setattr(sentence_tower, "_check_modules", lambda folder: None)
+    monkeypatch.setattr(text_tower, "LIBRARY", "library_that_nobody_has")
+    monkeypatch.setattr(text_tower, "_check_modules", lambda folder: None)
     with pytest.raises(BadSetting, match="pip install sentence-transformers"):
         SentenceTower(named(folder))
 

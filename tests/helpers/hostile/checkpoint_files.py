@@ -11,8 +11,8 @@ from safetensors.torch import save_file
 
 from contrastive_core import runs
 from contrastive_core.base.errors import Damaged, NotRecognized
-from contrastive_core.exchange import conversion, export_weights
-from contrastive_core.exchange.state_dict_names import recognize
+from contrastive_core.exchange import checkpoint_formats, export_weights
+from contrastive_core.exchange.checkpoint_formats import recognize
 from contrastive_core.runs import checkpoints
 from hostile.attack import Target
 
@@ -48,7 +48,7 @@ def targets(folder: Path) -> Iterator[Target]:
             save_file(state, path)
 
         def read(path: Path = path) -> None:
-            conversion.convert(path, folder / "out.safetensors")
+            checkpoint_formats.convert(path, folder / "out.safetensors")
 
         # torch raises what it likes; the child of an import makes one sentence of all of it
         yield Target(path, read, (Exception,), tuple(structures))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import betaln
 
-from contrastive_core.base.betting import log_capital, mean_interval
+from contrastive_core.base.score import log_capital, mean_interval
 
 VALUES = np.array([-1.0, 0.0, 1.0])
 

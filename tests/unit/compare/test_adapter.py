@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from contrastive_core.base.betting import lower_bound
 from contrastive_core.base.errors import CannotScore
+from contrastive_core.base.score import lower_bound
 from contrastive_core.cli.main import main
 from contrastive_core.compare.adapter import Adapter, fit_adapters, judge
 from contrastive_core.ops.partner_ranks import unit_rows

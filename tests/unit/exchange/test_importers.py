@@ -31,10 +31,10 @@ from contrastive_core.base.paths import runs_home
 from contrastive_core.cli.main import main
 from contrastive_core.compare import embed
 from contrastive_core.data import datasets
+from contrastive_core.exchange import checkpoint_formats
 from contrastive_core.exchange import checkpoint_import as checkpoint
-from contrastive_core.exchange import conversion
+from contrastive_core.exchange.checkpoint_formats import match_head, recognize
 from contrastive_core.exchange.checkpoint_import import create_run, open_checkpoint
-from contrastive_core.exchange.state_dict_names import match_head, recognize
 from contrastive_core.models.encoders import COLORS
 
 PLAIN = "a state dict of torchvision or timm"
@@ -92,7 +92,7 @@ def test_every_format_gives_the_features_of_its_own_network(
 
 def test_the_old_format_of_torch_opens_too(tmp_path: Path) -> None:
     torch.save(sup_contrast(), tmp_path / "old.pth", _use_new_zipfile_serialization=False)
-    conversion.convert(tmp_path / "old.pth", tmp_path / "out.safetensors")
+    checkpoint_formats.convert(tmp_path / "old.pth", tmp_path / "out.safetensors")
     assert (tmp_path / "out.safetensors").stat().st_size > 40_000_000
 
 
@@ -167,13 +167,13 @@ def test_files_that_are_no_checkpoints_say_so(tmp_path: Path) -> None:
     for name, content in cases.items():
         (tmp_path / name).write_bytes(content)
         with pytest.raises(Exception):  # noqa: B017, PT011 - of any kind: it stays in the child
-            conversion.convert(tmp_path / name, tmp_path / "out")
+            checkpoint_formats.convert(tmp_path / name, tmp_path / "out")
     words = "cannot be opened: it is neither a safetensors file nor"
     with refused(words), open_checkpoint(tmp_path / "text.pth"):
         pass
     torch.save([1, 2], tmp_path / "list.pth")
     with pytest.raises(Refused, match="no named tensors"):
-        conversion.convert(tmp_path / "list.pth", tmp_path / "out")
+        checkpoint_formats.convert(tmp_path / "list.pth", tmp_path / "out")
     with pytest.raises(NotRecognized, match="its tensor names: 'a'"):
         recognize({"a": (2,)})
 
@@ -182,15 +182,15 @@ def test_a_few_bytes_that_claim_terabytes_are_refused(tmp_path: Path) -> None:
     torch.save({"conv1.weight": torch.zeros(1).expand(10**6, 10**6)}, tmp_path / "wide.pth")
     assert (tmp_path / "wide.pth").stat().st_size < 10_000
     with pytest.raises(Refused, match="4,000,000,000,000 bytes"):
-        conversion.convert(tmp_path / "wide.pth", tmp_path / "out")
+        checkpoint_formats.convert(tmp_path / "wide.pth", tmp_path / "out")
 
 
 def test_sizes_are_capped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "a.pth"
     torch.save({"conv1.weight": torch.zeros(100, 100)}, path)
-    monkeypatch.setattr(conversion, "LIMIT", 1000)
+    monkeypatch.setattr(checkpoint_formats, "LIMIT", 1000)
     with pytest.raises(Refused, match="would unpack"):
-        conversion.convert(path, tmp_path / "out")
+        checkpoint_formats.convert(path, tmp_path / "out")
     monkeypatch.setattr(checkpoint, "LIMIT", 1000)
     with refused("at most 1,000"), open_checkpoint(path):
         pass
