@@ -15,7 +15,7 @@ from contrastive_core.base.progress import OnProgress
 from contrastive_core.base.safe_files import printable, read_table, write_bytes, write_table
 from contrastive_core.cli import sources
 from contrastive_core.cli.output import counted, note_left_out, out_path, print_result, progress_of
-from contrastive_core.engine.answers.files import sample_table
+from contrastive_core.engine.answers.scores import sample_table
 from contrastive_core.samples import annotations, corrected_folder
 from contrastive_core.samples.issues import SampleInputs, build_table
 from contrastive_core.samples.label_audit import CLEAN, LabelAudit, audit_table, estimate, is_wrong

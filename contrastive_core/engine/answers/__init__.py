@@ -25,17 +25,18 @@ KINDS = {"scores": "scores.scores", "loss": "scores.losses", "map": "scores.map_
 KINDS |= {kind: f"scores.{kind}" for kind in ("agreement", "placed", "towers", "zero_shot", "text_query")}
 KINDS |= {"comparison": "comparisons.comparison", "snapshots": "comparisons.snapshots"}
 KINDS |= {kind: f"comparisons.{kind}" for kind in ("calibration", "centered", "checkpoints", "differences")}
+KINDS |= {kind: f"comparisons.{kind}" for kind in ("compression", "adapter")}
 KINDS |= {kind: f"previews.{kind}" for kind in ("views", "folder", "look")}
-KINDS |= {"compression": "retrieval.compression", "adapter": "retrieval.adapter"}
 KINDS |= {"tower_pairs": "scores.tower_pairs", "likeness": "scores.likeness"}
 KINDS |= {"advice_plan": "previews.plan", "catalog": "previews.described"}
-FILES = ("evaluation", "embedding", "samples", "decoding")  # kinds with result files of their own
+FILES = {kind: f"scores.{kind}" for kind in ("evaluation", "embedding", "samples")}  # with result files of their own
+FILES |= {"decoding": "previews.decoding"}
 
 
 def answer(kind: str, values: Values, on_progress: OnProgress, device: str = "auto") -> None:
     """Compute and store a job's result. Raises ValueError with the reason."""
     if kind in FILES:
-        _function(f"files.{kind}")(values, on_progress, device)
+        _function(FILES[kind])(values, on_progress, device)
     else:
         make(kind, values, on_progress, device)
 

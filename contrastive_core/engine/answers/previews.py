@@ -1,4 +1,4 @@
-"""Previews before training: views of images, image folders, the catalog, advice."""
+"""Before training: views of images, image folders, decoded images, the catalog, advice."""
 
 from collections import Counter
 
@@ -11,6 +11,7 @@ from contrastive_core.base.messages import N_
 from contrastive_core.base.progress import OnProgress
 from contrastive_core.data import datasets
 from contrastive_core.data.augmentations import make_views
+from contrastive_core.data.dataset import ImageForm
 from contrastive_core.data.folder_selection import folder_preview
 from contrastive_core.data.recipe import Recipe
 from contrastive_core.engine import catalog
@@ -52,6 +53,12 @@ def folder(values: Values, on_progress: OnProgress, device: str) -> Result:
     left_out, images, same = meta.pop("left_out"), meta.pop("images"), meta.pop("same")
     meta |= {"left_out": left_out[:100], "n_left_out": len(left_out)}
     return Result({**meta, "same": same[:100], "same_counts": Counter(kind for kind, *_ in same)}, {"images": images})
+
+
+def decoding(values: Values, on_progress: OnProgress, device: str) -> None:
+    """Decode and cache the images of a data set."""
+    form = ImageForm(values.get("size"), values.get("resize", "crop"))
+    datasets.load(values["dataset"], values["split"], values["root"], form=form, on_progress=on_progress)
 
 
 def described(values: Values, on_progress: OnProgress, device: str) -> Result:

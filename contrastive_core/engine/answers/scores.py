@@ -1,4 +1,4 @@
-"""Analyses of one space: its scores, the loss of each sample, its map."""
+"""Analyses of one space or run: its embedding, its scores, the loss of each sample, its table of samples, its map."""
 
 import functools
 import threading
@@ -15,7 +15,7 @@ from contrastive_core.base.json_files import JsonObject
 from contrastive_core.base.messages import N_, message
 from contrastive_core.base.progress import OnProgress, fraction_of, ignore_progress, prefixed
 from contrastive_core.base.score import Scores, scores_to_json
-from contrastive_core.compare.embed import data_of, load_model, random_encoder, raw_pixels
+from contrastive_core.compare.embed import data_of, embed_run, load_model, random_encoder, raw_pixels
 from contrastive_core.compare.evaluate import evaluate_sets, evaluate_split, metric_names
 from contrastive_core.compare.evaluation import BESIDE, SOURCES, Evaluation, gather
 from contrastive_core.compare.likeness import Picture, Words, explain
@@ -30,11 +30,12 @@ from contrastive_core.lab.lab_view import BatchRequest
 from contrastive_core.methods import Method
 from contrastive_core.runs.run import Run
 from contrastive_core.samples import run_samples
+from contrastive_core.samples.sample_table import SampleRequest, SampleTable, request_of
 from contrastive_core.samples.tower_pairs import find_tower_pairs
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.graphs import Graphs
 from contrastive_core.spaces.results import Result, Values
-from contrastive_core.spaces.space import TOWERS, Space
+from contrastive_core.spaces.space import LAYERS, TOWERS, Space
 from contrastive_core.spaces.towers import Towers, towers_of
 
 SEEDS = 3  # maps that are compared
@@ -266,3 +267,33 @@ def placed(values: Values, on_progress: OnProgress, device: str) -> Result:
     on_progress(N_("placing the new samples"), None)
     places = project_new(new.features, rows.features, xy, device=device)
     return Result({"n": len(new)}, {"xy": places})
+
+
+# --- jobs with result files of their own ---
+
+
+def evaluation(values: Values, on_progress: OnProgress, device: str) -> None:
+    """Embed and score a run."""
+    evaluate(runs.load(values["run"]), device=device, on_progress=on_progress)
+
+
+def embedding(values: Values, on_progress: OnProgress, device: str) -> None:
+    """Embed a split of a run: h and z, and on request both towers."""
+    run = runs.load(values["run"])
+    for layer in dict.fromkeys((*LAYERS, values.get("layer", "z"))):
+        embed_run(run, values["split"], layer, device, fraction_of(on_progress, N_("embedding")))
+
+
+def samples(values: Values, on_progress: OnProgress, device: str) -> None:
+    """Create the table of all samples of a run's split, of loaded vectors or of a recording. Raises ValueError."""
+    request = request_of(values["name"], values["split"], values["loss"], values["by"])
+    sample_table(request, on_progress, device)
+
+
+def sample_table(request: SampleRequest, on_progress: OnProgress, device: str = "auto") -> SampleTable:
+    """Return the sample table of a request. Raises ValueError if its vectors are not stored."""
+    if (run := request.run) is not None:
+        return run_samples.samples_of_run(run, request.loss, request.split, on_progress, device, request.by)
+    if (rows := request.space.rows()) is None:
+        raise ValueError(message("no vectors named {name}", name=request.name))
+    return run_samples.samples_of_vectors(request, rows, request.space.images(), on_progress, device)
