@@ -94,7 +94,7 @@ COMMANDS = {
         option("--epoch", type=int, metavar="N", help="continue from the state after this epoch (default: the newest)"),
     ),
     "embed": Command(
-        "inspect.embed",
+        "export.embed",
         "write the embedding of a data set",
         RUN,
         option(
@@ -107,7 +107,7 @@ COMMANDS = {
         option("--out", help="file to write, .npz or .parquet (default: only store all embeddings for the app)"),
     ),
     "evaluate": Command(
-        "inspect.evaluate",
+        "evaluate.evaluate",
         "compute the scores of a run, of raw pixels and of an untrained encoder",
         option("run", help=SOURCE),
         option(
@@ -122,7 +122,7 @@ COMMANDS = {
         option("--margin", type=float, default=0.5, help="for --cost: largest acceptable loss, in points (0.5)"),
     ),
     "project": Command(
-        "inspect.project",
+        "export.project",
         "write a map as a table with the columns id, x, y and label",
         *(option("source", help=SOURCE), *OF_VECTORS),
         option("--method", choices=("umap", "pca"), default="umap"),
@@ -185,14 +185,14 @@ COMMANDS = {
         option("--top", type=int, default=10, help="number of images to print (default: 10)"),
     ),
     "explain": Command(
-        "explain.explain",
+        "evaluate.explain",
         "show which patches or words make two samples of a run similar",
         *(option("run"), option("ids", nargs=2, metavar="ID", help="an image, or a caption of it: ID#1"), *OF_TEST),
         option("--layer", choices=("h", "z"), default="h", help="backbone, or projection; captions always use z"),
         option("--out", help="picture of the images and their maps to write, .png"),
     ),
     "compare": Command(
-        "inspect.compare",
+        "compare.compare",
         "compare runs, recordings or files of vectors on the same samples",
         *(RUNS, LAYER, *OF_VECTORS, QRELS),
         switch("--differences", "for two spaces: list groups that lie together in one and apart in the other"),
@@ -214,7 +214,7 @@ COMMANDS = {
         option("--map", choices=("umap", "pca"), default="pca"),
     ),
     "export": Command(
-        "inspect.export",
+        "export.export",
         "export a run to another tool: its encoder as ONNX, or a log for TensorBoard",
         *(RUN, LAYER, *OF_TEST),
         option("--to", choices=("onnx", "tensorboard"), required=True),
@@ -244,7 +244,7 @@ COMMANDS = {
         option("--out", metavar="FOLDER", help="folder to write (default: a folder with the name of the example)"),
     ),
     "references": Command(
-        "inspect.references",
+        "evaluate.references",
         "list or set the runs shown beside every run on the same images, such as imported encoders",
         option("runs", nargs="*", metavar="RUN"),
         switch("--remove", "remove these runs from the list"),
@@ -307,7 +307,7 @@ COMMANDS = {
         setting("a setting of the loss, for example temperature=0.07"),
     ),
     "analyze": Command(
-        "inspect.analyze",
+        "evaluate.analyze",
         "compute what a page needs: scores, a map, a comparison or decoded images",
         option("kind"),
         option("values", help="a JSON object"),

@@ -13,7 +13,7 @@ from typing import Any
 
 from contrastive_core.base.progress import OnProgress, ProgressFile, ignore_progress
 from contrastive_core.base.safe_files import escape
-from contrastive_core.base.score import Score
+from contrastive_core.base.score import Score, Scores
 from contrastive_core.data import datasets
 from contrastive_core.runs.run import Run
 
@@ -134,6 +134,12 @@ def score_text(score: Score) -> str:
         low, high = (100 * v if percent else v for v in score.interval)
         text += f"  [{low:.1f}, {high:.1f}]" if percent else f"  [{low:.3f}, {high:.3f}]"
     return text + (f"  ({score.approximation})" if score.approximation else "")
+
+
+def score_beside_chance(scores: Scores, chance: Scores, key: str) -> str:
+    """Format a score, with the chance level if known."""
+    beside = f"  chance {score_text(chance[key])}" if key in chance else ""
+    return score_text(scores[key]) + beside
 
 
 def out_path(path: str, *endings: str, option: str = "--out") -> Path:

@@ -2,6 +2,7 @@
 
 from argparse import Namespace
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,7 @@ from contrastive_core.runs.run import Run
 from contrastive_core.spaces import file_formats, label_files, loaded_vectors, open_vectors, triplets
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.open_vectors import join_towers, note_of_towers, other_tower, read_both
-from contrastive_core.spaces.space import Space
+from contrastive_core.spaces.space import TOWERS, Space
 
 NOT_MARKED = "{name} marks no rows as {split}: it needs a column split"
 
@@ -83,6 +84,12 @@ def space_of(name: str, args: Namespace, default: str = "test") -> Space:
     if args.split and space.is_loaded and not space.splits:
         raise ValueError(NOT_MARKED.format(name=printable(space.title), split=args.split))
     return space
+
+
+def towers_space(args: Namespace, name: str) -> Space:
+    """Return the space of a file, or both towers of a run. Raises ValueError; OSError."""
+    space = space_of(name, args)
+    return replace(space, layer=TOWERS) if space.run and space.run.has_towers else space
 
 
 def spaces_of(args: Namespace) -> list[Space]:

@@ -10,9 +10,9 @@ from pathlib import Path
 from contrastive_core.base import safe_files
 from contrastive_core.base.score import Score, Scores
 from contrastive_core.cli import sources
+from contrastive_core.cli.compare import adapter_sentences, query_figures
+from contrastive_core.cli.evaluate import cost_cells, cost_sentences
 from contrastive_core.cli.output import out_path, print_result, progress_of
-from contrastive_core.cli.query_figures import query_figures
-from contrastive_core.cli.retrieval import adapter_sentences, cost_cells, cost_sentences
 from contrastive_core.compare.comparison import CLAIMED, MARGIN, Comparison
 from contrastive_core.compare.evaluation import name_of
 from contrastive_core.compare.verdicts import ACCURACIES
