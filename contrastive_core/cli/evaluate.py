@@ -1,5 +1,6 @@
-"""Commands that read trained runs and files of vectors: `evaluate`, which scores them, `explain`, which finds patches or
-words that make two samples similar, `references`, and `analyze`, which computes the results of the app's pages."""
+"""Commands that read trained runs and files of vectors: `evaluate` scores them, `explain` finds the patches or words
+that make two samples similar, `references` lists runs to compare with, and `analyze` computes the results of the app's
+pages."""
 
 import json
 from argparse import Namespace

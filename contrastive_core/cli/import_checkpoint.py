@@ -1,4 +1,5 @@
-"""The command `import`: describe a checkpoint or a library's model and create a run of it."""
+"""The command `import`, and its preview for a page: describe a checkpoint or a library's model and create a run of it.
+Torch is imported in the worker only."""
 
 from argparse import Namespace
 
@@ -8,8 +9,7 @@ from contrastive_core.base.json_files import JsonObject
 from contrastive_core.base.progress import OnProgress, ignore_progress
 from contrastive_core.cli.main import parser
 from contrastive_core.cli.output import print_result, progress_of
-from contrastive_core.exchange import pretrained
-from contrastive_core.exchange.checkpoint_import import create_run, open_checkpoint
+from contrastive_core.engine.calls import in_worker
 
 OF_MODELS = ("weights", "fetch", "random")  # options for library models only
 
@@ -23,8 +23,9 @@ def import_checkpoint(args: Namespace) -> None:
     print_result(args, record, _text(args, record))
 
 
-def preview(*arguments: str) -> JsonObject:
-    """Return the result of `import --dry-run --json` with these arguments."""
+@in_worker
+def import_preview(*arguments: str) -> JsonObject:
+    """Return the result of `import --dry-run --json` with these arguments, for a page. Raises: ValueError, OSError."""
     try:
         args = parser().parse_args(["import", *arguments, "--dry-run"])
     except SystemExit:
@@ -33,30 +34,26 @@ def preview(*arguments: str) -> JsonObject:
 
 
 def _import(args: Namespace, on_progress: OnProgress) -> JsonObject:
-    wanted = _wanted(args)
-    if wanted and args.dry_run and not wanted.random:
-        about = pretrained.about(wanted)
-        if not about["file"]:
+    """Open a file or a library's model and create its run. Raises CannotImport, also for options that do not fit."""
+    from contrastive_core.exchange import checkpoint_import, pretrained  # torch: pages import this module
+
+    if pretrained.is_model(args.file):
+        if args.random and (args.weights or args.fetch):
+            raise CannotImport("--random uses no weights: remove --weights and --fetch")
+        if args.pixels < 0:
+            raise CannotImport(f"--pixels must be 0 or more; got {args.pixels}")
+        wanted = pretrained.Wanted(args.file, args.weights or "", args.pixels, args.random, args.fetch)
+        if args.dry_run and not wanted.random and not (about := pretrained.about(wanted))["file"]:
             return {**about}
-    opening = (
-        pretrained.open_model(wanted, on_progress) if wanted else open_checkpoint(args.file, args.encoder, args.pixels)
-    )
-    with opening as it:
-        run = None if args.dry_run else create_run(it, args.dataset, args.run, args.root, on_progress)
-        return {**it.report(), "run": run and run.name}
-
-
-def _wanted(args: Namespace) -> pretrained.Wanted | None:
-    """Return the library's model that the arguments name; None for a file. Raises CannotImport for wrong options."""
-    if not pretrained.is_model(args.file):
+        opening = pretrained.open_model(wanted, on_progress)
+    else:
         if any(getattr(args, name) for name in OF_MODELS):
             raise CannotImport("--weights, --fetch and --random are for torchvision:NAME and timm:NAME")
-        return None
-    if args.random and (args.weights or args.fetch):
-        raise CannotImport("--random uses no weights: remove --weights and --fetch")
-    if args.pixels < 0:
-        raise CannotImport(f"--pixels must be 0 or more; got {args.pixels}")
-    return pretrained.Wanted(args.file, args.weights or "", args.pixels, args.random, args.fetch)
+        opening = checkpoint_import.open_checkpoint(args.file, args.encoder, args.pixels)
+    with opening as it:
+        new = (args.dataset, args.run, args.root, on_progress)
+        run = None if args.dry_run else checkpoint_import.create_run(it, *new)
+        return {**it.report(), "run": run and run.name}
 
 
 def _text(args: Namespace, record: JsonObject) -> str:

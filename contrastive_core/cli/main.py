@@ -70,7 +70,7 @@ COMMANDS = {
         DEVICE,
     ),
     "change": Command(
-        "changes.change",
+        "train.change",
         "change settings of a run during training, or write its changes to a file for train --schedule",
         RUN,
         option(
@@ -82,7 +82,7 @@ COMMANDS = {
         option("--out", metavar="FILE", help="write the changes so far to this .json file"),
     ),
     "branch": Command(
-        "changes.branch",
+        "train.branch",
         "continue from a saved epoch of a run with other settings: each branch is a new run in the queue",
         RUN,
         option(
@@ -171,7 +171,7 @@ COMMANDS = {
         option("--export", metavar="OUT", help="write a file of triplets with your decisions, in its own format"),
     ),
     "threshold": Command(
-        "threshold.threshold",
+        "pairs.threshold",
         "find the similarity from which a pair of two towers is a match, with a bound on its false-match rate",
         option("file", metavar="RUN", help="a run of clip, or a file of vectors with two towers"),
         *(LABELS, LEAVE_OUT, *OTHER, SPLIT, DEVICE, QRELS),
@@ -259,7 +259,7 @@ COMMANDS = {
         setting("setting to change in every cell"),
     ),
     "advise": Command(
-        "advise.advise",
+        "train.advise",
         "analyze images and find settings that suit them",
         option("dataset", help="digits, shapes, cifar10, …, folder:PATH or csv:PATH"),
         option("--minutes", type=float, help="time for the search, in minutes (default: 30)"),

@@ -1,4 +1,5 @@
-"""The commands `pairs` and `query`: mismatched pairs of two towers, and the images most similar to a sentence."""
+"""Commands for two towers: `pairs` lists mismatched pairs, `query` the images most similar to a sentence, and
+`threshold` finds the similarity from which a pair is a match."""
 
 from argparse import Namespace
 from dataclasses import replace
@@ -6,10 +7,13 @@ from pathlib import Path
 
 import numpy as np
 
-from contrastive_core.base.json_files import JsonObject
-from contrastive_core.base.safe_files import printable, write_table
+from contrastive_core.base.errors import UnusableEmbedding
+from contrastive_core.base.json_files import JsonObject, json_bytes
+from contrastive_core.base.safe_files import printable, write_bytes, write_table
 from contrastive_core.cli import sources
 from contrastive_core.cli.output import counted, out_path, print_note, print_result, progress_of
+from contrastive_core.compare.judged_queries import NOT_TOWERS
+from contrastive_core.compare.match_threshold import JudgedPairs, find_threshold
 from contrastive_core.compare.towers import tower_notes
 from contrastive_core.data.captions import LENGTH, split_words
 from contrastive_core.engine import answers
@@ -18,6 +22,7 @@ from contrastive_core.samples.given_negatives import find_given_negatives
 from contrastive_core.samples.tower_pairs import TowerPairs, find_tower_pairs
 from contrastive_core.spaces import file_formats
 from contrastive_core.spaces.embedding_set import EmbeddingSet
+from contrastive_core.spaces.label_files import judgments_file, read_qrels
 from contrastive_core.spaces.space import TOWERS, Space
 from contrastive_core.spaces.towers import TEXT, Towers, plain_rank, towers_of
 
@@ -203,3 +208,23 @@ def query(args: Namespace) -> None:
     images = [{"id": rows.ids[i], "cosine": s} for i, s in zip(nearest, cosines, strict=True)]
     lines = [f"{one['cosine']:7.3f}  {one['id']}" for one in images]
     print_result(args, {"run": run.name, "text": text, "unknown": unknown, "images": images}, "\n".join(lines))
+
+
+def threshold(args: Namespace) -> None:
+    """Print the threshold, its basis and the calibration, and write them with `--out`. Raises ValueError."""
+    out = out_path(args.out, ".json") if args.out else None
+    if not 0 < args.rate < 100:
+        raise ValueError(f"--rate must be between 0 and 100 percent; got {args.rate:g}")
+    towers, name = towers_of(rows_of_towers(args)), printable(Path(args.file).name)
+    if towers is None:
+        raise UnusableEmbedding(NOT_TOWERS, name=name)
+    qrels = read_qrels(args.qrels) if args.qrels else None
+    found = find_threshold(JudgedPairs.of(towers, qrels, judgments_file(args.qrels).name), args.rate / 100)
+    record = found.record(name, args.qrels)
+    if out:
+        write_bytes(out, json_bytes(record))
+    lines = [found.sentence(name), found.basis, "", "similarity  matches  95 % CI"]
+    for part in found.calibration:
+        low, high = (f"{100 * end:.0f}" for end in part.interval)
+        lines.append(f"{part.similarity:10.3f}  {100 * part.share:5.1f} %  {low} to {high}")
+    print_result(args, record, "\n".join(lines))

@@ -1,27 +1,37 @@
-"""The command `train`: trains a new run or resumes one."""
+"""Commands that train: `train` starts or resumes a run, `change` edits settings of a running run and writes its changes
+as a schedule, `branch` continues a run from a saved epoch, and `advise` searches for settings."""
 
 import dataclasses
 import re
 import shlex
+import signal
 import sys
 import time
 from argparse import Namespace
 from pathlib import Path
 
 from contrastive_core import runs
+from contrastive_core.advice import search
+from contrastive_core.advice.candidates import AdviceRequest, plan_advice
+from contrastive_core.advice.first_look import in_words, look
+from contrastive_core.advice.plan import CRITERION, Answer, AnswerRow
 from contrastive_core.base.errors import BadSetting
-from contrastive_core.base.json_files import JsonObject
+from contrastive_core.base.json_files import JsonObject, json_bytes
 from contrastive_core.base.messages import N_
 from contrastive_core.base.progress import OnProgress, ignore_progress
-from contrastive_core.cli.output import Terminal, print_note, print_result, progress_of
+from contrastive_core.base.safe_files import write_bytes
+from contrastive_core.cli.output import Terminal, counted, out_path, print_note, print_result, progress_of
 from contrastive_core.data import datasets, image_sets
 from contrastive_core.data.dataset import form_of
 from contrastive_core.data.image_sets import load_streamed
-from contrastive_core.engine import training
+from contrastive_core.engine import queue, training
+from contrastive_core.engine.queue import wait_for_device
 from contrastive_core.exchange import pretrained
 from contrastive_core.exchange.checkpoint_import import create_run, open_checkpoint
 from contrastive_core.ops import collectives
 from contrastive_core.ops.collectives import World
+from contrastive_core.runs import changes
+from contrastive_core.runs.branch import branch as branch_off
 from contrastive_core.runs.branch import live_settings_of
 from contrastive_core.runs.changes import read_schedule
 from contrastive_core.runs.run import Run
@@ -193,3 +203,88 @@ class _Report:
 
     def _print(self, text: str) -> None:
         self.terminal.line(text) if self.terminal else print_note(text)
+
+
+# --- changes and branches ---
+
+
+def change(args: Namespace) -> None:
+    """Request changes to a running run, and write all changes so far. Raises: BadSetting; ValueError for other runs."""
+    run = runs.load(args.run)
+    if not args.settings and not args.out:
+        raise BadSetting(N_("name a setting to change, such as loss.temperature=0.1, or a file with --out"))
+    if args.settings:
+        changes.request(run, live_settings_of(run.config), changes.settings_of(args.settings))
+    if args.out:
+        write_bytes(out_path(args.out, ".json"), json_bytes(changes.schedule_of(run.changes())), shared=True)
+    asked = f"{run.name}: asked for {', '.join(args.settings)} at its next step\n" if args.settings else ""
+    told = changes.in_words(run.changes()) or "none yet"
+    print_result(args, {"run": run.name, "changes": run.changes()}, f"{asked}changes so far: {told}")
+
+
+def branch(args: Namespace) -> None:
+    """Create branches of a run and add them to the queue. Raises: BadSetting; ValueError if no state is saved."""
+    run = runs.load(args.run)
+    made = branch_off(run, *(changes.settings_of(text.split(",")) for text in args.settings), epoch=args.epoch)
+    for one in made:
+        queue.resume(one.name)
+    names = [one.name for one in made]
+    lines = [f"{one.name}: from epoch {one.status()['epoch']} of {run.name}, in the queue" for one in made]
+    print_result(args, {"runs": names}, "\n".join(lines))
+
+
+# --- advice ---
+
+
+def advise(args: Namespace) -> None:
+    """Describe the images; then, unless `--look` is set, search for settings."""
+    with progress_of(args) as on_progress:
+        if args.look:
+            seen = look(args.dataset, args.root, args.method, args.device, on_progress)
+            lines = [f"{seen.dataset}: {in_words(seen.facts)}"]
+            for one in seen.suggestions:
+                lines += ["", f"{one.setting}: {one.text}", f"  {one.reason}", f"  to settle it: {one.settle}"]
+            return print_result(args, seen.to_json(), "\n".join(lines))
+        request = AdviceRequest(
+            dataset=args.dataset,
+            minutes=args.minutes,
+            choose=None if args.choose is None else args.choose.split(","),
+            name=args.name or "",
+            method=args.method,
+            epochs=args.epochs,
+            root=args.root,
+            device=args.device,
+            references=args.reference,
+            methods=[name for text in args.methods or () for name in text.split(",") if name] or None,
+        )
+        plan = plan_advice(request, on_progress)
+    if args.dry_run:
+        return print_result(args, {"plan": plan.to_dict(), "sentence": plan.sentence()}, plan.sentence())
+    print_note(plan.sentence())
+    print_note(f"its name is {plan.name}; the same command with --name {plan.name} goes on with it")
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    with progress_of(args) as on_progress:
+        answer = search.advise(plan, on_progress, wait_for_device)
+    print_result(args, dict(answer), text_of(answer))
+
+
+def text_of(answer: Answer) -> str:
+    """Format an answer for a terminal."""
+    held_out, rest = (int(str(answer["plan"][name])) for name in ("held_out", "train"))
+    lines = [f"{CRITERION}: {held_out:,} of {held_out + rest:,} training images, which are not used for training", ""]
+    for row in answer["rows"]:
+        label = f"{row['label']} (default)" if row["is_default"] else row["label"]
+        took = f"{counted(row['epochs'], 'epoch')}, {row['seconds']:.0f} s, {counted(row['seeds'], 'seed')}"
+        lines.append(f"{_figure(row)} {label}, {took}")
+    lines += [f"{_figure(row)} {row['label']}" for row in answer["references"]]
+    lines += [f"  failed: {label}: {why}" for label, why in answer["failed"].items()]
+    lines += [f"  no time for: {', '.join(answer['untried'])}"] if answer["untried"] else []
+    lines += ["", *(f"  {one}" for one in answer["comparisons"]), "", answer["verdict"]]
+    return "\n".join([*lines, "", answer["test"]] if answer["test"] else lines)
+
+
+def _figure(row: AnswerRow) -> str:
+    """Format a mean with its interval and the interval's basis, in columns."""
+    ends = row["interval"]
+    interval = f" ({100 * ends[0]:.1f} to {100 * ends[1]:.1f}, over {row['basis']})" if ends else ""
+    return f"{100 * row['mean']:7.1f}{interval:<40}"

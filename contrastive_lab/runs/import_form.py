@@ -13,7 +13,7 @@ from contrastive_core import runs
 from contrastive_core.base import safe_files
 from contrastive_core.base.lock import scratch_folder
 from contrastive_core.base.paths import data_home
-from contrastive_core.cli.import_preview import import_preview as preview_import
+from contrastive_core.cli.import_checkpoint import import_preview as preview_import
 from contrastive_core.data.folder_selection import name_of
 from contrastive_core.engine import queue, training
 from contrastive_core.runs import default_run_name

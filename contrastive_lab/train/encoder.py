@@ -9,7 +9,7 @@ from typing import Any
 
 import streamlit as st
 
-from contrastive_core.cli.import_preview import import_preview as preview_import
+from contrastive_core.cli.import_checkpoint import import_preview as preview_import
 from contrastive_core.data.captions import SENTENCE_TOWER
 from contrastive_core.data.dataset import LARGEST
 from contrastive_core.engine import queue, training

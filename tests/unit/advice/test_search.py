@@ -19,7 +19,7 @@ from contrastive_core.advice.search import advise
 from contrastive_core.base.errors import BadSetting, Locked, UnknownName
 from contrastive_core.base.lock import lock
 from contrastive_core.base.score import wilson
-from contrastive_core.cli.advise import text_of
+from contrastive_core.cli.train import text_of
 from contrastive_core.compare.verdicts import SettingScores, interval_and_basis
 from contrastive_core.data import datasets
 
