@@ -2,7 +2,9 @@
 
 import copy
 import importlib.util
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import torch
 from cases import cases
@@ -14,6 +16,7 @@ from contrastive_core.models.encoders import (
     SplitBatchNorm,
     create_encoder,
     encoder_names,
+    forward_batch_size,
     split_norms,
 )
 
@@ -154,3 +157,26 @@ def test_split_norms_keep_names_and_values() -> None:
     after = encoder.state_dict()
     assert before.keys() == after.keys()
     assert all(torch.equal(v, after[k]) for k, v in before.items())
+
+
+@cases(
+    ("side", "own", "count"),
+    [
+        (8, 0, 500),
+        (32, 32, 500),
+        (64, 0, 500),
+        (64, 64, 500),  # as ever
+        (65, 0, 484),
+        (128, 0, 125),
+        (224, 0, 40),
+        (512, 0, 7),
+        (32, 224, 40),  # the encoder enlarges them
+        (512, 224, 7),  # and has them in memory before it makes them smaller
+        (8000, 0, 1),
+    ],
+)
+def test_images_of_one_pass(side: int, own: int, count: int) -> None:
+    images = np.broadcast_to(np.uint8(0), (2, 3, side, side))
+    assert forward_batch_size(500, images, SimpleNamespace(pixels=own)) == count
+    if not own:
+        assert forward_batch_size(500, images) == count
