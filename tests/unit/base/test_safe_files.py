@@ -1,4 +1,4 @@
-"""What was read of files stays in memory until a file changes; tables are Parquet in batches, and no spreadsheet runs cells."""
+"""What was read of a file stays in memory until it changes; no spreadsheet runs the cells of a table."""
 
 import io
 import math

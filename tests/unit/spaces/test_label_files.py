@@ -1,4 +1,4 @@
-"""Labels and relevance judgments from a file of their own: each form is read, and all else is refused in one sentence."""
+"""Labels and relevance judgments from a file of their own: each form is read, all else is refused in one sentence."""
 
 import pickle
 from pathlib import Path
