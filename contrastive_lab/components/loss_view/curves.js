@@ -62,11 +62,10 @@ export function drawCurves(lab, g, width, height) {
   if (soft) names.entropy = _("softmax entropy");
   names.loss = _("loss");
   const lines = Object.entries(names).map(([field, name]) => {
-    const top = steadyTop(lab, field, Math.max(1e-12, ...points.map((q) => q[field]))),
-      values = points.map((q) => [q.t, q[field] / top]);
-    return { name: `${name} ≤ ${few(top)}`, color: GRAY, dash: LOOKS[field], values };
+    const top = steadyTop(lab, field, Math.max(1e-12, ...points.map((q) => q[field])));
+    return { name: `${name} ≤ ${few(top)}`, color: GRAY, dash: LOOKS[field], of: (q) => q[field] / top };
   });
-  within(g, second, (w, h) => plot(lab, g, lines, w, h));
+  within(g, second, (w, h) => plot(lab, g, points, lines, w, h));
   return curveWords(lab, points, soft);
 }
 
@@ -78,34 +77,55 @@ function drawSoftmax(lab, g, points, nearest, width, height) {
       color: isPositive ? BLUE : ORANGE,
       wide: lab.hover?.[1] === j ? 3.5 : 1.6,
       dash: isPositive ? [] : [12 - 3 * (k % 4), 3],
-      values: points.map((q) => [q.t, q.each[k]]),
+      of: (q) => q.each[k],
     };
   });
-  plot(lab, g, lines, width, height, title);
+  plot(lab, g, points, lines, width, height, title);
 }
 
 /**
- * Lines over the knob, from 0 to 1; the knob's place is marked.
+ * Lines over the knob, from 0 to 1; the knob's place is marked. The lines stay as they are while the knob moves, so
+ * they are painted once.
  *
  * @param {LossViewState} lab
  * @param {CanvasRenderingContext2D} g
- * @param {{ name?: string, color: number[], dash: number[], wide?: number, values: number[][] }[]} lines
+ * @param {{ t: number }[]} points
+ * @param {{ name?: string, color: number[], dash: number[], wide?: number, of: (q: any) => number }[]} lines
  * @param {number} width
  * @param {number} height
  * @param {string} [title]
  */
-export function plot(lab, g, lines, width, height, title) {
+export function plot(lab, g, points, lines, width, height, title) {
+  const places = title ? [] : placed(g, lines, width),
+    top = title ? 30 : places.at(-1).y + 16,
+    kept = (lab.cache.plots ??= {}),
+    key = title ?? lines.length, // a sweep has one line
+    dpr = devicePixelRatio || 1,
+    asked = [lab.cache.curvesName, lab.ink, width, height, dpr, ...lines.map((one) => one.name ?? one.wide)].join(" ");
+  if (kept[key]?.asked !== asked) {
+    const canvas = new OffscreenCanvas(Math.max(1, Math.round(width * dpr)), Math.max(1, Math.round(height * dpr))),
+      still = canvas.getContext("2d");
+    still.scale(dpr, dpr);
+    still.font = g.font;
+    drawLines(lab, still, points, lines, { width, height, top, places, title });
+    kept[key] = { asked, canvas };
+  }
+  g.drawImage(kept[key].canvas, 0, 0, width, height);
+  const here = SIDE + (toSlider(lab.meta.knob, lab.value) / 1000) * (width - 2 * SIDE),
+    ends = [top - 8, height - 16].map((v) => [here, v]);
+  line(g, ends, lab.accent);
+}
+
+function drawLines(lab, g, points, lines, { width, height, top, places, title }) {
   g.fillStyle = lab.ink;
   if (title) g.fillText(title, 10, 14, width - 20);
-  const places = title ? [] : placed(g, lines, width),
-    top = title ? 30 : places.at(-1).y + 16;
   const knob = lab.meta.knob,
     x = (t) => SIDE + t * (width - 2 * SIDE),
     y = (v) => height - 18 - v * (height - 18 - top);
-  lines.forEach(({ name, color, dash, values, wide }, k) => {
+  lines.forEach(({ name, color, dash, of, wide }, k) => {
     g.setLineDash(dash);
-    const points = values.map(([t, v]) => [x(t), y(v)]);
-    line(g, points, rgb(color), wide);
+    const path = points.map((q) => [x(q.t), y(of(q))]);
+    line(g, path, rgb(color), wide);
     if (name) {
       const at = places[k];
       line(g, [[at.x, at.y - 4], [at.x + SAMPLE, at.y - 4]], rgb(color)); // prettier-ignore
@@ -118,9 +138,6 @@ export function plot(lab, g, lines, width, height, title) {
     ? [0.01, 0.05, 0.2, 1, 5, 10].filter((v) => v >= knob.low && v <= knob.high)
     : [0, 0.25, 0.5, 0.75, 1].map((t) => Number((knob.low + t * (knob.high - knob.low)).toPrecision(3)));
   for (const v of marks) tick(g, String(v), x(toSlider(knob, v) / 1000), height - 3, width);
-  const here = x(toSlider(knob, lab.value) / 1000),
-    ends = [top - 8, height - 16].map((v) => [here, v]);
-  line(g, ends, lab.accent);
 }
 
 /** Where the names of lines stand, one after the other, in as many rows as they need. */

@@ -14,9 +14,16 @@ export function drawSweep(lab) {
   if (canvas.hidden) return;
   const [g, width, height] = sizeCanvas(canvas),
     top = Math.max(1, lab.out?.negatives[lab.anchor] ?? 1),
-    values = alongKnob(lab).points.map((q) => [q.t, q.effective / top]),
+    { points } = alongKnob(lab),
     name = isHinge(lab) ? _("negatives still pushed") : _("negatives that matter");
-  plot(lab, g, [{ name: `${name} ≤ ${top}`, color: GRAY, dash: [], values }], width, height);
+  plot(
+    lab,
+    g,
+    points,
+    [{ name: `${name} ≤ ${top}`, color: GRAY, dash: [], of: (q) => q.effective / top }],
+    width,
+    height,
+  );
 }
 
 /** @param {LossViewState} lab */
