@@ -55,7 +55,7 @@ def _choose(figure: Any, name: str) -> None:
     corner = row.segmented_control(_("Legend"), CORNERS, default="top right", required=True, format_func=_)
     shown = for_paper(figure, (width, height), font, size, CORNERS[corner])
     st.plotly_chart(shown, theme=None, width="content", config={"staticPlot": True}, key="figure-file")
-    _draw_file_buttons(name, "figure-file-buttons")
+    mount("figure_file", pack(name=re.sub(r"[^\w.-]+", "-", name).strip("-")), None, "figure-file-buttons")
 
 
 def for_paper(figure: Any, size_mm: tuple[int, int], font: str, size: int, corner: tuple[int, int]) -> Any:
@@ -74,6 +74,11 @@ def for_paper(figure: Any, size_mm: tuple[int, int], font: str, size: int, corne
     for update in (copy.update_xaxes, copy.update_yaxes):
         update(automargin=True, title_font=letters)
     return copy
+
+
+def draw_map_buttons(key: str) -> None:
+    """Draw buttons that save the map on the stage as PNG, SVG or PDF."""
+    mount("figure_file", pack(name=""), None, key)
 
 
 def draw_table(
@@ -197,13 +202,3 @@ async def _answer_pdf(request: Request) -> Response:
 
 
 PDF_ROUTE = Route("/figure.pdf", _answer_pdf, methods=["POST"])
-
-
-def _draw_file_buttons(name: str, key: str) -> None:
-    """Draw buttons for the figure of the same dialog. Args: name: of the file."""
-    mount("figure_file", pack(name=re.sub(r"[^\w.-]+", "-", name).strip("-")), None, key)
-
-
-def draw_map_buttons(key: str) -> None:
-    """Draw buttons that save the map on the stage as PNG, SVG or PDF."""
-    mount("figure_file", pack(name=""), None, key)

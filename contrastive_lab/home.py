@@ -2,7 +2,7 @@
 run."""
 
 import base64
-from collections.abc import Callable
+import contextlib
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -71,7 +71,7 @@ def star() -> None:
         return
     lesson, mine = lesson_panel.next_step(), _own_runs()
     buttons = [lesson["text"], *(_("Continue: {name} →").format(name=run.name) for run in mine[:1])]
-    draw_star(replace(view, buttons=buttons), STAR, _press)
+    draw_star(replace(view, buttons=buttons), STAR, lambda: st.session_state.update({PRESSED: pressed_button(STAR)}))
     match st.session_state.pop(PRESSED, None):
         case 0:
             st.switch_page("pages/loss_lab.py", query_params={"lesson": str(lesson["number"])})
@@ -79,10 +79,6 @@ def star() -> None:
             is_at_work = training.status_of(mine[0])["status"] in ("running", "starting", "queued")
             page, name = ("train", "watch") if is_at_work else ("explore", "run")
             st.switch_page(f"pages/{page}.py", query_params={name: mine[0].name})
-
-
-def _press() -> None:
-    st.session_state[PRESSED] = pressed_button(STAR)
 
 
 @st.cache_resource(show_spinner=False)
@@ -113,12 +109,17 @@ def _places(images: int) -> np.ndarray:
 
 
 def doors() -> None:
-    """Draw the entry points side by side."""
+    """Draw the entry points side by side: to the first unfinished lesson, to a file, to the wrong labels of the newest
+    own run with labels or of the example, and to a training."""
     st.session_state[OFFERED] = True
-    pictures = all_pictures()
+    text = message(LEARN.text, done=lesson_panel.number_done(), total=len(LESSONS))
+    learn = replace(LEARN, text=text, address={"lesson": str(lesson_panel.next_step()["number"])})
+    mine, labels = [run for run in _own_runs() if run.weights.exists() and run.manifest.get("classes")], LABELS
+    if mine:
+        text = message("Opens your run {name}.", name=mine[0].name)
+        labels = replace(LABELS, text=text, address={"run": mine[0].name})
     with st.container(key="doors", horizontal=True, gap="small"):
-        doors = (_lessons_door(), VECTORS, _labels_door(), TRAIN)
-        for door, picture in zip(doors, pictures, strict=True):
+        for door, picture in zip((learn, VECTORS, labels, TRAIN), all_pictures(), strict=True):
             with st.container(border=True, key=f"door-{door.page}"):
                 st.html(picture)
                 if door is VECTORS:
@@ -127,18 +128,13 @@ def doors() -> None:
                     title = f"**{locale.text(door.title)}**"
                     st.page_link(f"pages/{door.page}.py", label=title, query_params=door.address)
                 st.caption(format.plain(locale.text(door.text)))
-                _second_link(door)
-
-
-def _second_link(door: Door) -> None:
-    """Draw the link below a card's text."""
-    if door is VECTORS:
-        label, on = _("Example: questions and answers"), {"example": questions.NAME}
-        st.page_link("pages/compare.py", label=label, query_params=on)
-    elif door.page == LEARN.page:
-        st.page_link("pages/loss_lab.py", label=_("Watch it learn"), query_params={"on": "playground"})
-    elif door.page == LABELS.page and door is not LABELS:  # the card itself opens a run
-        st.page_link("pages/samples.py", label=_("Example: digits"), query_params=LABELS.address)
+                if door is VECTORS:
+                    label, on = _("Example: questions and answers"), {"example": questions.NAME}
+                    st.page_link("pages/compare.py", label=label, query_params=on)
+                elif door is learn:
+                    st.page_link("pages/loss_lab.py", label=_("Watch it learn"), query_params={"on": "playground"})
+                elif door is labels and mine:  # the card itself opens a run
+                    st.page_link("pages/samples.py", label=_("Example: digits"), query_params=LABELS.address)
 
 
 def drop_target() -> None:
@@ -151,21 +147,6 @@ def _look_at(key: str) -> None:
     """Open the map of the vectors that were loaded here."""
     load_vectors.look_at(key)
     st.switch_page("pages/explore.py", query_params={"vectors": key})
-
-
-def _lessons_door() -> Door:
-    """Return the entry point to the first unfinished lesson."""
-    text = message(LEARN.text, done=lesson_panel.number_done(), total=len(LESSONS))
-    return replace(LEARN, text=text, address={"lesson": str(lesson_panel.next_step()["number"])})
-
-
-def _labels_door() -> Door:
-    """Return the entry point to wrong labels: the newest own run with labels, or the example."""
-    mine = next((run for run in _own_runs() if run.weights.exists() and run.manifest.get("classes")), None)
-    if mine is None:
-        return LABELS
-    text = message("Opens your run {name}.", name=mine.name)
-    return replace(LABELS, text=text, address={"run": mine.name})
 
 
 def _own_runs() -> list[Run]:
@@ -199,18 +180,16 @@ ORANGE, GREEN, BLUE, GRAY = "#E07A2F", "#1A8A63", "#2F6FD0", "#7A8590"
 
 @st.cache_resource(show_spinner=False)
 def all_pictures() -> tuple[str, ...]:
-    """Return an HTML element for each of home.DOORS; empty if a run is missing."""
-    return tuple(_picture(draw) for draw in (_star_picture, _map_picture, _label_picture, _curve_picture))
-
-
-def _picture(draw: Callable[[], str]) -> str:
-    try:
-        inside = draw()
-    except (OSError, ValueError, KeyError, TypeError):  # without the shipped runs
-        inside = ""
+    """Return an HTML element for each of DOORS; empty if a run is missing."""
+    elements = []
     box = f'width="{WIDTH}" height="{HEIGHT}" viewBox="0 0 {WIDTH} {HEIGHT}"'
-    picture = f'<svg xmlns="http://www.w3.org/2000/svg" {box}>{inside}</svg>'
-    return f'<img alt="" src="data:image/svg+xml;base64,{base64.b64encode(picture.encode()).decode()}">'
+    for draw in (_star_picture, _map_picture, _label_picture, _curve_picture):
+        inside = ""
+        with contextlib.suppress(OSError, ValueError, KeyError, TypeError):  # without the shipped runs
+            inside = draw()
+        picture = f'<svg xmlns="http://www.w3.org/2000/svg" {box}>{inside}</svg>'.encode()
+        elements.append(f'<img alt="" src="data:image/svg+xml;base64,{base64.b64encode(picture).decode()}">')
+    return tuple(elements)
 
 
 def _star_picture() -> str:
@@ -226,7 +205,8 @@ def _star_picture() -> str:
     for k, row in enumerate(rows):
         angle = 2.9 + 2 * np.pi * k / len(rows)
         at = x + 42 * np.cos(angle), y + 31 * np.sin(angle)
-        lines.append(_line(x, y, *at, BLUE if k == 0 else ORANGE, 4 if k < 2 else 1))
+        stroke = f'stroke="{BLUE if k == 0 else ORANGE}" stroke-width="{4 if k < 2 else 1}"'
+        lines.append(f'<path d="M{x} {y}L{at[0]:.1f} {at[1]:.1f}" {stroke}/>')
         tiles.append(_image(thumbs[view.row_thumbs[row]], *at, 16))
     return "".join([*lines, *tiles, _image(thumbs[view.row_thumbs[ANCHOR]], x, y, 28)])
 
@@ -280,10 +260,6 @@ def _curve_picture() -> str:
         f'<polyline points="{points}" fill="none" stroke="{GRAY}" stroke-width="2.5"/>'
         f'<path d="M{EDGE} {HEIGHT - EDGE}H{WIDTH - EDGE}" stroke="{GRAY}" stroke-opacity="0.4"/>'
     )
-
-
-def _line(x: float, y: float, to_x: float, to_y: float, color: str, width: float) -> str:
-    return f'<path d="M{x} {y}L{to_x:.1f} {to_y:.1f}" stroke="{color}" stroke-width="{width}"/>'
 
 
 def _image(pixels: np.ndarray, x: float, y: float, side: float) -> str:

@@ -40,10 +40,6 @@ def look_at(key: str | None) -> None:
     _close()
 
 
-def _ask() -> None:
-    st.session_state[ASKED] = True
-
-
 def _close() -> None:
     """Close the popover and clear its fields by giving it a new key."""
     st.session_state["vectors-opened"] = st.session_state.get("vectors-opened", 0) + 1
@@ -61,7 +57,12 @@ def opener(on_open: Callable[[str], None] | None = None) -> None:
         )
         upload = st.file_uploader(_("A file"), _kinds(file_formats.OPENED), key=f"vectors-file-{number}", help=text)
         path = st.text_input(_("or, instead, its path on this computer"), key=f"vectors-path-{number}").strip()
-        st.button(_("Look at it"), type="primary", disabled=not (upload or path), on_click=_ask)
+        st.button(
+            _("Look at it"),
+            type="primary",
+            disabled=not (upload or path),
+            on_click=lambda: st.session_state.update({ASKED: True}),
+        )
         said = st.container()
         with st.expander(_("The other tower, if there is one")):
             other_upload, other_path, towers, by = _tower_fields(number)

@@ -148,7 +148,7 @@ def offer_files(space: Space, rows: EmbeddingSet, xy: np.ndarray, picked: list[i
         draw_map_buttons("map-file")
         if not space.epoch:
             button.offer([space.name], space.split, space.layer)
-        _about_neighbors(rows, len(picked))
+        _describe_neighbors(rows, len(picked))
         for (what, (label, some)), ending in itertools.product(tables.items(), ("parquet", "csv")):
             if ending == "parquet" or fits_csv(len(rows if some is None else some), COLUMNS):
                 st.download_button(
@@ -184,7 +184,7 @@ def _vector_files(rows: EmbeddingSet, name: str) -> None:
         st.caption(text.format(csv_up_to=f"{CSV_UP_TO:,}"))
 
 
-def _about_neighbors(rows: EmbeddingSet, chosen: int) -> None:
+def _describe_neighbors(rows: EmbeddingSet, chosen: int) -> None:
     """Explain the column names of the tables, and which tables have no neighbors."""
     text = _("The names x, y and neighbors follow Embedding Atlas. Neighbors are ids in CSV, row numbers in Parquet.")
     st.caption(text)

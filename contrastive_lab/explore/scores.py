@@ -269,7 +269,13 @@ def _compression(space: Space) -> None:
             box, _("Dimensions"), REDUCTIONS, name="kind", default="pca", format_func=REDUCTIONS.get
         )
         margin = query_params.one_of(box, _("Points that may be lost"), MARGINS, name="margin")
-    _smallest(found, margin, width)
+    if kept := smallest(found, margin / 100):
+        text = _("**{size} instead of {full} bytes per vector** lose at most {margin} points.")
+        values = {"size": f"{kept[0].size:,g}", "full": f"{4 * width:,}", "margin": f"{margin:g}"}
+        said = " ".join(format.plain(locale.text(one.contrast.against(margin / 100))) for one in kept)
+        st.markdown(text.format(**values), help=said)
+    else:
+        st.info(_("No vectors are shown to lose at most {margin} points.").format(margin=f"{margin:g}"))
     _curve(found, metric, kind)
     counts = {k: f"{answer.meta[k]:,}" for k in ("queries", "of", "documents")}
     text = _(
@@ -280,17 +286,6 @@ def _compression(space: Space) -> None:
     rows = [_compression_row(scores) for scores in by_vector(found)]
     draw_table(rows, hide_index=True)
     st.download_button(_("Table as CSV"), format.table_csv(rows), "compression.csv", "text/csv", on_click="ignore")
-
-
-def _smallest(found: list[CompressedScore], margin: float, width: int) -> None:
-    kept = smallest(found, margin / 100)
-    if not kept:
-        st.info(_("No vectors are shown to lose at most {margin} points.").format(margin=f"{margin:g}"))
-        return
-    text = _("**{size} instead of {full} bytes per vector** lose at most {margin} points.")
-    values = {"size": f"{kept[0].size:,g}", "full": f"{4 * width:,}", "margin": f"{margin:g}"}
-    said = " ".join(format.plain(locale.text(one.contrast.against(margin / 100))) for one in kept)
-    st.markdown(text.format(**values), help=said)
 
 
 def _curve(found: list[CompressedScore], metric: str, kind: str) -> None:

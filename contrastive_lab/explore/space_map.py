@@ -157,7 +157,20 @@ def draw(space: Space, rows: EmbeddingSet, view: View) -> tuple[DrawnMap, list[i
     )
     if not view.other:  # whose places are on the map as it is
         drawn_map = _turned_like_h(space, drawn_map, view.settings)
-    picked = embedding_map.draw(space, rows, drawn_map, (view.color, _details(space, view)), _placed(space, view))
+    details: dict[str, np.ndarray] = {}  # of each sample, if the map is colored by one of them
+    if view.color in (*DETAILS, LOSS):
+        kind, what = "scores", message("Table of all samples")
+        if view.color == LOSS:
+            kind, what = "loss", message("The loss of every sample")
+        if (result := answer_or_wait(kind, {"space": space.values}, what)) is not None:
+            details = result.arrays
+    placed = None  # another split or loaded vectors on the same map
+    if view.other:
+        values = {"map": embedding_map.question(space, "umap", view.settings)}
+        values["new"] = others_of(space)[view.other].values
+        if result := answer_or_wait("placed", values, message("Placing {name} on the map", name=view.other)):
+            placed = result.arrays["xy"], view.other
+    picked = embedding_map.draw(space, rows, drawn_map, (view.color, details), placed)
     return drawn_map, [i for i in picked if i < len(rows)]
 
 
@@ -170,24 +183,3 @@ def _turned_like_h(space: Space, drawn_map: DrawnMap, settings: Mapping[str, Any
         return drawn_map
     xy = procrustes_align(drawn_map.xy, of_h.arrays["xy"])
     return replace(drawn_map, xy=xy, settings={**drawn_map.settings, N_("aligned to"): "h"})
-
-
-def _placed(space: Space, view: View) -> tuple[np.ndarray, str] | None:
-    """Return the positions of another split or of loaded vectors on the same map, and their name; None if there are
-    none."""
-    if not view.other:
-        return None
-    values = {"map": embedding_map.question(space, "umap", view.settings), "new": others_of(space)[view.other].values}
-    result = answer_or_wait("placed", values, message("Placing {name} on the map", name=view.other))
-    return None if result is None else (result.arrays["xy"], view.other)
-
-
-def _details(space: Space, view: View) -> dict[str, np.ndarray]:
-    """Return the details of each sample if the map is colored by one of them."""
-    if view.color not in (*DETAILS, LOSS):
-        return {}
-    kind, what = "scores", message("Table of all samples")
-    if view.color == LOSS:
-        kind, what = "loss", message("The loss of every sample")
-    result = answer_or_wait(kind, {"space": space.values}, what)
-    return {} if result is None else result.arrays

@@ -49,6 +49,10 @@ def document(contents: Contents, day: date) -> str:
     if len(parts) > 1 and any(own):
         table = _table(("", *(part.title for part in parts)), _rows(own), "Scores side by side")
         side_by_side = el("section", el("h2", "Scores side by side"), table)
+    adapter = None  # the map from the first space to the second, if it has been fitted
+    if contents.adapter is not None:
+        between = "A map from the vectors of {} to those of {}".format(*(part.title for part in parts[:2]))
+        adapter = el("section", el("h2", between), el("pre", "\n".join(adapter_sentences(contents.adapter))))
     scores = [score for p in parts for scores in p.scores.values() for score in scores.values()]
     terms = {score.title: score.reading for score in scores if score.reading and score.value is not None}
     body = el(
@@ -56,7 +60,7 @@ def document(contents: Contents, day: date) -> str:
         header,
         _verdict(contents),
         side_by_side,
-        _adapter(contents),
+        adapter,
         *runs,
         el("section", el("h2", "Meaning of the scores"), _definitions([*terms.items()], "terms")) if terms else None,
         el("footer", FOOT),
@@ -151,14 +155,6 @@ def _queries(comparison: Comparison, sets: Sequence[EmbeddingSet]) -> list[Html]
         rows.append((row["id"], texts.markup(row["text"]), *answers))
     said = [el("p", str(text)) for text in found["against"]]
     return [*said, _table(head, rows, "Queries that changed most, with the first answer of each")] if rows else said
-
-
-def _adapter(contents: Contents) -> Html | None:
-    """Return the section on the map from the first space to the second; None if it has not been fitted."""
-    if contents.adapter is None:
-        return None
-    title = "A map from the vectors of {} to those of {}".format(*(part.title for part in contents.parts[:2]))
-    return el("section", el("h2", title), el("pre", "\n".join(adapter_sentences(contents.adapter))))
 
 
 def _by_class(comparison: Comparison, named: EmbeddingSet) -> Html | None:

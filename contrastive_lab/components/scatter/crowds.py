@@ -30,7 +30,10 @@ def crowds(xy: np.ndarray, labels: np.ndarray) -> list[tuple[int, int, float, in
             if count >= max(FEWEST, LEAST * len(xy)) and share > MAJORITY:
                 others = labels[inside[number] & (labels >= 0) & (labels != label)]
                 other = int(np.bincount(others).argmax()) if len(others) else -1
-                found.append((count, _upper_edge(xy, own[inside[number[own]]]), label, share, other))
+                rows = own[inside[number[own]]]
+                high = rows[xy[rows, 1] >= np.quantile(xy[rows, 1], 0.8)]
+                edge = int(high[np.abs(xy[high, 0] - np.median(xy[rows, 0])).argmin()])  # above the crowd's middle
+                found.append((count, edge, label, share, other))
     found.sort(key=lambda crowd: -crowd[0])
     return [crowd[1:] for crowd in found[:MOST]]
 
@@ -51,12 +54,6 @@ def _groups(filled: np.ndarray) -> np.ndarray:
                     group[at] = last
                     waiting.append(at)
     return group
-
-
-def _upper_edge(xy: np.ndarray, rows: np.ndarray) -> int:
-    """Return one of these rows near the middle of the upper edge."""
-    high = rows[xy[rows, 1] >= np.quantile(xy[rows, 1], 0.8)]
-    return int(high[np.abs(xy[high, 0] - np.median(xy[rows, 0])).argmin()])
 
 
 # --- medoids -------------------------------------------------------------------------------------
