@@ -9,7 +9,7 @@ import numpy as np
 import streamlit as st
 
 from contrastive_core.spaces.embedding_set import EmbeddingSet
-from contrastive_core.spaces.results import MAP_DEFAULTS
+from contrastive_core.spaces.results import MAP_DEFAULTS, Values
 from contrastive_core.spaces.space import Space
 from contrastive_core.spaces.towers import RESERVED, TOWER
 from contrastive_lab import cache, format, locale, pictures, stage, state, texts
@@ -43,11 +43,11 @@ class DrawnMap:
     """Positions (n, 2) of rows on a map, its settings with their `kind`, and its quality (empty if not measured)."""
 
     xy: np.ndarray
-    settings: Mapping[str, Any]
-    quality: Mapping[str, Any] = field(default_factory=dict)
+    settings: Mapping[str, float | str]
+    quality: Mapping[str, float] = field(default_factory=dict)
 
 
-def settings(kind: str) -> dict[str, Any]:
+def settings(kind: str) -> dict[str, float | str]:
     """Draw UMAP's settings; return those last applied, {} for another kind."""
     if kind != "umap":
         return {}
@@ -66,7 +66,7 @@ def settings(kind: str) -> dict[str, Any]:
     return now
 
 
-def map_of(space: Space, kind: str, map_settings: Mapping[str, Any], rows: EmbeddingSet) -> DrawnMap:
+def map_of(space: Space, kind: str, map_settings: Mapping[str, float | str], rows: EmbeddingSet) -> DrawnMap:
     """Return the map, or PCA without its quality while the map is computed."""
     values = question(space, kind, map_settings)
     result = answer_or_wait("map", values, message("{kind} map of {title}", kind=kind.upper(), title=space.title))
@@ -80,7 +80,7 @@ def quick_map(rows: EmbeddingSet) -> DrawnMap:
     return DrawnMap(cache.map_pca(rows.content_hash, rows.features), {"kind": "pca"})
 
 
-def question(space: Space, kind: str, map_settings: Mapping[str, Any]) -> dict[str, Any]:
+def question(space: Space, kind: str, map_settings: Mapping[str, float | str]) -> Values:
     return {"space": space.values, "kind": kind, **map_settings}
 
 
@@ -91,7 +91,7 @@ def caption(drawn_map: DrawnMap, rows_title: str = "") -> None:
     st.caption(text + _("Scores are computed in the embedding, not on the map."), help=help)
 
 
-def agreement(space: Space, map_settings: Mapping[str, Any]) -> None:
+def agreement(space: Space, map_settings: Mapping[str, float | str]) -> None:
     """Draw, on request, how many neighbors on the map stay the same for three seeds."""
     values = question(space, "umap", map_settings)
     ask = f"three {sorted(values['space'].items())} {sorted(map_settings.items())}"
@@ -180,9 +180,9 @@ def _scatter_data(
         palette=PALETTE if extra is None else [*(PALETTE[i % len(PALETTE)] for i in range(len(names) - 1)), DARK],
         content=cache.digest(rows.content_hash, str(used), with_pictures, extra and extra[1]),
         title=_("{kind} map of the rows of {title}, {layer} {split}").format(
-            kind=used["kind"].upper(), title=space.title, layer=space.layer, split=space.split
+            kind=str(used["kind"]).upper(), title=space.title, layer=space.layer, split=space.split
         ),
-        file="-".join(filter(None, (used["kind"], *named))),
+        file="-".join(filter(None, (str(used["kind"]), *named))),
         note=note,
         hints=hints_of(rows) if drawn_rows is None else (),
         thumbnails=cache.thumbnails(space, shown) if with_pictures else NO_THUMBNAILS,
@@ -195,7 +195,7 @@ def _scatter_data(
     )
 
 
-def _crowds(rows: EmbeddingSet, drawn_map: DrawnMap) -> list[dict[str, Any]]:
+def _crowds(rows: EmbeddingSet, drawn_map: DrawnMap) -> list[dict[str, int | str]]:
     """Return the names of crowds by their class, with the next class if others are among them, as in "star + cross"."""
     if rows.labels is None:
         return []
@@ -334,11 +334,11 @@ def drawn_places(selection: list[int], drawn_rows: np.ndarray | None) -> list[in
     return [int(place) for place in places[np.argsort(order)]]
 
 
-def plain_table(rows: EmbeddingSet, chosen: list[int]) -> list[dict[str, Any]]:
+def plain_table(rows: EmbeddingSet, chosen: list[int]) -> list[dict[str, object]]:
     """Return ids, classes and columns of some rows as records for a table."""
     records = []
     for i in chosen:
-        row: dict[str, Any] = {"row": i, "id": rows.ids[i]}
+        row: dict[str, object] = {"row": i, "id": rows.ids[i]}
         if rows.labels is not None:
             row["class"] = rows.class_name(int(rows.labels[i]))
         records.append(row | {k: v[i].item() for k, v in rows.columns.items()})

@@ -82,7 +82,7 @@ def draw_map_buttons(key: str) -> None:
 
 
 def draw_table(
-    rows: Any, column_config: dict[str, Any] | None = None, *, highlighted: int | None = None, **options: Any
+    rows: Any, column_config: Mapping[str, object] | None = None, *, highlighted: int | None = None, **options: Any
 ) -> Any:
     """Draw rows, a frame or a styled frame with `st.dataframe`. Column names stay English for selections and sorting;
     messages in cells are translated. Args: column_config, options: as for `st.dataframe`; highlighted: a row with
@@ -92,7 +92,7 @@ def draw_table(
         names = list(dict.fromkeys(k for row in rows for k in row))
     else:
         names = list(getattr(rows, "data", rows).columns)
-    settings = dict(column_config or {})
+    settings: Any = dict(column_config or {})
     for name in names:
         if isinstance(given := settings.get(name), dict):
             more = {k: text(given[k]) for k in ("label", "help") if given.get(k)}

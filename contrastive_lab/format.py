@@ -71,7 +71,7 @@ def interval_of(score: Score | ClassShare) -> Interval:
     return interval(score.interval and (100 * score.interval[0], 100 * score.interval[1]), ".1f")
 
 
-def map_of(settings: Mapping[str, Any], rows: str = "") -> str:
+def map_of(settings: Mapping[str, float | str], rows: str = "") -> str:
     """Describe in a sentence how a map was computed. Args: rows: their title, such as "test set"; "" for none."""
     used = {k: v for k, v in settings.items() if k not in ("kind", "landmarks")}
     parts = [f"{_(k)} {v:g}" if isinstance(v, float) else f"{_(k)} {_(str(v))}" for k, v in used.items()]
@@ -163,7 +163,7 @@ def csv_of(rows: EmbeddingSet, chosen: Iterable[int]) -> str:
     return out.getvalue()
 
 
-def table_csv(rows: Iterable[dict[str, Any]]) -> str:
+def table_csv(rows: Iterable[Mapping[str, object]]) -> str:
     """Return rows of plain values as CSV, with the fields of all rows. Rows are read one at a time."""
     fields: dict[str, None] = {}
     lines: list[tuple[int, str]] = []  # fields known so far, and the row
@@ -181,9 +181,9 @@ def _line(values: Iterable[Any]) -> str:
     return out.getvalue()
 
 
-def _cells(row: dict[str, Any]) -> dict[str, Any]:
+def _cells(row: Mapping[str, object]) -> dict[str, object]:
     """Return a row with two columns of numbers for each interval."""
-    cells: dict[str, Any] = {}
+    cells: dict[str, object] = {}
     for name, value in row.items():
         if isinstance(value, Interval):
             cells |= dict(zip((f"{name} low", f"{name} high"), value.ends, strict=True))

@@ -191,8 +191,7 @@ def _recent_files() -> None:
     for key, about in list(loaded_vectors.loaded().items())[:8]:
         a, b = st.columns([5, 1])
         text = f"{about['name']} · {about['rows']:,} × {about['width']:,}"
-        look: dict[str, Any] = {"disabled": key == now, "width": "stretch", "on_click": look_at, "args": [key]}
-        a.button(format.plain(text), key=f"open-{key}", **look)
+        a.button(format.plain(text), f"open-{key}", on_click=look_at, args=[key], disabled=key == now, width="stretch")
         _forget_button(b, key)
     for key, why in list(loaded_vectors.damaged().items())[:8]:
         a, b = st.columns([5, 1])

@@ -139,7 +139,7 @@ def value_of(key: str, value: Any) -> str:
     return cache.loss_title(str(value)) if key == "loss" else shown_value(value)
 
 
-def draw_texts(rows: list[dict[str, Any]], name: str) -> None:
+def draw_texts(rows: Sequence[Mapping[str, str | None]], name: str) -> None:
     """Draw rows of Markdown texts; `name` identifies the table on the page."""
     key, columns = f"table-{name}", [locale.text(column) for column in rows[0]]
     lines = [columns, ["---"] * len(columns)]
@@ -322,7 +322,7 @@ def _address(image: np.ndarray) -> str:
     return f"data:image/png;base64,{base64.b64encode(thumbnail_sheet(image[None]).picture).decode()}"
 
 
-def flow_of(method: Mapping[str, Any], loss: str, images: Mapping[int, str] | None = None) -> str:
+def flow_of(method: MethodEntry, loss: str, images: Mapping[int, str] | None = None) -> str:
     """Return the data flow as HTML: a lane of boxes for each view, then the comparison, and the loss.
 
     A `*` after a name means that the arrow leaving the box carries gradient back. Boxes with the same name above each
@@ -363,7 +363,7 @@ def flow_of(method: Mapping[str, Any], loss: str, images: Mapping[int, str] | No
     )
 
 
-def _compared(method: Mapping[str, Any], images: Mapping[int, str] | None) -> str:
+def _compared(method: MethodEntry, images: Mapping[int, str] | None) -> str:
     """Draw the images that attract each other, and those that are pushed apart if the method has negatives."""
     pulled = (*VIEWS, *(OF_CLASS if method.get("needs_labels") else ()))
     drawn = _tiles("pull", pulled, images, _("pull"))

@@ -2,7 +2,6 @@
 patches or words, on every page where a pair is met."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import streamlit as st
@@ -49,8 +48,8 @@ def gallery(
     space: Space, some: list[int], captions: list[str], title: str, key: str, labels: Sequence[str] = ()
 ) -> None:
     """Draw images; a click selects an image's point. labels: names for screen readers, default the captions."""
-    look: dict[str, Any] = {"labels": labels, "size": SIDE, "title": title, "key": key}
-    picked, place = draw_gallery(some_of(space, some), captions, **look), state.place_of(space)
+    picked = draw_gallery(some_of(space, some), captions, labels=labels, size=SIDE, title=title, key=key)
+    place = state.place_of(space)
     if picked and state.selection(place) != [some[picked[0]]]:
         state.select([some[picked[0]]], place)
         st.rerun()

@@ -1,7 +1,7 @@
 """Recordings on pages: the choice of their rows (probe set or batch, and step), and their growth."""
 
 import contextlib
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 import streamlit as st
 
@@ -204,7 +204,7 @@ def _reader(run: Run) -> MetricsReader:
     return reader.update()
 
 
-def _lines(run: Run) -> list[dict[str, Any]]:
+def _lines(run: Run) -> list[dict[str, float]]:
     """Return some lines of the metrics, by step."""
     reader = _reader(run)
     every = [*reader.steps[:: -(-len(reader.steps) // FEW) or 1], *reader.epochs]
@@ -239,7 +239,7 @@ def _named(text: str, towers: dict[str, str]) -> str:
     return locale.text(text).format(**towers) if towers else locale.text(text)
 
 
-def _newest(line: dict[str, Any], towers: dict[str, str]) -> None:
+def _newest(line: Mapping[str, float], towers: dict[str, str]) -> None:
     row = st.container(horizontal=True, gap="small")
     for name, title in SHOWN.items():
         value = line.get(name)
@@ -252,6 +252,6 @@ def _newest(line: dict[str, Any], towers: dict[str, str]) -> None:
     st.caption(_("At step {step}, computed on the images of that step.").format(step=f"{int(line['step']):,}"))
 
 
-def _series(lines: list[dict[str, Any]], name: str) -> tuple[list[float], list[float]]:
+def _series(lines: Sequence[Mapping[str, float]], name: str) -> tuple[list[float], list[float]]:
     points = [(line["step"], line[name]) for line in lines if line.get(name) is not None]
     return [x for x, _unused in points], [y for _unused, y in points]

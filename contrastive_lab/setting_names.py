@@ -82,9 +82,9 @@ def shown_name(key: str) -> str:
     return ": ".join(locale.text(NAMES.get(part) or part.replace("_", " ")) for part in key.split("."))
 
 
-def flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+def flat(settings: Mapping[str, object], prefix: str = "") -> dict[str, object]:
     """Return settings by their names in files, nested ones as `recipe.blur`."""
-    found: dict[str, Any] = {}
+    found: dict[str, object] = {}
     for key, value in settings.items():
         found |= flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {prefix + key: value}
     return found
@@ -129,7 +129,7 @@ def changes_in_words(changes: Sequence[Change]) -> str:
     return ", ".join(one.format(change=change_text(c), step=f"{c['step']:,}") for c in changes)
 
 
-def marks_of(changes: Sequence[Change], epochs: Sequence[Mapping[str, Any]]) -> Marks:
+def marks_of(changes: Sequence[Change], epochs: Sequence[Mapping[str, float]]) -> Marks:
     """Return the marks of changes on curves over steps and over epochs. Args: epochs: lines of a run's metrics."""
     ends = [(0, 0), *((line["step"], line["epoch"]) for line in epochs)]
     steps = [step for step, _epoch in ends]
@@ -145,14 +145,14 @@ def marks_of(changes: Sequence[Change], epochs: Sequence[Mapping[str, Any]]) -> 
     }
 
 
-def changes_by_epoch(changes: Sequence[Change], epochs: Sequence[Mapping[str, Any]]) -> dict[int, str]:
+def changes_by_epoch(changes: Sequence[Change], epochs: Sequence[Mapping[str, float]]) -> dict[int, str]:
     """Describe the changes in each epoch that has ended, from its first to its last value. Args: epochs: lines of a
     run's metrics.
     """
     found: dict[int, dict[str, Change]] = {}
     for change in changes:
         if (epoch := next((line["epoch"] for line in epochs if line["step"] >= change["step"]), None)) is not None:
-            known = found.setdefault(epoch, {})
+            known = found.setdefault(int(epoch), {})
             first = known.get(change["name"], change)["from"]
             known[change["name"]] = {**change, "from": first}
     return {epoch: " · ".join(map(change_text, known.values())) for epoch, known in found.items()}
@@ -162,7 +162,7 @@ def draw_marks(figure: Any, places: Sequence[tuple[float, str]]) -> None:
     """Draw thin vertical lines on a figure at the changes; the newest ones have texts if there is room."""
     ends = [trace.x[-1] for trace in figure.data if trace.x is not None and len(trace.x)]
     end = max([*ends, *(x for x, _what in places)], default=0)
-    free, labels = math.inf, list[dict[str, Any]]()
+    free, labels = math.inf, list[dict[str, object]]()
     for x, what in reversed(places):
         if free - x >= ROOM * end and len(labels) < LABELED:
             free = x

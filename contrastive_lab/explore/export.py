@@ -5,7 +5,7 @@ import io
 import itertools
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,7 @@ OWN = ("x", "y", "neighbors", RECALL)  # columns that the map gives
 CSV_UP_TO = 10_000_000  # values: 200 MB of text, half a minute
 SENT_UP_TO = 256 << 20  # bytes of vectors that the browser gets; the server holds copies of them
 
+Columns = dict[str, Sequence[str | int | None] | np.ndarray]
 Neighbors = tuple[np.ndarray, np.ndarray, float | None]
 
 
@@ -59,7 +60,7 @@ def table(rows: EmbeddingSet, xy: np.ndarray, chosen: Sequence[int] | None, endi
     """
     at = np.arange(len(rows)) if chosen is None else np.asarray(list(chosen), np.int64)
     part = rows if chosen is None else rows.take(at)
-    columns: dict[str, Any] = {"id": part.ids, **part.label_columns}
+    columns: Columns = {"id": part.ids, **part.label_columns}
     for name, values in part.columns.items():
         is_taken = name in columns or name in OWN
         columns[f"{name} (given)" if is_taken else name] = values
@@ -89,7 +90,7 @@ def keep_vectors(rows: EmbeddingSet, name: str) -> Path:
     return path
 
 
-def _parquet(columns: dict[str, Any], near: Neighbors | None) -> bytes:
+def _parquet(columns: Columns, near: Neighbors | None) -> bytes:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -117,10 +118,10 @@ def _with_neighbors(part: Any, near: Neighbors | None, start: int) -> Any:
     return part.append_column(RECALL, pa.array(np.full(len(part), recall)))
 
 
-def _csv(columns: dict[str, Any], near: Neighbors | None) -> bytes:
+def _csv(columns: Columns, near: Neighbors | None) -> bytes:
     out = io.StringIO()
     writer = csv.writer(out)
-    cells: dict[str, Any] = {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in columns.items()}
+    cells: dict[str, Iterable[object]] = {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in columns.items()}
     if near is not None:
         index, away, recall = near
         pairs = zip(index, away, strict=True)

@@ -5,7 +5,6 @@ import contextlib
 import html
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import streamlit as st
@@ -183,7 +182,7 @@ def neighbors(space: Space, rows: EmbeddingSet, i: int, nearest: tuple[np.ndarra
     of_towers = [name for name in (TOWER, TEXT) if cache.towers(rows) and name in rows.columns]
     others, table, captions = _ranks(space, rows, i, near), [], []
     for q, (j, s) in enumerate(zip(near.tolist(), similarity.tolist(), strict=True)):
-        row: dict[str, Any] = {"rank": q + 1, "id": rows.ids[j], N_("cosine similarity"): round(s, 3)}
+        row: dict[str, object] = {"rank": q + 1, "id": rows.ids[j], N_("cosine similarity"): round(s, 3)}
         if rows.labels is not None:
             row["class"] = rows.class_name(int(rows.labels[j]))
         row |= {name: str(rows.columns[name][j]) for name in of_towers}

@@ -75,7 +75,7 @@ def _panel(view: str, space: Space, rows: EmbeddingSet) -> None:
 
 
 def _table(space: Space, scores: dict[str, Scores]) -> None:
-    rows, listed = list[dict[str, str]](), list[dict[str, Any]]()
+    rows, listed = list[dict[str, str]](), list[dict[str, object]]()
     others = {k: v for k, v in {**_names(scores), **CHANCE}.items() if k in BESIDE or k in {*scores} - {"own"}}
     for name, score in scores["own"].items():
         title = ", ".join(filter(None, [_(score.title), locale.text(score.approximation)]))
@@ -227,7 +227,7 @@ def _factors(scores: dict[str, Scores]) -> None:
         return
     table, names = [], [locale.text(name) for name in _names(scores).values()]
     for name in (k for k in own.extras if k != "n"):
-        row: dict[str, Any] = {"factor": name.replace("_", " "), **dict.fromkeys(names)}
+        row: dict[str, object] = {"factor": name.replace("_", " "), **dict.fromkeys(names)}
         for text, factors in _by_source(scores, "factors").items():
             value = factors.number(name)
             row[text] = None if value is None else max(0.0, value)

@@ -33,7 +33,7 @@ class View:
     the map must be ready at once; and a description of the rows, if the page needs one."""
 
     kind: str
-    settings: dict[str, Any]
+    settings: Mapping[str, float | str]
     color: str
     other: str = ""
     is_quick: bool = False
@@ -174,7 +174,7 @@ def draw(space: Space, rows: EmbeddingSet, view: View) -> tuple[DrawnMap, list[i
     return drawn_map, [i for i in picked if i < len(rows)]
 
 
-def _turned_like_h(space: Space, drawn_map: DrawnMap, settings: Mapping[str, Any]) -> DrawnMap:
+def _turned_like_h(space: Space, drawn_map: DrawnMap, settings: Mapping[str, float | str]) -> DrawnMap:
     """Align a UMAP of z to that of h by rotation and reflection, if that exists, so points move little between them."""
     if drawn_map.settings["kind"] != "umap" or space.layer != "z":
         return drawn_map

@@ -5,7 +5,6 @@ import hashlib
 from argparse import Namespace
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from contrastive_core.base import safe_files
 from contrastive_core.cli.output import out_path, print_result
@@ -21,12 +20,12 @@ from contrastive_lab.texts import data_script, el, verbatim
 STYLE = Path(__file__).with_name("file.css")
 
 
-def kernels() -> dict[str, Mapping[str, Any]]:
+def kernels() -> dict[str, Mapping[str, object]]:
     """Return the kernels of the losses that the browser computes, by name."""
     return {loss: kernel for loss in LOSSES if (kernel := about_loss(loss, {})["kernel"])}
 
 
-def page(kernels: Mapping[str, Mapping[str, Any]], small: SmallImages, name: str) -> str:
+def page(kernels: Mapping[str, Mapping[str, object]], small: SmallImages, name: str) -> str:
     """Return the complete file in both languages. `name`: the displayed name of the images."""
     view = view_of(small, kernels)
     messages = {"en": {}, "zh": locale.browser_messages("zh")}

@@ -48,7 +48,7 @@ def choose_samples(run: Run) -> str:
     return query_params.one_of(st.selectbox, _("Images"), names, name="images", default=DIGITS, **look)
 
 
-def draw_stage(name: str, run: Run, kernels: Mapping[str, Mapping[str, Any]]) -> None:
+def draw_stage(name: str, run: Run, kernels: Mapping[str, Mapping[str, object]]) -> None:
     """Draw the playground with images of a data set; the URL keeps its setting."""
     with errors_shown():
         with st.spinner(_("Reading images…")):

@@ -2,10 +2,9 @@
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -58,7 +57,8 @@ class Part:
     shown: np.ndarray  # (k) rows of the map
     xy: np.ndarray  # (k, 2)
     images: np.ndarray | None  # (k, c, h, w) uint8
-    map_about: dict[str, Any]  # its settings and quality
+    map_settings: Mapping[str, float | str]
+    map_quality: Mapping[str, float]
     scores: dict[str, Scores]  # by source, its own first
     settings: list[tuple[str, str]]
     loss_view: LossView | None
@@ -129,7 +129,8 @@ def _part(space: Space, map_kind: str, device: str, on_progress: OnProgress) -> 
         shown=shown,
         xy=drawn_map.arrays["xy"][shown],
         images=images,
-        map_about=drawn_map.meta,
+        map_settings=drawn_map.meta["settings"],
+        map_quality=drawn_map.meta["quality"],
         scores=scores,
         settings=_settings(source) if source else [],
         loss_view=view,

@@ -208,7 +208,7 @@ def _cost(part: Part) -> list[Html]:
 
 def _map(part: Part, number: int, sheet: ThumbnailSheet) -> Html:
     """Return the map and its description. Its images are stored once in the file."""
-    rows, shown, settings = part.rows, part.shown, part.map_about["settings"]
+    rows, shown, settings = part.rows, part.shown, part.map_settings
     some = f"{len(shown):,} of {len(rows):,}" if len(shown) < len(rows) else ""
     labels = None if rows.labels is None else rows.labels[shown]
     data = ScatterData(
@@ -223,7 +223,7 @@ def _map(part: Part, number: int, sheet: ThumbnailSheet) -> Html:
     )
     blob = pack_scatter(data, height=440).removesuffix(_padded(sheet))
     caption = format.map_of(settings) + (some and f"{some} samples, drawn by lot. ")
-    caption += format.quality_of(part.map_about["quality"])
+    caption += format.quality_of(part.map_quality)
     return el(
         "figure",
         el("div", data_script(blob), data_part="scatter", data_sheet=_name(sheet)),

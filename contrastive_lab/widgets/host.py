@@ -4,7 +4,7 @@ the user's arrays, tensors and lists; each error has one sentence."""
 import contextlib
 import hashlib
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import anywidget
@@ -44,7 +44,7 @@ class LabWidget(anywidget.AnyWidget):  # type: ignore[misc]
             with self.quietly():
                 self.hear(value)
 
-    def hear(self, said: dict[str, Any]) -> None:
+    def hear(self, said: Mapping[str, object]) -> None:
         """Take over the values that the user released."""
         raise NotImplementedError
 
@@ -84,13 +84,12 @@ class KnobWidget(LabWidget):
         if not self._is_quiet:
             self.draw()
 
-    def hear(self, said: dict[str, Any]) -> None:
+    def hear(self, said: Mapping[str, object]) -> None:
         value = said.get("value")
         if self.live and isinstance(value, int | float) and math.isfinite(value):
             setattr(self, self.live, value)
-        for name in further_knobs(self.about):
-            if name in said.get("more", {}):
-                self.about["values"][name] = said["more"][name]
+        if isinstance(more := said.get("more"), Mapping):
+            self.about["values"].update({name: more[name] for name in further_knobs(self.about) if name in more})
 
     def draw(self) -> None:
         """Send the current data to the browser."""

@@ -3,7 +3,7 @@ many rows with images, whose selection is returned as row numbers."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -71,7 +71,7 @@ class LossViewWidget(KnobWidget):
         self._sheet = thumbnail_sheet(batch.thumbs)
         self._view = compute_view(batch, pairing, loss, self.knobs)
         self._others = {f"loss:{n}": losses.get(n).card.title for n in losses.names() if n != loss}
-        self._shown: dict[str, Any] = {}
+        self._shown: dict[str, object] = {}
         self._moves = 0  # of the anchor from Python: the browser reads its place anew
         with self.quietly():
             self.anchor = anchor
@@ -90,10 +90,10 @@ class LossViewWidget(KnobWidget):
             self._moves += 1
             self.draw()
 
-    def hear(self, said: dict[str, Any]) -> None:
+    def hear(self, said: Mapping[str, object]) -> None:
         super().hear(said)
-        if isinstance(said.get("anchor"), int):
-            self.anchor = said["anchor"]
+        if isinstance(anchor := said.get("anchor"), int):
+            self.anchor = anchor
         before, self._shown = self._shown, {name: said[name] for name in SHOWN if name in said}
         is_another = any(before.get(name) != self._shown.get(name) for name in ("second", "second_value"))
         if self._view.kernel is None or is_another:
@@ -176,7 +176,7 @@ class CircleWidget(KnobWidget):
 
     def draw(self) -> None:
         """Send the loss with its knob; the browser computes the positions."""
-        kernel: dict[str, Any] = {**(self.about["kernel"] or {})}
+        kernel: dict[str, object] = {**(self.about["kernel"] or {})}
         knob = None
         if self.live:
             kernel = kernel | {self.live: self.knobs[self.live]}
@@ -257,7 +257,7 @@ class ScatterWidget(LabWidget):
             self._turns += 1
             self.draw()
 
-    def hear(self, said: dict[str, Any]) -> None:
+    def hear(self, said: Mapping[str, object]) -> None:
         self.selection = rows_reported(said).tolist()
 
     def draw(self) -> None:

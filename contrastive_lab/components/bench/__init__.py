@@ -1,9 +1,9 @@
 """Review of samples one by one in the browser, which holds a section of the list and moves on without the server.
 Decisions are reported in order, and repeated until the server confirms them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 
@@ -81,7 +81,7 @@ class Bench:
     choices: Sequence[ShownChoice] = ()
     are_pairs: bool = False  # the decision is on two rows; relabel says that the suggested one matches
     classes: Sequence[str] = ()
-    ack: dict[str, Any] = field(default_factory=dict)  # `nonce` and `seq` of what was kept last
+    ack: Mapping[str, str | int] = field(default_factory=dict)  # `nonce` and `seq` of what was kept last
     pictures: ThumbnailSheet = NO_THUMBNAILS
     near: ThumbnailSheet = NO_THUMBNAILS
     so_far: bool = False  # the list will grow: a part of it is still being made
@@ -99,6 +99,16 @@ def draw_bench(bench: Bench, key: str) -> None:
     mount("bench", pack(bench), "decided", key, first={})
 
 
-def reported(key: str) -> dict[str, Any]:
-    """Return the browser's last report: `nonce`, `events`, `at` (an id) and `go`; {} before the first."""
-    return dict(reported_state(key, "decided") or {})
+class BenchReport(TypedDict, total=False):
+    """The browser's last report."""
+
+    nonce: str
+    list: str  # the key of the list
+    events: Sequence[dict[str, Any]]  # decisions, in order
+    at: str  # the id of the sample at hand
+    go: int
+
+
+def reported(key: str) -> BenchReport:
+    """Return the last report; {} before the first."""
+    return reported_state(key, "decided") or {}

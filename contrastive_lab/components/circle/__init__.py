@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from contrastive_lab.components.shared.mount import mount
 from contrastive_lab.components.shared.transport import SliderKnob, pack
@@ -24,16 +23,18 @@ class CircleStart:
 class CircleView:
     """Content of the circle: the loss with its knobs, and the initial settings."""
 
-    kernel: Mapping[str, Any]  # the loss's `kernel()`
+    kernel: Mapping[str, object]  # the loss's `kernel()`
     score: str  # what the loss compares: dot, distance or squared_distance
     knob: SliderKnob | None = None  # what is dragged
     start: CircleStart = CircleStart()
-    lesson: Mapping[str, Any] | None = None  # what its panel shows (../shared/lesson.js)
+    lesson: Mapping[str, object] | None = None  # what its panel shows (../shared/lesson.js)
     heard: int | None = None  # the number, `report`, of the last report; answers to older ones move nothing
     more: Sequence[SliderKnob] = ()  # knobs that are dragged below `knob`
 
 
-def draw_circle(view: CircleView, key: str = "circle", on_change: Callable[[], None] | None = None) -> dict[str, Any]:
+def draw_circle(
+    view: CircleView, key: str = "circle", on_change: Callable[[], None] | None = None
+) -> dict[str, object]:
     """Draw the circle; return the last released values: the knob's `value`, the fields of CircleStart, `report`."""
     return dict(mount("circle", pack_circle(view), "chosen", key, first={}, on_change=on_change) or {})
 

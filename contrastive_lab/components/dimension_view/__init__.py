@@ -25,8 +25,8 @@ class DimensionView:
     title: str
     knobs: Sequence[SliderKnob] = ()
     heard: int | None = None  # the number, `report`, of the last report; answers to older ones move nothing
-    lesson: Mapping[str, Any] | None = None  # what its panel shows (../shared/lesson.js)
-    forward: Mapping[str, Any] | None = None  # the next step: its `text`, and the `number` of a lesson
+    lesson: Mapping[str, object] | None = None  # what its panel shows (../shared/lesson.js)
+    forward: Mapping[str, object] | None = None  # the next step: its `text`, and the `number` of a lesson
     export: Sequence[Any] = ("", 0)  # "png" or "csv", and how many were asked for before
 
 

@@ -1,6 +1,6 @@
 """Images with captions that can be selected."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ def draw_gallery(
     selected: Sequence[int] = (),
     size: int = 72,
     title: str = "pictures",
-    points: dict[str, Any] | None = None,
+    points: Mapping[str, object] | None = None,
     key: str = "gallery",
 ) -> list[int]:
     """Draw images (n, c, h, w) uint8 with captions, `size` pixels wide; return the selected rows.

@@ -29,7 +29,7 @@ class LossSetting:
     content: str  # changes when the arrays change (a content hash)
     scores: np.ndarray | None = None  # (n, w), what the loss compares; None: `reason` says why
     mask: np.ndarray | None = None  # (n, w): 0 not comparable, 1 positive, 2 negative, 3 self
-    kernel: Mapping[str, Any] | None = None  # the loss's `kernel()`; None: drawn as `computed`
+    kernel: Mapping[str, object] | None = None  # the loss's `kernel()`; None: drawn as `computed`
     computed: ComputedLoss | None = None
     knob: SliderKnob | None = None
     loss: float | None = None  # of the batch, as the library has it
@@ -78,18 +78,18 @@ class LossView:
     name: str = ""  # of the loss; comes back as `of`
     title: str = ""  # what a saved picture calls the loss
     anchor: int = 0
-    start: Mapping[str, Any] = field(default_factory=dict)  # to begin with, of what is reported
+    start: Mapping[str, object] = field(default_factory=dict)  # to begin with, of what is reported
     alternatives: Alternatives = Alternatives()
     choice: str = ""
     second: LossSetting | None = None
-    lesson: Mapping[str, Any] | None = None  # what its panel shows (../shared/lesson.js)
+    lesson: Mapping[str, object] | None = None  # what its panel shows (../shared/lesson.js)
     stage: str = ""  # star, matrix or curves, as the host's toolbar says; "": the view has buttons of its own
-    forward: Mapping[str, Any] | None = None  # the next step: its `text`, and the `number` of a lesson
+    forward: Mapping[str, object] | None = None  # the next step: its `text`, and the `number` of a lesson
     export: Sequence[Any] = ("", 0)  # "png" or "csv", and how many were asked for before
     heard: int | None = None  # the number, `report`, of the last report; answers to older ones move nothing
 
 
-def draw_loss_view(view: LossView, key: str = "live", on_change: Callable[[], None] | None = None) -> dict[str, Any]:
+def draw_loss_view(view: LossView, key: str = "live", on_change: Callable[[], None] | None = None) -> dict[str, object]:
     """Draw the view; `on_change` is called for each report. Returns the last released values: `value`, `anchor`,
     `view`, `stage`, `order`, `masks`, `second`, `second_value`, `more` (further knobs), and `of`, the `name` for which
     they were chosen."""

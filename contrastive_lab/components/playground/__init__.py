@@ -19,7 +19,7 @@ class PlaygroundView:
     classes: Sequence[str]  # their names
     shape: tuple[int, int]  # height and width; a height of 1: rows of numbers
     learned: int  # the first so many are learned from
-    kernels: Mapping[str, Mapping[str, Any]]  # each loss's `kernel()`
+    kernels: Mapping[str, Mapping[str, object]]  # each loss's `kernel()`
     settings: str = ""  # what an address holds of it (setting.js)
 
 

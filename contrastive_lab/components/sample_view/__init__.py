@@ -1,8 +1,7 @@
 """Live breakdown of one sample's loss: the share of each pair, and its rank as a knob is dragged."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -35,7 +34,7 @@ class SampleView:
     content: str  # changes when the arrays change
     scores: np.ndarray  # (m), what the loss compares
     mask: np.ndarray  # (m): 0 not comparable, 1 positive, 2 negative, 3 self
-    kernel: dict[str, Any]  # the loss's `kernel()`
+    kernel: Mapping[str, object]  # the loss's `kernel()`
     pairs: Sequence[ShownPair]
     thumbnails: ThumbnailSheet = NO_THUMBNAILS  # of the pairs
     knob: SliderKnob | None = None

@@ -81,7 +81,7 @@ def _of_classes(color: np.ndarray, names: list[str]) -> tuple[np.ndarray, list[s
 LISTED = 500  # that go as a list
 
 
-def pack_rows(rows: Sequence[int] | np.ndarray, n: int) -> dict[str, Any]:
+def pack_rows(rows: Sequence[int] | np.ndarray, n: int) -> dict[str, list[int] | str]:
     """Return rows of n as plain values: an ordered list, or ascending `runs` (uint32 start, length) or `bits`."""
     if len(rows) <= LISTED:
         return {"rows": [int(i) for i in rows]}
@@ -96,7 +96,7 @@ def pack_rows(rows: Sequence[int] | np.ndarray, n: int) -> dict[str, Any]:
     return {"bits": base64.b64encode(np.packbits(flags, bitorder="little").tobytes()).decode()}
 
 
-def rows_of(packed: dict[str, Any] | None) -> Int64[np.ndarray, " m"]:
+def rows_of(packed: Mapping[str, Any] | None) -> Int64[np.ndarray, " m"]:
     """Unpack row numbers from either side; empty without a report."""
     packed = packed or {}
     if "runs" in packed:
@@ -145,7 +145,7 @@ class ScatterData:
     partners: np.ndarray | None = None  # (m, 2) rows that lines connect once they are asked for
     partner_count: int = 0  # pairs of partners, of which these are a share
     medoids: Sequence[int] = ()  # rows whose images stand on the map while it is seen whole
-    crowds: Sequence[Mapping[str, Any]] = ()  # `row` above which a crowd's `name` stands, the largest first
+    crowds: Sequence[Mapping[str, int | str]] = ()  # `row` above which a crowd's `name` stands, the largest first
     rows_key: str = ""  # of maps with the same rows: from one to the next the points move
     title: str = "map"
     file: str = ""  # what its pictures are called; else as its title

@@ -37,7 +37,7 @@ def pack(view: Any = None, **more: Any) -> bytes:
     return len(header).to_bytes(ALIGN, "little") + header + b"".join(parts)
 
 
-def _fields(values: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
+def _fields(values: Mapping[str, object], more: Mapping[str, object]) -> dict[str, object]:
     """Return the fields by their JavaScript names: `column_names` becomes columnNames."""
     names = {name: name.split("_") for name in {**values, **more}}
     camel = {name: first + "".join(map(str.capitalize, rest)) for name, (first, *rest) in names.items()}
@@ -65,7 +65,7 @@ def _plain(value: Any, path: str, arrays: dict[str, bytes]) -> Any:
     return None
 
 
-def localized(meta: dict[str, Any]) -> dict[str, Any]:
+def localized(meta: dict[str, object]) -> dict[str, object]:
     """Translate meta data into the session's language, and add the messages of the browser components."""
     if (language := locale.language()) == "en":
         return meta

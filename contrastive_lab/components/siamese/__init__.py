@@ -3,7 +3,6 @@ steps."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from contrastive_lab.components.shared.mount import mount
 from contrastive_lab.components.shared.transport import SliderKnob, pack
@@ -26,7 +25,7 @@ class SiameseView:
 
     start: SiameseStart
     knobs: Sequence[SliderKnob]  # rate, predictor_rate, momentum
-    lesson: Mapping[str, Any] | None = None  # what its panel shows (../shared/lesson.js)
+    lesson: Mapping[str, object] | None = None  # what its panel shows (../shared/lesson.js)
     heard: int | None = None  # the number, `report`, of the last report; answers to older ones move nothing
 
 
