@@ -328,7 +328,7 @@ def flow_of(method: MethodEntry, loss: str, images: Mapping[int, str] | None = N
     A `*` after a name means that the arrow leaving the box carries gradient back. Boxes with the same name above each
     other are one box: the same weights, or the same memory. `updates` lists what changes after a step: (from, to, how).
     methods.css places the cells by lane and step, from left to right, or downwards on a narrow page."""
-    lanes, updates = method.get("flow", ()), method.get("updates", ())
+    lanes, updates = method["flow"], method.get("updates", [])
     moved, last = {to for _from, to, how in updates if how}, 1 + max(map(len, lanes))
     places: dict[tuple[str, int], list[int]] = {}  # lanes of a box, by its name and step
     cells = []

@@ -1,7 +1,7 @@
 """A field for a path. A URL can fill it only with the id of a path that the user named on the command line.
 
 A page that reads a path from its URL could be made to open any file by a link on another page. The command therefore
-stores the path in a private file with a random name, and the URL has that name (command_files.py)."""
+stores the path in a private file with a random name, and the URL has that name."""
 
 import contextlib
 import os

@@ -80,7 +80,7 @@ def _table(space: Space, scores: dict[str, Scores]) -> None:
     for name, score in scores["own"].items():
         title = ", ".join(filter(None, [_(score.title), locale.text(score.approximation)]))
         row = {"score": title, "value": format.figure_of(score), "95 %": format.interval_of(score)}
-        cells = {"score": title, **format.number_of(score), "95 %": row["95 %"]}
+        cells: dict[str, object] = {"score": title, **format.number_of(score), "95 %": row["95 %"]}
         for source, head in others.items():
             other = scores.get(source, {}).get(name)
             head = locale.text(head)

@@ -111,4 +111,5 @@ class BenchReport(TypedDict, total=False):
 
 def reported(key: str) -> BenchReport:
     """Return the last report; {} before the first."""
-    return reported_state(key, "decided") or {}
+    report: BenchReport | None = reported_state(key, "decided")
+    return report or {}
