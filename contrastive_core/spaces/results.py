@@ -28,7 +28,7 @@ NEWER = {
 }  # recipes that have changed alone
 FOLDERS = {"map": "maps", "scores": "scores", "snapshots": "alike"}  # of a shipped run
 FOLDERS |= dict.fromkeys(("towers", "zero_shot", "tower_pairs", "checkpoints"), "towers")
-MAP_DEFAULTS = {"seed": 0, "neighbors": 15, "min_dist": 0.1, "metric": "cosine"}  # of UMAP
+MAP_DEFAULTS: dict[str, float | str] = {"seed": 0, "neighbors": 15, "min_dist": 0.1, "metric": "cosine"}  # of UMAP
 Values = JsonObject  # of a job: the names of its space and its settings
 SETTINGS = {"map": MAP_DEFAULTS, "zero_shot": {"templates": list(DEFAULT_TEMPLATES)}}  # of what came along
 

@@ -42,19 +42,19 @@ def part(title: str = "one", n: int = 30, images: np.ndarray | None = None) -> P
     how = {"k": 20, "temperature": 0.07, "curve": {}}
     score = Score("kNN accuracy", "", 0.931, (0.9, 0.95), "share", extras=how)
     shown = np.arange(n)
-    made = {"settings": {"kind": "pca"}, "quality": {}}
     return Part(
-        title,
-        title,
-        rows,
-        shown,
-        rng.standard_normal((n, 2)).astype(np.float32),
-        images,
-        made,
-        {"h": {"knn": score}, "raw": {}},
-        [(title, title)],
-        None,
-        [title],
+        title=title,
+        about=title,
+        rows=rows,
+        shown=shown,
+        xy=rng.standard_normal((n, 2)).astype(np.float32),
+        images=images,
+        map_settings={"kind": "pca"},
+        map_quality={},
+        scores={"h": {"knn": score}, "raw": {}},
+        settings=[(title, title)],
+        loss_view=None,
+        notes=[title],
     )
 
 
