@@ -1,5 +1,5 @@
-// Row numbers on their way between browser and server, where __init__.py does the same. Many go as runs of neighbors, or
-// as one bit for each row, whichever is shorter.
+// Row numbers on their way between browser and server, where __init__.py does the same. Many go as runs of neighbors,
+// or as one bit for each row, whichever is shorter.
 
 const FEW = 500; // that go as a list
 
