@@ -151,7 +151,10 @@ def captions_for(file: CaptionFile, ids: Sequence[str], split: str) -> Captions:
     for name, (line, captions) in file.by_file.items():
         if name in rows:
             texts[rows[name]] += captions
-        elif not _is_inside(file.path.parent, name):  # images of the other split are inside
+            continue
+        plain = os.path.normpath(name)
+        leads_out = os.path.isabs(plain) or plain.split(os.sep)[0] == os.pardir or "\0" in name
+        if leads_out or not os.path.isfile(file.path.parent / plain):  # images of the other split are inside
             values = {"path": printable(file.path), "line": f"{line:,}", "file": f"{printable(name, 80)!r}"}
             raise BadSetting("{path}: line {line} has a caption for {file}, which is not in the folder", **values)
     image = np.repeat(np.arange(len(texts)), [len(each) for each in texts])
@@ -178,10 +181,3 @@ def read_captions(path: Path) -> CaptionFile:
             continue
         found.by_file.setdefault(file.replace("\\", "/").removeprefix("./"), (line, []))[1].append(text)
     return found
-
-
-def _is_inside(root: Path, file: str) -> bool:
-    """Return whether a name refers to a file below a folder."""
-    plain = os.path.normpath(file)
-    leads_out = os.path.isabs(plain) or plain.split(os.sep)[0] == os.pardir or "\0" in file
-    return not leads_out and os.path.isfile(root / plain)

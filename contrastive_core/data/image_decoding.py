@@ -76,9 +76,17 @@ def decode_image(path: str | Path, side: int, channels: int, resize: str = "crop
             note = N_("several pages; only the first was read") if has_pages else ""
             if image.format == "JPEG":
                 image.draft(None, (GAP * side, GAP * side))
-            image = _to_8_bits(image)
+            if image.mode in DEEP_MODES:  # to 8 bits per channel, with its EXIF data
+                scaled = Image.fromarray(_scale(np.asarray(image)))
+                scaled.info = dict(image.info)
+                if exif := image.getexif():
+                    scaled.info["exif"] = exif.tobytes()
+                image = scaled
             ImageOps.exif_transpose(image, in_place=True)
-            fitted = [_fit(_on_white(image), side, mode, resize)]
+            if image.has_transparency_data:
+                above = image.convert("RGBA")
+                image = Image.alpha_composite(Image.new("RGBA", above.size, "white"), above).convert("RGB")
+            fitted = [_fit(image, side, mode, resize)]
     planes = [np.asarray(f)[None] if f.mode == "L" else np.asarray(f).transpose(2, 0, 1) for f in fitted]
     return np.ascontiguousarray(np.concatenate(planes)), note
 
@@ -115,24 +123,6 @@ def _fit(image: Image.Image, side: int, mode: str, resize: str) -> Image.Image:
     if resize == "pad":
         return ImageOps.pad(image, (side, side), Image.Resampling.BILINEAR, color=0)
     return ImageOps.fit(image, (side, side), Image.Resampling.BILINEAR)
-
-
-def _to_8_bits(image: Image.Image) -> Image.Image:
-    """Convert a picture to 8 bits per channel, with its EXIF data."""
-    if image.mode not in DEEP_MODES:
-        return image
-    scaled = Image.fromarray(_scale(np.asarray(image)))
-    scaled.info = dict(image.info)
-    if exif := image.getexif():
-        scaled.info["exif"] = exif.tobytes()
-    return scaled
-
-
-def _on_white(image: Image.Image) -> Image.Image:
-    if not image.has_transparency_data:
-        return image
-    above = image.convert("RGBA")
-    return Image.alpha_composite(Image.new("RGBA", above.size, "white"), above).convert("RGB")
 
 
 def _array(path: Path) -> np.ndarray:

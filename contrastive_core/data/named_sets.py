@@ -75,7 +75,11 @@ def make_shapes(n: int, seed: int) -> tuple[np.ndarray, np.ndarray, dict[str, np
 def _image(label: int, rng: np.random.Generator) -> tuple[np.ndarray, tuple[float, ...]]:
     center, radius = rng.uniform(-5, 5, 2), rng.uniform(8, 12)
     angle, texture = rng.uniform(-20, 20), int(rng.integers(len(TEXTURES)))
-    front, back, hues = _colors(rng)
+    front = back = np.zeros(3)
+    while abs(LUMA @ front - LUMA @ back) < CONTRAST:
+        hues = rng.random(2)
+        s, v = rng.uniform(0.4, 1, 2), rng.uniform(0.25, 1, 2)
+        front, back = (np.array(colorsys.hsv_to_rgb(hues[j], s[j], v[j])) for j in (0, 1))
     inside = _supersampled(label, center, radius, np.deg2rad(angle))  # (32, 32) share covered
     canvas = np.broadcast_to(back[:, None, None], (3, SIZE, SIZE)).copy()
     clutter = rng.random() < 0.6
@@ -90,16 +94,6 @@ def _image(label: int, rng: np.random.Generator) -> tuple[np.ndarray, tuple[floa
     canvas += rng.normal(0, 1, canvas.shape) * noise
     factors = (*hues, *center, radius, angle, texture, float(clutter), noise)
     return np.round(canvas.clip(0, 1) * 255).astype(np.uint8), factors
-
-
-def _colors(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, tuple[float, float]]:
-    """Sample colors of shape and background with different luminances; return them and their hues."""
-    while True:
-        hues = rng.random(2)
-        s, v = rng.uniform(0.4, 1, 2), rng.uniform(0.25, 1, 2)
-        front, back = (np.array(colorsys.hsv_to_rgb(hues[j], s[j], v[j])) for j in (0, 1))
-        if abs(LUMA @ front - LUMA @ back) >= CONTRAST:
-            return front, back, (float(hues[0]), float(hues[1]))
 
 
 def _texture(kind: int, rng: np.random.Generator) -> np.ndarray:

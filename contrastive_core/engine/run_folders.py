@@ -106,15 +106,11 @@ def own_run(folder: Path) -> Run:
     if folder.parent in (runs_home().resolve(), SHIPPED.resolve()):
         return runs.load(folder.name)
     manifest = read_manifest(folder / "run.json")
-    same = (run for run in runs.list_runs() if not run.shipped and _is_copy(run, folder, manifest))
-    return next(same, None) or _copied(folder, manifest)
-
-
-def _is_copy(run: Run, folder: Path, manifest: Manifest) -> bool:
-    """Return whether a run has the settings, metrics and weights of a folder."""
-    if {**run.manifest, "name": None} != {**manifest, "name": None}:
-        return False
-    return all(_stamp(run.path / name) == _stamp(folder / name) for name in GROWING)
+    for run in runs.list_runs():
+        has_manifest = not run.shipped and {**run.manifest, "name": None} == {**manifest, "name": None}
+        if has_manifest and all(_stamp(run.path / name) == _stamp(folder / name) for name in GROWING):
+            return run
+    return _copied(folder, manifest)
 
 
 def _stamp(path: Path) -> tuple[int, int] | None:

@@ -20,7 +20,7 @@ import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import torch
 from safetensors.torch import load_file, save_file
@@ -67,20 +67,18 @@ def convert(source: str | Path, out: str | Path) -> list[str]:
         if not is_safetensors and not start.startswith((b"PK", b"\x80")):  # a zip file; an old pickle
             raise Refused(N_("it is neither a safetensors file nor one that torch.save wrote"))
         file.seek(0)
-        value = load_file(source) if is_safetensors else _torch(file)
         stored = os.fstat(file.fileno()).st_size
+        if is_safetensors:
+            value: Any = load_file(source)
+        else:
+            if zipfile.is_zipfile(file):
+                with zipfile.ZipFile(file) as archive:
+                    _check_size(sum(entry.file_size for entry in archive.infolist()), stored)
+            file.seek(0)
+            with torch.serialization.safe_globals([(_Shell, name) for name in SETTINGS]):
+                value = torch.load(file, map_location="cpu", weights_only=True)
     save_file({k: v.contiguous().clone() for k, v in _state(value, stored).items()}, out)
     return [str(k)[:80] for k in list(value)[:50]] if isinstance(value, dict) else []
-
-
-def _torch(file: BinaryIO) -> Any:
-    if zipfile.is_zipfile(file):
-        with zipfile.ZipFile(file) as archive:
-            total = sum(entry.file_size for entry in archive.infolist())
-        _check_size(total, os.fstat(file.fileno()).st_size)
-    file.seek(0)
-    with torch.serialization.safe_globals([(_Shell, name) for name in SETTINGS]):
-        return torch.load(file, map_location="cpu", weights_only=True)
 
 
 def _check_size(total: int, stored: int) -> None:
@@ -96,8 +94,10 @@ def _state(value: Any, stored: int) -> dict[str, Tensor]:
     """Return the dense tensors of a checkpoint by name. Raises: Refused if there are none or too many."""
     state: dict[str, Tensor] = {}
     if isinstance(value, dict):
-        nested = [value[k] for k in STATES if isinstance(value.get(k), dict)]
-        state = next((tensors for part in (*nested, value) if (tensors := _tensors(part))), {})
+        for part in (*(value[k] for k in STATES if isinstance(value.get(k), dict)), value):
+            tensors = {k: v for k, v in part.items() if isinstance(k, str) and isinstance(v, torch.Tensor)}
+            if state := {k: v.detach() for k, v in tensors.items() if not v.is_quantized}:
+                break
     if not state:
         raise Refused(N_("it contains no named tensors; a checkpoint or a state dict is needed"))
     if len(state) > MAX_TENSORS:
@@ -106,11 +106,6 @@ def _state(value: Any, stored: int) -> dict[str, Tensor]:
     # a stored number may be expanded to a large tensor
     _check_size(sum(t.numel() * t.element_size() for t in state.values()), stored)
     return {k: t for k, t in state.items() if t.layout is torch.strided}
-
-
-def _tensors(value: dict[Any, Any]) -> dict[str, Tensor]:
-    tensors = {k: v for k, v in value.items() if isinstance(k, str) and isinstance(v, torch.Tensor)}
-    return {k: v.detach() for k, v in tensors.items() if not v.is_quantized}
 
 
 # --- recognition by names and shapes ---

@@ -52,7 +52,14 @@ def _hub_file(entry: Pretrained) -> Path:
 def fetch(entry: Pretrained, on_fraction: OnFraction = ignore_fraction) -> Path:
     """Download weights to their library's cache; a second thread calls `on_fraction`. Raises: CannotImport."""
     try:
-        return (_from_hugging_face if entry.repo else _from_url)(entry, on_fraction)
+        if entry.repo:
+            return _from_hugging_face(entry, on_fraction)
+        path = _hub_file(entry)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        match = torch.hub.HASH_REGEX.search(path.name)  # type: ignore[attr-defined]
+        with _watched(path.parent, f"{path.name}.*.partial", entry.size, on_fraction):
+            torch.hub.download_url_to_file(entry.url, str(path), match and match.group(1), progress=False)
+        return path
     except Exception as error:  # network errors differ by client
         why = printable(explained(error), 200)
         values = {"name": entry.name, "host": entry.host, "why": why}
@@ -71,16 +78,6 @@ def _from_hugging_face(entry: Pretrained, on_fraction: OnFraction) -> Path:
             except EntryNotFoundError:
                 continue
     raise CannotImport("{repo} has none of {files}", repo=entry.repo, files=", ".join(entry.files))
-
-
-def _from_url(entry: Pretrained, on_fraction: OnFraction) -> Path:
-    path = _hub_file(entry)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    match = torch.hub.HASH_REGEX.search(path.name)  # type: ignore[attr-defined]
-    check = match and match.group(1)
-    with _watched(path.parent, f"{path.name}.*.partial", entry.size, on_fraction):
-        torch.hub.download_url_to_file(entry.url, str(path), check, progress=False)
-    return path
 
 
 @contextlib.contextmanager

@@ -44,8 +44,15 @@ def pictures_of(path: Path, rows: EmbeddingSet, folder: Path | None = None) -> A
     user, in which file names are looked up beside the file's own folder. Raises ValueError when `folder` is not a
     folder."""
     towers = towers_of(rows)
-    if path.suffix == ".npz":
-        return Attached(_array(path, len(rows)) if towers is None else _array_of_towers(path, towers))
+    if path.suffix == ".npz" and towers is None:
+        return Attached(_array(path, len(rows), ARRAYS))
+    if path.suffix == ".npz":  # an array of one tower's rows, by its name and length
+        first = picture_tower(towers.names)
+        for name in sorted(towers.names, key=lambda name: name != first):
+            at = towers.rows_of(name)
+            if (images := _array(path, len(at), (*(f"{name}_{of}" for of in ARRAYS), *ARRAYS))) is not None:
+                return Attached(spread(images, at, len(rows)))
+        return Attached(None)
     if folder is not None and not folder.is_dir():
         raise ValueError(message("There is no folder {folder} of pictures.", folder=folder))
     columns = [rows.columns[name] for name in PICTURES if name in rows.columns]
@@ -99,17 +106,14 @@ def _note(names: Sequence[str], files: Sequence[Path | str | None]) -> str:
 
 def _stored_images(path: Path, rows: EmbeddingSet, towers: Towers | None) -> np.ndarray | None:
     """Return thumbnails of a column of images. If a table row gives two rows, they belong to one tower."""
-    if towers is None or len(towers.a) != len(towers.b) or not _is_of_pairs(path, len(rows)):
-        return _stacked(_stored(path), len(rows))
-    small = _stacked(_stored(path), len(towers.a))
-    return None if small is None else spread(small, towers.rows_of(picture_tower(towers.names)), len(rows))
-
-
-def _is_of_pairs(path: Path, n: int) -> bool:
     import pyarrow.parquet as pq
 
     with open_regular(path) as file:
-        return 2 * int(pq.ParquetFile(file).metadata.num_rows) == n
+        n = int(pq.ParquetFile(file).metadata.num_rows)
+    if towers is None or len(towers.a) != len(towers.b) or 2 * n != len(rows):
+        return _stacked(_stored(path), len(rows))
+    small = _stacked(_stored(path), len(towers.a))
+    return None if small is None else spread(small, towers.rows_of(picture_tower(towers.names)), len(rows))
 
 
 def spread(images: np.ndarray, at: np.ndarray, n: int) -> np.ndarray:
@@ -153,17 +157,7 @@ def _stacked(sources: Iterable[Any], n: int) -> np.ndarray | None:
     return images
 
 
-def _array_of_towers(path: Path, towers: Towers) -> np.ndarray | None:
-    """Find an array with images of one tower's rows, by its name and length."""
-    first = picture_tower(towers.names)
-    for name in sorted(towers.names, key=lambda name: name != first):
-        at = towers.rows_of(name)
-        if (images := _array(path, len(at), (*(f"{name}_{of}" for of in ARRAYS), *ARRAYS))) is not None:
-            return spread(images, at, len(towers.rows))
-    return None
-
-
-def _array(path: Path, n: int, names: Sequence[str] = ARRAYS) -> np.ndarray | None:
+def _array(path: Path, n: int, names: Sequence[str]) -> np.ndarray | None:
     arrays = json_files.read_npz(path)
     for name in names:
         images = arrays.get(name)

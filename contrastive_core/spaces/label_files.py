@@ -45,19 +45,13 @@ def labeled(rows: EmbeddingSet, path: str | Path) -> EmbeddingSet:
     if len(values) != n:
         counts = thousands(values=len(values), n=n)
         raise UnusableEmbedding("{name} has {values} labels, but there are {n} rows of embeddings", name=name, **counts)
-    labels, classes = class_numbers(_countable(values))
+    is_large = values > LARGEST if values.dtype.kind in "iuf" else np.zeros(n, bool)
+    if is_large.any() and (values[is_large] == np.round(values[is_large])).all():  # no class numbers, but names
+        values = np.array([f"{v:.0f}" if v >= 0 else "" for v in values.tolist()], np.str_)
+    labels, classes = class_numbers(values)
     if labels is None or not (labels >= 0).any():
         raise UnusableEmbedding("{name} has no label: all are empty, NaN or below 0", name=name)
     return replace(rows, labels=labels, classes=classes)
-
-
-def _countable(values: np.ndarray) -> np.ndarray:
-    """Return class numbers unchanged, but convert very large ones to names."""
-    if values.dtype.kind not in "iuf" or not (large := values > LARGEST).any():
-        return values
-    if values.dtype.kind == "f" and (values[large] != np.round(values[large])).any():
-        return values  # names anyway
-    return np.array([f"{v:.0f}" if v >= 0 else "" for v in values.tolist()], np.str_)
 
 
 def _array(file: BinaryIO, path: Path) -> np.ndarray:
@@ -163,7 +157,17 @@ def read_qrels(path: str | Path) -> Qrels:
         text = read_regular(path, LIMIT).decode("utf-8-sig")
     except UnicodeDecodeError:
         raise Damaged("{name} is not text in UTF-8", name=name) from None
-    found = _of_json(text, name) if path.suffix.lower() == ".json" else _of_lines(text, name)
+    if path.suffix.lower() == ".json":
+        found: Qrels | None = None
+        with contextlib.suppress(ValueError, AttributeError, RecursionError):
+            read: Any = json.loads(text)
+            if all(type(grade) is int for grades in read.values() for grade in grades.values()):
+                found = {str(query): dict(grades) for query, grades in read.items()}
+        if found is None:
+            text = N_('{name} must contain judgments in the form {{"query": {{"document": 1}}}}')
+            raise Damaged(text, name=name)
+    else:
+        found = _of_lines(text, name)
     if not any(grade > 0 for grades in found.values() for grade in grades.values()):
         raise UnusableEmbedding("{name} judges no document as relevant", name=name)
     return found
@@ -203,13 +207,3 @@ def _of_lines(text: str, name: str) -> Qrels:
                 TWICE, name=name, document=repr(printable(document, 80)), query=repr(printable(query, 80))
             )
     return found
-
-
-def _of_json(text: str, name: str) -> Qrels:
-    try:
-        read: Any = json.loads(text)
-        if all(type(grade) is int for grades in read.values() for grade in grades.values()):
-            return {str(query): dict(grades) for query, grades in read.items()}
-    except (ValueError, AttributeError, RecursionError):
-        pass
-    raise Damaged(N_('{name} must contain judgments in the form {{"query": {{"document": 1}}}}'), name=name)

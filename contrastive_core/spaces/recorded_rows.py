@@ -86,13 +86,11 @@ class Recorded:
             raise Damaged("{path} is damaged: {why}", path=path_of(self.run, self.number), why=why)
         if not {0, 1} <= set(rows.view.tolist()):
             raise Damaged("{path} is damaged: {why}", path=path_of(self.run, self.number), why=N_("it has one tower"))
-        ids = [rows.ids[rows.view == tower] for tower in (0, 1)]
-        a, b = (self._tower(rows, rows.view == tower) for tower in (0, 1))
-        return joined(a, b, (names[0], names[1]), *ids)
-
-    def _tower(self, rows: StepRows, at: np.ndarray) -> EmbeddingSet:
-        columns = {"loss": rows.loss[at]} if np.isfinite(rows.loss).any() else {}
-        return self._set(rows.z[at], rows.labels[at], numbered(rows.ids[at]), columns)
+        sets, has_loss = [], np.isfinite(rows.loss).any()
+        for at in (rows.view == 0, rows.view == 1):
+            columns = {"loss": rows.loss[at]} if has_loss else {}
+            sets.append(self._set(rows.z[at], rows.labels[at], numbered(rows.ids[at]), columns))
+        return joined(sets[0], sets[1], (names[0], names[1]), rows.ids[rows.view == 0], rows.ids[rows.view == 1])
 
     def has_h(self) -> bool:
         """Return whether the probe set has rows h that differ from z."""

@@ -147,12 +147,19 @@ class Space:
         return loaded_vectors.rows(self.key, self.split)
 
     def images(self) -> Any:
-        """Return images (n, c, h, w) uint8 of the rows in order, an array or `ImageRows`; None without images."""
+        """Return images (n, c, h, w) uint8 of the rows in order, an array or `ImageRows`; None without images. Those of
+        recorded rows come from a data set that is decoded on this computer."""
         if run := self.run:
             images = datasets.of_config(run.config, self.split, afresh=False).images
             return images_of_towers(images, self.rows()) if self.layer == TOWERS else images
         if place := self.recorded:
-            return _recorded_images(_recorded(place, self.layer))
+            rows = _recorded(place, self.layer)
+            if (towers := towers_of(rows)) is None:
+                return dataset_pictures(rows)
+            at = towers.rows_of(picture_tower(towers.names))  # of the image tower; gray for the others
+            own = replace(rows.take(at), ids=tuple(rows.columns[PAIR][at].tolist()))
+            images = dataset_pictures(replace(own, ids=_dataset_ids(own)))
+            return None if images is None else spread(images, at, len(rows))
         return loaded_vectors.images(self.key, self.split)
 
 
@@ -216,17 +223,6 @@ def images_of_towers(images: Any, rows: EmbeddingSet | None) -> Any:
 def _recorded(place: recorded_rows.Recorded, layer: str) -> EmbeddingSet:
     rows = place.rows(layer)
     return replace(rows, ids=_dataset_ids(rows))
-
-
-def _recorded_images(rows: EmbeddingSet) -> np.ndarray | None:
-    """Return images (n, c, h, w) of recorded rows from a data set decoded on this computer; for two towers, those of
-    the image tower, and gray for the others. None without images."""
-    if (towers := towers_of(rows)) is None:
-        return dataset_pictures(rows)
-    at = towers.rows_of(picture_tower(towers.names))
-    own = replace(rows.take(at), ids=tuple(rows.columns[PAIR][at].tolist()))
-    images = dataset_pictures(replace(own, ids=_dataset_ids(own)))
-    return None if images is None else spread(images, at, len(rows))
 
 
 def _dataset_ids(rows: EmbeddingSet) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ columns of lists, or two series of equal size (image_0, …, text_0, …), are t
 in batches of rows; other columns are read at once. A few kilobytes of Parquet can hold a value a billion times, so the
 required memory is estimated before reading and counted during it, and texts stay indices into the distinct ones."""
 
+import contextlib
 import json
 import os
 from collections.abc import Collection, Iterator, Sequence
@@ -134,7 +135,9 @@ def read_parquet(file: BinaryIO, path: Path, leave_out: Sequence[str] = ()) -> T
     table = pq.ParquetFile(file, read_dictionary=texts, buffer_size=BUFFER)
     file_formats.check_rows(n := table.metadata.num_rows, path)
     lists = _list_columns(schema, leave_out)
-    names = [f.name for f in schema if _is_column(f.type)]
+    no_columns = (types.is_binary, types.is_large_binary, types.is_fixed_size_binary, types.is_nested, types.is_null)
+    plain = [f for f in schema if not isinstance(f.type, pa.BaseExtensionType)]
+    names = [f.name for f in plain if not any(is_of(f.type) for is_of in no_columns)]
     numbers = [f.name for f in schema if _is_number(f.type)]
     series = {} if lists else _vector_columns(numbers, names, path, leave_out)
     taken = [name for columns in series.values() for name in columns]
@@ -144,7 +147,10 @@ def read_parquet(file: BinaryIO, path: Path, leave_out: Sequence[str] = ()) -> T
     check_size(4 * n * len(taken), file_formats.VECTORS, file, path)
     check_size(8 * n * len(others), file_formats.LIMIT, file, path)
     columns = {name: _column(table, name, file, path) for name in others}
-    origin = _stored_origin(schema.metadata or {}) | _origin(series)
+    origin = _origin(series)
+    with contextlib.suppress(KeyError, ValueError, TypeError, RecursionError):
+        stored = json.loads((schema.metadata or {})[b"contrastive_core"])
+        origin = plain_provenance(stored["provenance"]) | origin
     if lists:
         towers = tower_names(lists) if len(lists) > 1 else ("",)
         vectors = {tower: _lists(table, name, file, path) for tower, name in zip(towers, lists, strict=True)}
@@ -172,7 +178,12 @@ def _list_columns(schema: pa.Schema, leave_out: Sequence[str] = ()) -> list[str]
         usual = USUAL.index(name) if name in USUAL else len(USUAL)
         return usual, not types.is_floating(_storage(field.type).value_type)
 
-    lists = [f for f in schema if _is_vector(f.type) and f.name not in leave_out]
+    lists = []
+    for field in (field for field in schema if field.name not in leave_out):
+        kind = _storage(field.type)
+        is_list = types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
+        if is_list and _is_number(kind.value_type):
+            lists.append(field)
     of_fractions = [f.name for f in lists if not rank(f)[1]]
     if len(of_fractions) == 2 and min(map(rank, lists))[0] == len(USUAL):
         return of_fractions
@@ -186,18 +197,6 @@ def _storage(kind: pa.DataType) -> pa.DataType:
 
 def _is_number(kind: pa.DataType) -> bool:
     return bool(types.is_integer(kind) or types.is_floating(kind))
-
-
-def _is_vector(kind: pa.DataType) -> bool:
-    kind = _storage(kind)
-    is_list = types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
-    return is_list and _is_number(kind.value_type)
-
-
-def _is_column(kind: pa.DataType) -> bool:
-    is_binary = types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind)
-    is_extension = isinstance(kind, pa.BaseExtensionType)
-    return not (is_binary or is_extension or types.is_nested(kind) or types.is_null(kind))
 
 
 def _parts(table: pq.ParquetFile, name: str, size: int | None = None) -> Iterator[pa.Array]:
@@ -247,13 +246,6 @@ def _lists(table: pq.ParquetFile, name: str, file: BinaryIO, path: Path) -> np.n
     if not features.size:
         raise UnusableEmbedding(uneven)
     return features
-
-
-def _stored_origin(metadata: dict[bytes, bytes]) -> JsonObject:
-    try:
-        return plain_provenance(json.loads(metadata[b"contrastive_core"])["provenance"])
-    except (KeyError, ValueError, TypeError, RecursionError):
-        return {}
 
 
 def _vector_columns(numbers: Sequence[str], names: Collection[str], path: Path, leave_out: Sequence[str]) -> Series:
