@@ -5,6 +5,7 @@ import sys
 from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import asdict
+from typing import TypedDict
 
 import numpy as np
 
@@ -31,6 +32,36 @@ from contrastive_core.spaces.towers import TEXT, towers_of
 BY = "terminal"  # the source of decisions
 HELP = "l: left, r: right, b: both, n: neither, u: undo, q: stop; then press Enter"
 SHOWN = 60  # characters of a text
+
+
+class TowerRecall(TypedDict):
+    """The recall between two towers and its chance level, as plain scores by metric, with warnings."""
+
+    own: dict[str, object]
+    chance: dict[str, object]
+    warnings: list[str]
+
+
+class ChangedQuery(TypedDict):
+    """A query, and of each of two spaces the value of a metric and the first answer."""
+
+    id: str
+    text: str
+    values: list[float]
+    answers: list[str]
+
+
+class QueryFigures(TypedDict):
+    """The comparison of two spaces by metrics of queries."""
+
+    margin: float  # points
+    against: list[str]  # a sentence for each metric
+    groups: list[dict[str, object]]
+    changed: list[ChangedQuery]
+    queries: list[str]
+    per_query: dict[str, list[list[float]]]
+
+
 Cells = tuple[str, float, float, tuple[float, float], float]  # title, of a, of b, interval of the difference, p
 
 
@@ -70,15 +101,11 @@ def compare(args: Namespace) -> None:
         named = zip(comparison.names, made_of, strict=True)
         lines += [f"{comparison.titles[m]} of {name}: {text}" for name, text in named if text]
     for name, found in recalls.items():
-        own, chance = (scores_from_json(found[source]) for source in ("own", "chance"))
+        own, chance = scores_from_json(found["own"]), scores_from_json(found["chance"])
         lines += [f"{own[key].title} of {name}: {score_beside_chance(own, chance, key)}" for key in chance]
         lines += [f"{name}: {warning}" for warning in found["warnings"]]
-    of_queries: JsonObject = {}
-    if any(m not in ACCURACIES for m in comparison.correct):
-        said, of_queries = query_figures(comparison, sets, 0.5 if args.margin is None else args.margin, args.top)
-        lines += said
     by_chance = random.arrays if random else {}
-    record = {
+    record: dict[str, object] = {
         **{name: getattr(comparison, name) for name in ("verdict", "verdicts", "accuracy", "made_of", "recall")},
         "runs": comparison.names,
         "towers": recalls,
@@ -87,16 +114,19 @@ def compare(args: Namespace) -> None:
         "overlap": comparison.overlap.tolist(),
         "procrustes": comparison.procrustes.tolist(),
         "by_chance": {m: np.where(np.isnan(v), np.array(None), v).tolist() for m, v in by_chance.items()},
-        **of_queries,
     }
+    if any(m not in ACCURACIES for m in comparison.correct):
+        said, of_queries = query_figures(comparison, sets, 0.5 if args.margin is None else args.margin, args.top)
+        lines += said
+        record |= of_queries
     print_result(args, record, "\n".join(lines))
 
 
 def _recalls(
     spaces: Sequence[Space], names: Sequence[str], device: str, on_progress: OnProgress
-) -> dict[str, JsonObject]:
+) -> dict[str, TowerRecall]:
     """Return the recall between two towers, the chance level and warnings, by the name of the space."""
-    found = {}
+    found: dict[str, TowerRecall] = {}
     for name, space in zip(names, spaces, strict=True):
         if run := space.run:
             if not run.has_towers:
@@ -105,7 +135,8 @@ def _recalls(
         elif towers_of(answers.rows_of(space, on_progress, device)) is None:
             continue
         meta = answers.make("towers", {"space": space.values}, on_progress, device).meta
-        found[name] = {**meta["scores"], "warnings": [str(text) for text in meta.get("warnings", ())]}
+        warnings = [str(text) for text in meta.get("warnings", ())]
+        found[name] = {"own": meta["scores"]["own"], "chance": meta["scores"]["chance"], "warnings": warnings}
     return found
 
 
@@ -114,7 +145,7 @@ def _recalls(
 
 def query_figures(
     comparison: Comparison, sets: Sequence[EmbeddingSet], margin: float, top: int
-) -> tuple[list[str], JsonObject]:
+) -> tuple[list[str], QueryFigures]:
     """Return the comparison of query metrics as lines of text and as plain values.
     Args: sets: rows of the first two spaces; margin: relevant difference in points; top: number of queries to list."""
     first, (a, b) = next(iter(comparison.correct)), comparison.names[:2]
@@ -145,8 +176,10 @@ def query_figures(
     }
 
 
-def _changed(comparison: Comparison, metric: str, sets: Sequence[EmbeddingSet], at: Sequence[int]) -> list[JsonObject]:
-    """Return the id, text, metric values and top documents of some queries."""
+def _changed(
+    comparison: Comparison, metric: str, sets: Sequence[EmbeddingSet], at: Sequence[int]
+) -> list[ChangedQuery]:
+    """Return some queries with their values and answers."""
     ids = [comparison.ids[q] for q in at]
     said = [answers_of(rows, ids) for rows in sets]
     texts = dict(zip(sets[0].ids, sets[0].columns.get(TEXT, ()), strict=False))

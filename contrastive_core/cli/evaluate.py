@@ -4,9 +4,9 @@ pages."""
 
 import json
 from argparse import Namespace
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TypedDict, cast
 
 from PIL import Image
 
@@ -34,12 +34,39 @@ from contrastive_core.compare.likeness import figure
 from contrastive_core.engine import answers
 from contrastive_core.engine.answers.scores import evaluate as evaluate_run
 from contrastive_core.runs.references import PREFIX, add, named_on, read_names, remove
-from contrastive_core.runs.run import Run
+from contrastive_core.runs.run import LoopCheck
 from contrastive_core.runs.run_metrics import read_loop_check
 from contrastive_core.spaces import file_formats, results
 from contrastive_core.spaces.space import Space
 
 LEFT_OUT = {"not_finite": "values that are not finite", "zero": "all zeros"}  # rows of a file, by the reason
+
+
+class RecordingState(TypedDict):
+    """The latest metrics of a recording, the findings of its loop checks, and the note on its status."""
+
+    towers: list[str] | None
+    figures: dict[str, float]
+    loop_check: LoopCheck | None
+    note: str
+
+
+class ScoreRecord(TypedDict, total=False):
+    """The scores of a run (`Evaluation.to_json`), of a file of vectors (`evaluate_vectors`) or of opened vectors."""
+
+    file: str
+    space: str
+    split: str
+    n: int
+    n_test: int
+    n_train: int
+    pairs: int
+    rows: dict[str, int]  # rows behind each score
+    scores: dict[str, object]  # plain scores, of a run by source
+    chance: dict[str, object]
+    left_out: dict[str, int]  # rows by reason
+    notes: list[str]
+    recording: RecordingState
 
 
 def evaluate(args: Namespace) -> None:
@@ -50,26 +77,32 @@ def evaluate(args: Namespace) -> None:
     chosen = [name.strip() for name in args.metrics.split(",")] if args.metrics else None
     with progress_of(args) as on_progress:
         if sources.is_file(args.run):
-            record: Mapping[str, Any] = _file_record(args, chosen, on_progress)
-            scored = {str(record["file"]): scores_from_json(record["scores"])}
+            record = _file_record(args, chosen, on_progress)
+            scored = {record["file"]: scores_from_json(record["scores"])}
         elif args.train:
             raise ValueError("--train goes with a file of vectors; a run has its own training set")
         elif space := sources.loaded_space(args.run, args):
             names = metric_names(chosen)
             made = answers.make("scores", {"space": space.values}, on_progress, args.device).meta
-            record = {"space": space.title, **{k: made[k] for k in ("n", "n_test", "n_train")}}
+            record = {"space": space.title, "n": made["n"], "n_test": made["n_test"], "n_train": made["n_train"]}
             every = answers.rows_of(space, on_progress, args.device)
             record["rows"] = scored_rows(names, answers.test_rows(space, every, on_progress, args.device)[1], every)
-            record |= {"scores": {name: made["scores"]["own"][name] for name in names}}
+            record["scores"] = {name: made["scores"]["own"][name] for name in names}
             if space.recorded is not None and not chosen:
-                record["recording"] = _of_recording(space.recorded.run)
+                run = space.recorded.run
+                record["recording"] = {
+                    "towers": run.manifest.get("recording", {}).get("towers"),
+                    "figures": {name: v for line in run.metrics() for name, v in line.items() if v is not None},
+                    "loop_check": cast(LoopCheck | None, read_loop_check(run)),
+                    "note": run.status().get("note") or "",
+                }
             scored = {space.title: scores_from_json(record["scores"])}
         else:
             run, split = sources.run_of(args.run, args), args.split or "test"
             known = read_evaluation(run, split) if chosen else None
             evaluation = known or evaluate_run(run, split, args.device, on_progress, chosen)
             evaluation = evaluation.only(metric_names(chosen)) if chosen else evaluation
-            record = evaluation.to_json()
+            record = cast(ScoreRecord, evaluation.to_json())
             by_source = dict(evaluation.scores)
             if args.reference and split != "test":
                 raise BadSetting("references are scored on the test images; remove --reference or --split train")
@@ -88,7 +121,7 @@ def evaluate(args: Namespace) -> None:
     print_result(args, record, _scores_text(args, record, scored))
 
 
-def _file_record(args: Namespace, chosen: list[str] | None, on_progress: OnProgress) -> JsonObject:
+def _file_record(args: Namespace, chosen: list[str] | None, on_progress: OnProgress) -> ScoreRecord:
     """Score a file of vectors, or the two towers in one or two files. Raises ValueError for unsuitable options."""
     if args.split == "train":
         raise ValueError("a file is scored on its test rows; --split train goes with a run")
@@ -97,31 +130,10 @@ def _file_record(args: Namespace, chosen: list[str] | None, on_progress: OnProgr
     name, rows = Path(args.run).name, sources.read_file(args, args.run)
     train = (Path(args.train).name, file_formats.read(args.train, leave_out=args.leave_out)) if args.train else None
     name += f" + {Path(args.other).name}" if args.other else ""
-    return evaluate_vectors(name, rows, train, chosen, args.device, on_progress)
+    return cast(ScoreRecord, evaluate_vectors(name, rows, train, chosen, args.device, on_progress))
 
 
-def _of_recording(run: Run) -> JsonObject:
-    """Return the latest metrics of a recording, the findings of its loop checks, and the note on its status."""
-    return {
-        "towers": run.manifest.get("recording", {}).get("towers"),
-        "figures": {name: value for line in run.metrics() for name, value in line.items() if value is not None},
-        "loop_check": read_loop_check(run),
-        "note": run.status().get("note") or "",
-    }
-
-
-def _recording_text(towers: Sequence[str] | None, figures: JsonObject, loop_check: JsonObject | None, note: str) -> str:
-    names = f", towers {' and '.join(map(printable, towers))}" if towers else ""
-    lines = [f"Recording at step {figures.get('step', 0):,}{names}:"]
-    lines += [f"  {name:<23} {value:.4g}" for name, value in figures.items() if name != "step"]
-    if loop_check:
-        rows = [row for fault in loop_check["faults"] for row in fault["rows"]]
-        lines += [loop_check["text"] or loop_check["problem"], loop_check["numbers"] if loop_check["text"] else ""]
-        lines += [f"Affected rows: {', '.join(map(printable, rows))}" if rows else ""]
-    return "\n".join(filter(None, [*lines, note]))
-
-
-def _scores_text(args: Namespace, record: Mapping[str, Any], scored: Mapping[str, Scores]) -> str:
+def _scores_text(args: Namespace, record: ScoreRecord, scored: Mapping[str, Scores]) -> str:
     """List the scores of each source. For a file, add the number of rows behind each score."""
     name = record.get("file") or record.get("space") or f"{args.run}, {record['split']}"
     counts = f"{record['n_train']:,} to train" if "pairs" not in record else counted(record["pairs"], "pair")
@@ -133,7 +145,15 @@ def _scores_text(args: Namespace, record: Mapping[str, Any], scored: Mapping[str
             on = f"  on {counted(rows[metric], 'row')}" if metric in rows and score.value is not None else ""
             lines.append(f"  {score.title:<23} {score_beside_chance(scores, chance, metric)}{on}")
     if recording := record.get("recording"):
-        lines += ["", _recording_text(**recording)]
+        towers, figures, check = recording["towers"], recording["figures"], recording["loop_check"]
+        names = f", towers {' and '.join(map(printable, towers))}" if towers else ""
+        said = [f"Recording at step {figures.get('step', 0):,}{names}:"]
+        said += [f"  {name:<23} {value:.4g}" for name, value in figures.items() if name != "step"]
+        if check:
+            affected = [row for fault in check["faults"] for row in fault["rows"]]
+            said += [check["text"] or check["problem"], check["numbers"] if check["text"] else ""]
+            said += [f"Affected rows: {', '.join(map(printable, affected))}" if affected else ""]
+        lines += ["", *filter(None, [*said, recording["note"]])]
     return "\n".join(lines)
 
 

@@ -1,6 +1,7 @@
 """Commands that write files: `embed` the rows of a run, `project` a map, `export` an encoder or a log of training."""
 
 from argparse import Namespace
+from collections.abc import Mapping
 from pathlib import Path
 
 from contrastive_core.base.progress import fraction_of
@@ -72,10 +73,12 @@ def export(args: Namespace) -> None:
     with progress_of(args) as on_progress:
         if args.to == "onnx":
             on_progress("the encoder", None)
-            record = export_onnx(run, out, args.layer)
-            text = f"{out}: {args.layer}, {record['width']} wide; {record['worst']:.1g} from torch"
+            onnx = export_onnx(run, out, args.layer)
+            record: Mapping[str, object] = onnx
+            text = f"{out}: {args.layer}, {onnx['width']} wide; {onnx['worst']:.1g} from torch"
         else:
-            record = export_tensorboard(run, out, args.split, args.layer, args.device, on_progress)
-            text = f"{out}: {counted(record['scalars'], 'scalar')}, {counted(record['rows'], 'row')}"
+            log = export_tensorboard(run, out, args.split, args.layer, args.device, on_progress)
+            record = log
+            text = f"{out}: {counted(log['scalars'], 'scalar')}, {counted(log['rows'], 'row')}"
             text += f"; tensorboard --logdir {out}"
     print_result(args, {"run": run.name, "to": args.to, **record}, text)

@@ -2,13 +2,14 @@
 `threshold` finds the similarity from which a pair is a match."""
 
 from argparse import Namespace
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from contrastive_core.base.errors import UnusableEmbedding
-from contrastive_core.base.json_files import JsonObject, json_bytes
+from contrastive_core.base.json_files import json_bytes
 from contrastive_core.base.safe_files import printable, write_bytes, write_table
 from contrastive_core.cli import sources
 from contrastive_core.cli.output import counted, out_path, print_note, print_result, progress_of
@@ -28,6 +29,7 @@ from contrastive_core.spaces.towers import TEXT, Towers, plain_rank, towers_of
 
 SHOWN = 60  # characters of a row's text
 EVIDENCE = ("mismatch", "similarity", "rank", "rank_back", "better_similarity", "of_queries", "of_partners")
+Entry = dict[str, str | float]  # of a list: names of rows with the start of their texts, and scores
 REASONS = {"zero": "zero rows", "not_finite": "rows that are not finite", "unpaired": "rows without a usable partner"}
 
 
@@ -55,8 +57,8 @@ def pairs(args: Namespace) -> None:
     columns = _columns(rows, found)
     given, score = find_given_negatives(towers, found.partner if found.query_tower else found.query)
     columns |= {"given_negative": np.where(given < 0, "", np.array(rows.ids)[given]), "given_score": score}
-    is_same = (given == found.query) | (given == found.partner)  # certain, whatever the score
-    suspects = [i for i in np.lexsort((-score, ~is_same)).tolist() if given[i] >= 0][: args.top]
+    lists = _lists(rows, found, columns, given, args.top)
+    notes = [str(note) for note in said.warnings + said.notes]
     if out:
         write_table(out, {name: column[found.mismatched()] for name, column in columns.items()})
     record = {
@@ -64,14 +66,12 @@ def pairs(args: Namespace) -> None:
         "other": args.other,
         "pairs": len(found.query),
         "left_out": found.left_out,
-        "notes": [str(note) for note in said.warnings + said.notes],
+        "notes": notes,
         "out": out and str(out),
-        "mismatched": [_mismatch(rows, found, columns, i) for i in found.mismatched()[: args.top].tolist()],
-        "false_negatives": [_false_negative(rows, found, *two) for two in found.false_negatives()[: args.top].tolist()],
-        "given_negatives": [_given(rows, found, given[i], score[i], i) for i in suspects],
+        **lists,
     }
     title = printable(f"{args.file} + {args.other}" if args.other else args.file)
-    print_result(args, record, _text(str(out) if out else title, towers, found, record))
+    print_result(args, record, _text(str(out) if out else title, towers, found, notes, lists))
 
 
 def _export(args: Namespace) -> None:
@@ -115,24 +115,32 @@ def _columns(rows: EmbeddingSet, found: TowerPairs) -> dict[str, np.ndarray]:
     }
 
 
-def _mismatch(rows: EmbeddingSet, found: TowerPairs, columns: dict[str, np.ndarray], i: int) -> JsonObject:
-    names = {name: _named(rows, getattr(found, name)[i]) for name in ("query", "partner", "better")}
-    ranks = {name: plain_rank(columns[name][i]) for name in ("rank", "rank_back")}
-    return {**names, **{name: float(columns[name][i]) for name in EVIDENCE}, **ranks}
+def _lists(
+    rows: EmbeddingSet, found: TowerPairs, columns: Mapping[str, np.ndarray], given: np.ndarray, top: int
+) -> dict[str, list[Entry]]:
+    """Return the first entries of the three lists. Args: given: (n) the row of each pair's given negative; −1: none."""
 
+    def pair(i: int) -> dict[str, str]:
+        return {"query": _named(rows, found.query[i]), "partner": _named(rows, found.partner[i])}
 
-def _false_negative(rows: EmbeddingSet, found: TowerPairs, i: int, j: int) -> JsonObject:
-    score = max(found.false_negative[k] for k, other in ((i, j), (j, i)) if found.twin[k] == other)
-    names = {"query": found.query[i], "partner": found.partner[i]}
-    others = {"other_query": found.query[j], "other_partner": found.partner[j]}
-    own = {"similarity": float(found.similarity[i]), "other_similarity": float(found.similarity[j])}
-    return {"false_negative": float(score)} | own | {k: _named(rows, v) for k, v in {**names, **others}.items()}
-
-
-def _given(rows: EmbeddingSet, found: TowerPairs, given: np.integer, score: np.floating, i: int) -> JsonObject:
-    names = {"query": found.query[i], "partner": found.partner[i], "negative": given}
-    own = {"score": float(score), "similarity": float(found.similarity[i])}
-    return own | {name: _named(rows, at) for name, at in names.items()}
+    mismatched: list[Entry] = []
+    for i in found.mismatched()[:top].tolist():
+        ranks = {name: plain_rank(columns[name][i]) for name in ("rank", "rank_back")}
+        evidence = {name: float(columns[name][i]) for name in EVIDENCE}
+        mismatched.append({**pair(i), "better": _named(rows, found.better[i]), **evidence, **ranks})
+    false_negatives: list[Entry] = []
+    for i, j in found.false_negatives()[:top].tolist():
+        score = max(found.false_negative[k] for k, other in ((i, j), (j, i)) if found.twin[k] == other)
+        own = {"similarity": float(found.similarity[i]), "other_similarity": float(found.similarity[j])}
+        others = {f"other_{name}": text for name, text in pair(j).items()}
+        false_negatives.append({"false_negative": float(score), **own, **pair(i), **others})
+    is_same = (given == found.query) | (given == found.partner)  # certain, whatever the score
+    order = np.lexsort((-columns["given_score"], ~is_same)).tolist()
+    negatives: list[Entry] = []
+    for i in [i for i in order if given[i] >= 0][:top]:
+        own = {"score": float(columns["given_score"][i]), "similarity": float(found.similarity[i])}
+        negatives.append({**own, **pair(i), "negative": _named(rows, given[i])})
+    return {"mismatched": mismatched, "false_negatives": false_negatives, "given_negatives": negatives}
 
 
 def _texts(rows: EmbeddingSet, at: np.ndarray) -> np.ndarray:
@@ -148,17 +156,19 @@ def _named(rows: EmbeddingSet, at: np.integer) -> str:
     return f"{rows.ids[at]} “{short}”" if text and text != rows.ids[at] else rows.ids[at]
 
 
-def _text(name: str, towers: Towers, found: TowerPairs, record: JsonObject) -> str:
+def _text(
+    name: str, towers: Towers, found: TowerPairs, notes: Sequence[str], lists: Mapping[str, Sequence[Entry]]
+) -> str:
     query, partner = towers.names[found.query_tower], towers.names[1 - found.query_tower]
     left_out = [f"{REASONS[reason]}: {n:,}" for reason, n in found.left_out.items() if n and reason in REASONS]
     lines = [f"{name}: {counted(len(found.query), 'pair')} of {query} and {partner}"]
     lines += [f"left out: {'; '.join(left_out)}"] if left_out else []
     negatives = counted(found.left_out["negatives"], "document")
     lines += [f"only given negatives, in no pair: {negatives}"] if found.left_out["negatives"] else []
-    lines += record["notes"]
-    lines += ["", "Mismatched pairs, the most suspicious first"] if record["mismatched"] else []
+    lines += notes
+    lines += ["", "Mismatched pairs, the most suspicious first"] if lists["mismatched"] else []
     many, many_back = (f"{n:,}" for n in found.candidates)
-    for one in record["mismatched"]:
+    for one in lists["mismatched"]:
         lines += [
             f"{one['mismatch']:7.2f}  {one['query']} | {one['partner']}",
             f"         cosine {one['similarity']:.2f}; rank from {query} to {partner} {one['rank']:,} of {many}, "
@@ -166,14 +176,14 @@ def _text(name: str, towers: Towers, found: TowerPairs, record: JsonObject) -> s
             f"         more similar: {one['better']} ({one['better_similarity']:.2f}); neighbors agree "
             f"{one['of_queries']:.2f} ({query}), {one['of_partners']:.2f} ({partner})",
         ]
-    lines += ["", "False negatives: each fits the other's partner too"] if record["false_negatives"] else []
-    for one in record["false_negatives"]:
+    lines += ["", "False negatives: each fits the other's partner too"] if lists["false_negatives"] else []
+    for one in lists["false_negatives"]:
         lines += [
             f"{one['false_negative']:7.2f}  {one['query']} | {one['partner']} (cosine {one['similarity']:.2f})",
             f"         {one['other_query']} | {one['other_partner']} (cosine {one['other_similarity']:.2f})",
         ]
-    lines += ["", "Given negatives that resemble the query and its answers"] if record["given_negatives"] else []
-    for one in record["given_negatives"]:
+    lines += ["", "Given negatives that resemble the query and its answers"] if lists["given_negatives"] else []
+    for one in lists["given_negatives"]:
         is_same = one["negative"] in (one["query"], one["partner"])
         score = f"{'same':>7}" if is_same else f"{one['score']:7.2f}"
         lines += [f"{score}  {one['query']} | {one['partner']} (cosine {one['similarity']:.2f})"]

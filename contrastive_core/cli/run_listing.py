@@ -10,6 +10,7 @@ import subprocess
 import sys
 from argparse import Namespace
 from pathlib import Path
+from typing import NotRequired, TypedDict, cast
 
 import torch
 from safetensors import SafetensorError
@@ -18,7 +19,6 @@ from torch import Tensor
 
 from contrastive_core import losses, methods, metrics, runs
 from contrastive_core.base import device
-from contrastive_core.base.json_files import JsonObject
 from contrastive_core.base.paths import ROOT, SHIPPED, data_home, runs_home
 from contrastive_core.base.safe_files import printable, read_regular
 from contrastive_core.cli.output import counted, print_result, progress_of
@@ -34,6 +34,55 @@ from contrastive_core.runs.run import Run
 PACKAGES = (
     "contrastive-lab torch torchvision numpy scipy scikit-learn umap-learn pyarrow pillow streamlit pywebview"
 ).split()
+
+
+class RunRow(TypedDict):
+    """A run in a list; texts are "" if unknown."""
+
+    run: str
+    status: str
+    reason: str
+    method: str
+    dataset: str
+    shipped: bool
+
+
+class FolderState(TypedDict):
+    """A folder, the free space of its disk in GB, and its problem; "" for none."""
+
+    path: str
+    free_gb: NotRequired[float]
+    problem: str
+
+
+class AppCheck(TypedDict):
+    """The result of the app's self-check: the kind of its window, and its problem; "" for none."""
+
+    window: str
+    problem: str
+
+
+class DeviceFacts(TypedDict):
+    """The device that would be chosen, and the machine's others."""
+
+    chosen: str
+    bf16: bool
+    threads: int
+    cores: int | None
+    gpus: int
+    build: str
+
+
+class Installation(TypedDict):
+    """Facts about this computer and the installation."""
+
+    system: str
+    versions: dict[str, str | None]
+    device: DeviceFacts
+    folders: dict[str, FolderState]
+    app: AppCheck
+
+
 APP_CHECK = "contrastive_lab.desktop.serving"  # run, not imported: the library does not depend on the app
 SECONDS = 180  # longer than the app waits for its server to start
 
@@ -45,11 +94,11 @@ def list_all(args: Namespace) -> None:
     names |= {"datasets": datasets.dataset_names()}
     lines = [f"{what}: {', '.join(entries)}" for what, entries in names.items()]
     width = max([len(r["run"]) for r in rows], default=0)
-    lines += [
-        f"{r['run']:<{width}}  {r['status']:<8} {_kind(r)}"
-        f"{'  (shipped)' if r['shipped'] else ''}{'  ' + r['reason'] if r['reason'] else ''}"
-        for r in rows
-    ] or ["no runs yet: contrastive-lab train --method simclr --dataset digits"]
+    for r in rows:
+        kind = f"{r['method']} on {r['dataset']}" if r["method"] else "recording"
+        ending = ("  (shipped)" if r["shipped"] else "") + (f"  {r['reason']}" if r["reason"] else "")
+        lines.append(f"{r['run']:<{width}}  {r['status']:<8} {kind}{ending}")
+    lines += [] if rows else ["no runs yet: contrastive-lab train --method simclr --dataset digits"]
     print_result(args, {"runs": rows, **names}, "\n".join(lines))
 
 
@@ -71,14 +120,16 @@ def verify(args: Namespace) -> int:
     return int(any(problems.values()))
 
 
-def _kind(row: JsonObject) -> str:
-    return f"{row['method']} on {row['dataset']}" if row["method"] else "recording"
-
-
-def _row(run: Run) -> JsonObject:
+def _row(run: Run) -> RunRow:
     status, about = run.status(), {**run.manifest, **run.manifest.get("config", {})}
-    row = {"run": run.name, "status": status.get("status", ""), "reason": status.get("reason", "")}
-    return row | {key: about.get(key, "") for key in ("method", "dataset")} | {"shipped": run.shipped}
+    return {
+        "run": run.name,
+        "status": status.get("status", ""),
+        "reason": status.get("reason", ""),
+        "method": about.get("method", ""),
+        "dataset": about.get("dataset", ""),
+        "shipped": run.shipped,
+    }
 
 
 # --- this computer -----------------------------------------------------------------------------------
@@ -89,8 +140,8 @@ def doctor(args: Namespace) -> int:
     if args.what:
         return check_loop(args)
     chosen = device.choose()
-    shipped = {"path": str(SHIPPED), "problem": "" if SHIPPED.is_dir() else f"{SHIPPED} is missing"}
-    record: JsonObject = {
+    shipped: FolderState = {"path": str(SHIPPED), "problem": "" if SHIPPED.is_dir() else f"{SHIPPED} is missing"}
+    record: Installation = {
         "system": f"{platform.platform()}, Python {platform.python_version()}",
         "versions": {package: runs.package_version(package) for package in PACKAGES},
         "device": {
@@ -108,26 +159,26 @@ def doctor(args: Namespace) -> int:
     return int(any(about["problem"] for about in (*record["folders"].values(), record["app"])))
 
 
-def _folder(path: Path) -> JsonObject:
-    """Return a folder's path, the free space of its disk in GB, and the problem if it is not writable ("" for none)."""
+def _folder(path: Path) -> FolderState:
+    """Return the state of a folder; it is a problem if it cannot be written."""
     there = next(p for p in (path, *path.parents) if p.exists())
     problem = "" if there.is_dir() and os.access(there, os.W_OK) else f"{there} cannot be written"
     return {"path": str(path), "free_gb": round(shutil.disk_usage(there).free / 1e9, 1), "problem": problem}
 
 
-def _app() -> JsonObject:
+def _app() -> AppCheck:
     """Run the app's self-check in a separate process and return its result."""
     if importlib.util.find_spec("contrastive_lab") is None:
         return {"window": "", "problem": "the app is not installed"}
     command = [sys.executable, "-m", APP_CHECK]
     try:
         completed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=SECONDS)
-        return dict(json.loads(completed.stdout.splitlines()[-1]))
+        return cast(AppCheck, dict(json.loads(completed.stdout.splitlines()[-1])))
     except (OSError, ValueError, IndexError, subprocess.TimeoutExpired) as error:
         return {"window": "", "problem": f"its check ended with {type(error).__name__}: {error}"}
 
 
-def _text(record: JsonObject) -> str:
+def _text(record: Installation) -> str:
     device, app = record["device"], record["app"]
     extras = f"{', bf16' if device['bf16'] else ''}; PyTorch for {device['build']}"
     rows = {

@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 
 from contrastive_core.base.errors import BadSetting
-from contrastive_core.base.json_files import JsonObject
 from contrastive_core.base.messages import N_
 from contrastive_core.base.progress import OnProgress
 from contrastive_core.base.safe_files import printable, read_table, write_bytes, write_table
@@ -101,7 +100,9 @@ def _table(args: Namespace, on_progress: OnProgress) -> tuple[str, SampleTable, 
 ANSWERS = {"": np.nan, "no": 0.0, "0": 0.0, "yes": 1.0, "1": 1.0}  # is the label wrong?
 
 
-def audit_labels(table: SampleTable, file: Path, checks: int, request: SampleRequest | None) -> tuple[JsonObject, str]:
+def audit_labels(
+    table: SampleTable, file: Path, checks: int, request: SampleRequest | None
+) -> tuple[dict[str, object], str]:
     """Extend FILE to `checks` random rows, and estimate the share of wrong labels from its column `wrong` and the app's
     decisions, to which new answers are added. Returns the result as plain values and as text.
     Args: request: the app's request for these rows; None for a file of vectors, whose answers stay in FILE.
@@ -145,9 +146,9 @@ def _answers(file: Path) -> dict[str, float]:
     return answers
 
 
-def _summary(file: Path, audit: LabelAudit, rows: int) -> tuple[JsonObject, str]:
+def _summary(file: Path, audit: LabelAudit, rows: int) -> tuple[dict[str, object], str]:
     found, (low, high) = audit.found, audit.found.interval
-    record: JsonObject = {
+    record: dict[str, object] = {
         "audit": str(file),
         "rows_to_check": rows,
         "checked": found.checked,

@@ -7,14 +7,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from safetensors import safe_open
 from safetensors.torch import load_file
+from torch import nn
 
 from contrastive_core import runs
 from contrastive_core.base.errors import CannotImport, NotRecognized, NotRegular, Refused, explained
-from contrastive_core.base.json_files import JsonObject
 from contrastive_core.base.lock import scratch_folder
 from contrastive_core.base.messages import N_, message, sentence
 from contrastive_core.base.progress import OnProgress, ignore_progress
@@ -48,7 +47,7 @@ class OpenedCheckpoint:
     unlike: tuple[str, ...]
     unused: tuple[str, ...]
 
-    def report(self) -> JsonObject:
+    def report(self) -> dict[str, object]:
         """Describe the checkpoint before its import, as plain values."""
         about = dataclasses.asdict(self.recognized)
         about = {k: v for k, v in about.items() if k not in ("keys", "folds")}
@@ -61,7 +60,7 @@ def open_checkpoint(path: str | Path, encoder: str | None = None, pixels: int = 
     """Context with an opened checkpoint, converted in a child process; `run:NAME` opens the encoder of a run.
     `pixels`: side of the images that it was made for, if the file does not tell (0: unknown).
     Raises: CannotImport, NotRecognized, FileNotFoundError; NoSuchRun."""
-    name, knobs, source = str(path), JsonObject(), Path(path).absolute()
+    name, knobs, source = str(path), dict[str, object](), Path(path).absolute()
     if run := runs.load(name.removeprefix(RUN)) if name.startswith(RUN) else None:
         run.weights_hash()  # raises for a run without weights
         source, encoder, knobs = run.path, str(run.config["encoder"]), dict(run.config.get("encoder_knobs") or {})
@@ -141,7 +140,7 @@ def _our_shapes(recognized: Recognized) -> dict[str, tuple[int, ...]]:
     """Return the keys and shapes of our encoder and head, without allocating their weights."""
     name, head = recognized.encoder, recognized.head
 
-    def make() -> dict[str, Any]:
+    def make() -> dict[str, nn.Module]:
         encoder = create_encoder(name, recognized.channels, 32, **recognized.encoder_knobs)
         dim, hidden = head.get("dim", 64), head.get("hidden", 256)
         projection = ProjectionHead(head["head"], int(encoder.out_dim), out_dim=dim, hidden=hidden)  # type: ignore[arg-type]

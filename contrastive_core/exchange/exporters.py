@@ -11,7 +11,7 @@ add the offset and scale again."""
 import json
 import math
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 import torch
@@ -34,10 +34,26 @@ PICTURE = 8192  # maximum side of its picture in pixels
 OF_A_STEP = "images_per_s"  # a key of step lines only
 
 
-def export_onnx(run: Run, out: Path, layer: str = "h") -> dict[str, Any]:
-    """Write the encoder as ONNX; return `out`, `inputs`, `width`, and the `worst` difference from torch. Raises:
-    ValueError if the extra is not installed, the run has no weights or data, or onnxruntime's output differs from
-    torch's; then nothing is written."""
+class OnnxExport(TypedDict):
+    """A written ONNX file: its path, the shape of its input, the width of its rows, and their difference from torch."""
+
+    out: str
+    inputs: list[str | int]
+    width: int
+    worst: float
+
+
+class TensorBoardExport(TypedDict):
+    """A written folder for TensorBoard, with its numbers of scalars and rows."""
+
+    out: str
+    scalars: int
+    rows: int
+
+
+def export_onnx(run: Run, out: Path, layer: str = "h") -> OnnxExport:
+    """Write the encoder as ONNX. Raises: ValueError if the extra is not installed, the run has no weights or data, or
+    onnxruntime's output differs from torch's; then nothing is written."""
     try:
         import onnx  # noqa: F401
         import onnxruntime  # noqa: F401
@@ -98,9 +114,9 @@ def export_tensorboard(
     layer: str = "h",
     device: str = "auto",
     on_progress: OnProgress = ignore_progress,
-) -> dict[str, Any]:
-    """Write a log folder for TensorBoard; return the numbers of `scalars` and `rows`. Raises: ValueError if the extra
-    is not installed, the folder is not empty, or the run has no weights or data."""
+) -> TensorBoardExport:
+    """Write a log folder for TensorBoard. Raises: ValueError if the extra is not installed, the folder is not empty, or
+    the run has no weights or data."""
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ModuleNotFoundError:

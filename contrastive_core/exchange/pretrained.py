@@ -18,7 +18,6 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from contrastive_core.base.errors import CannotImport, NotDownloaded, NotRecognized, explained
-from contrastive_core.base.json_files import JsonObject
 from contrastive_core.base.lock import scratch_folder
 from contrastive_core.base.messages import N_, message, sentence
 from contrastive_core.base.progress import OnFraction, OnProgress, fraction_of, ignore_fraction, ignore_progress
@@ -124,7 +123,7 @@ def is_model(name: str) -> bool:
     return name.startswith(("torchvision:", "timm:"))
 
 
-def about(wanted: Wanted) -> JsonObject:
+def about(wanted: Wanted) -> dict[str, object]:
     """Describe a model without opening or downloading it: its input; host, size and license of its weights;
     `file` if they are on this computer. Raises: NotRecognized."""
     entry, file = _entry_and_file(wanted)

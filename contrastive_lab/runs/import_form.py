@@ -129,7 +129,7 @@ def _report(chosen: list[str]) -> dict[str, Any]:
         with st.spinner(_("Inspecting it in a separate process…")):
             found = preview_import(*chosen)
         if "matched" not in found:  # its weights may be here the next time
-            return found
+            return dict(found)
         previews[key] = found
     return dict(previews[key])
 
