@@ -211,7 +211,7 @@ def read_method_card(name: str) -> MethodCard:
     lists = {key: tuple(map(tuple, card.get(key, ()))) for key in ("flow", "updates", "builds_on")}
     published = {}
     for kind, own in card.pop("published", {}).items():
-        values: dict[str, Any] = {**shared.get(own.pop("like", ""), {}), **own}
+        values = {**shared.get(own.pop("like", ""), {}), **own}
         views = values.get("views", {})
         published[kind] = Published(**values | {"views": shared["views"][views] if isinstance(views, str) else views})
     return MethodCard(**card | lists | {"uses": tuple(card.get("uses", ())), "published": published})

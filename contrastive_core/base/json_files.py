@@ -155,8 +155,7 @@ def read_json(path: str | Path, schema: Schema = plain, limit: int | None = None
 
 def read_object(path: str | Path, schema: Schema = OBJECT, limit: int | None = None) -> JsonObject:
     """Read the object in a JSON file. Raises the errors of `read_json`."""
-    value: JsonObject = read_json(path, schema, limit)
-    return value
+    return dict(read_json(path, schema, limit))
 
 
 def read_bytes(path: str | Path, limit: int) -> bytes:
@@ -167,7 +166,7 @@ def read_bytes(path: str | Path, limit: int) -> bytes:
         raise Damaged(sentence(error)) from None
 
 
-def append_lines(path: str | Path, values: Iterable[JsonObject]) -> None:
+def append_lines(path: str | Path, values: Iterable[Mapping[str, object]]) -> None:
     """Append a line of JSON per object, all or none. An incomplete last line is removed first. Raises OSError on a full
     disk; NotRegular for a symbolic link in a folder of runs."""
     check_links(Path(path))
@@ -206,7 +205,7 @@ def damaged_lines(path: str | Path, schema: Schema = plain) -> list[int]:
     return [number for number, value in _numbered(path, schema) if value is None]
 
 
-def lines_bytes(values: Iterable[JsonObject]) -> bytes:
+def lines_bytes(values: Iterable[Mapping[str, object]]) -> bytes:
     """Return the content of a JSON lines file. NaN becomes null."""
     return b"".join(json.dumps(_plain(v), allow_nan=False).encode() + b"\n" for v in values)
 
@@ -288,7 +287,7 @@ def read_npz(
     return arrays
 
 
-def _hook(data: bytes) -> Callable[[JsonObject], Any] | None:
+def _hook(data: bytes) -> Callable[[dict[str, object]], Any] | None:
     """Return the decoder of stored messages, or None if `data` has none: a hook slows down json on long lists."""
     return decode if b'"message"' in data else None
 

@@ -15,7 +15,6 @@ import time
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import psutil
 
@@ -23,7 +22,7 @@ RENDEZVOUS = "CONTRASTIVE_LAB_RENDEZVOUS"  # the rendezvous file; its path is th
 PATIENCE = 30.0  # seconds to exit cleanly after another process has failed or the parent has ended
 POLL = 0.05  # seconds between two checks of the processes
 # The parent passes signals on, each once. Without a group of their own the children would get Ctrl-C twice.
-OWN_GROUP: dict[str, Any] = {} if sys.platform == "win32" else {"process_group": 0}
+OWN_GROUP = None if sys.platform == "win32" else 0
 
 
 def environment_of(rank: int, size: int, rendezvous: str | Path) -> dict[str, str]:
@@ -54,7 +53,7 @@ def run_processes(count: int, arguments: Sequence[str]) -> int:
             for rank in range(count):
                 environment = shared | environment_of(rank, count, rendezvous)
                 # a closed standard input tells a child that its parent has ended
-                child = subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, **OWN_GROUP)
+                child = subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, process_group=OWN_GROUP)
                 children.append(child)
             passed_on = _wait(children, signals)
         finally:

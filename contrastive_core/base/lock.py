@@ -17,12 +17,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
+from typing import TypedDict, cast
 
 import psutil
 from filelock import FileLock, Timeout
 
 from contrastive_core.base.errors import Damaged, Locked, NotRegular
-from contrastive_core.base.json_files import JsonObject, read_object
+from contrastive_core.base.json_files import read_object
 from contrastive_core.base.json_schema import fields, plain, whole
 from contrastive_core.base.messages import N_, message
 from contrastive_core.base.paths import data_home
@@ -31,6 +32,13 @@ from contrastive_core.base.safe_files import NO_WAIT, file_stamp, is_regular, ma
 YOUNG = 60.0  # seconds: a new scratch folder is not locked at once
 GRACE = 0.25  # seconds: a check whether a lock is held takes it for a moment
 HOLDER = fields({"pid": whole(1, 2**31), "started": plain})
+
+
+class Holder(TypedDict):
+    """The process that holds a lock, and an identifier of its start (`process_start`)."""
+
+    pid: int
+    started: object
 
 
 @contextmanager
@@ -80,13 +88,13 @@ def lock_holder(path: str | Path) -> int | None:
     """Return the id of this user's process on this machine that holds the lock, for signals; None if there is none or
     if only the lock file names it."""
     holder = _holder(_own_text_path(Path(path)))
-    return int(holder["pid"]) if holder is not None and is_process(holder["pid"], holder["started"]) else None
+    return holder["pid"] if holder is not None and is_process(holder["pid"], holder["started"]) else None
 
 
-def _holder(text_path: Path) -> JsonObject | None:
+def _holder(text_path: Path) -> Holder | None:
     """Return the holder recorded in a text, whether it still runs or not."""
     try:
-        return read_object(text_path, HOLDER)
+        return cast(Holder, read_object(text_path, HOLDER))
     except (OSError, Damaged):
         return None
 

@@ -90,13 +90,13 @@ def _value(value: object) -> Any:
     return encode(value) if isinstance(value, (str, int, float)) or value is None else str(value)
 
 
-def decode(node: dict[str, Any]) -> Any:
+def decode(node: dict[str, object]) -> Any:
     """Decode the result of `encode`, as the `object_hook` of `json.loads`; return other objects unchanged.
     A file may come from anyone, so templates may only contain bare names: no attribute, index or width. The length is
     checked before formatting, because a few bytes of nested messages could fill the memory."""
-    if node.keys() != {"message", "values"} or not isinstance(node["values"], dict):
+    template, values = node.get("message"), node.get("values")
+    if node.keys() != {"message", "values"} or not isinstance(template, str) or not isinstance(values, dict):
         return node
-    template, values = node["message"], node["values"]
     try:
         parts = list(Formatter().parse(template))
         lengths = {name: len(value if isinstance(value, str) else str(value)) for name, value in values.items()}

@@ -293,7 +293,7 @@ def read_table(path: str | Path, *needed: str) -> tuple[list[str], list[dict[str
     return names, lines
 
 
-def write_table(out: Path, columns: Mapping[str, Any]) -> None:
+def write_table(out: Path, columns: Mapping[str, Iterable[object]]) -> None:
     """Write columns as `.parquet` or `.csv` atomically. Raises OSError."""
     import pandas
 
@@ -309,7 +309,7 @@ def write_table(out: Path, columns: Mapping[str, Any]) -> None:
             frame.to_parquet(file, index=False)
 
 
-def parquet_of(rows: Iterable[Mapping[str, Any]], types: Mapping[str, str]) -> bytes:
+def parquet_of(rows: Iterable[Mapping[str, object]], types: Mapping[str, str]) -> bytes:
     """Return rows of plain values as a Parquet file. They are consumed in batches, so a million are never in memory.
     Args: types: Arrow types of the columns, in order: "int64", "float64", "string"."""
     import pyarrow

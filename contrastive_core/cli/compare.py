@@ -32,6 +32,7 @@ from contrastive_core.spaces.towers import TEXT, towers_of
 BY = "terminal"  # the source of decisions
 HELP = "l: left, r: right, b: both, n: neither, u: undo, q: stop; then press Enter"
 SHOWN = 60  # characters of a text
+Cells = tuple[str, float, float, tuple[float, float], float]  # title, of a, of b, interval of the difference, p
 
 
 class TowerRecall(TypedDict):
@@ -60,9 +61,6 @@ class QueryFigures(TypedDict):
     changed: list[ChangedQuery]
     queries: list[str]
     per_query: dict[str, list[list[float]]]
-
-
-Cells = tuple[str, float, float, tuple[float, float], float]  # title, of a, of b, interval of the difference, p
 
 
 def compare(args: Namespace) -> None:

@@ -14,7 +14,7 @@ from contrastive_core.engine import answers
 from contrastive_core.engine.answers.scores import map_of_rows
 from contrastive_core.exchange.exporters import export_onnx, export_tensorboard
 from contrastive_core.spaces.graphs import Graphs
-from contrastive_core.spaces.space import Space, layers_of
+from contrastive_core.spaces.space import layers_of
 
 
 def embed(args: Namespace) -> None:
@@ -45,9 +45,11 @@ def project(args: Namespace) -> None:
             graphs = Graphs(args.device, on_progress=on_progress)
             made = map_of_rows(rows, args.method, settings, graphs, on_progress)
         else:  # the map that the app shows too
-            values = {"space": sources.space_of(args.source, args).values, "kind": args.method, **settings}
-            rows = answers.rows_of(Space(**values["space"]), on_progress, args.device)
-            made = answers.make("map", values, on_progress, args.device)
+            space = sources.space_of(args.source, args)
+            rows = answers.rows_of(space, on_progress, args.device)
+            made = answers.make(
+                "map", {"space": space.values, "kind": args.method, **settings}, on_progress, args.device
+            )
     xy, meta = made.arrays["xy"], made.meta
     labels = [""] * len(rows)
     if rows.labels is not None:

@@ -11,6 +11,8 @@ from contrastive_core.cli.main import parser
 from contrastive_core.cli.output import print_result, progress_of
 from contrastive_core.engine.calls import in_worker
 
+OF_MODELS = ("weights", "fetch", "random")  # options for library models only
+
 
 class ImportRecord(TypedDict, total=False):
     """A checkpoint or model: of opened tensors the encoder, the matched ones and the new run; else what a library says
@@ -38,9 +40,6 @@ class ImportRecord(TypedDict, total=False):
     license: str
     size: int
     size_is_exact: bool
-
-
-OF_MODELS = ("weights", "fetch", "random")  # options for library models only
 
 
 def import_checkpoint(args: Namespace) -> None:

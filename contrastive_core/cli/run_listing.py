@@ -34,6 +34,8 @@ from contrastive_core.runs.run import Run
 PACKAGES = (
     "contrastive-lab torch torchvision numpy scipy scikit-learn umap-learn pyarrow pillow streamlit pywebview"
 ).split()
+APP_CHECK = "contrastive_lab.desktop.serving"  # run, not imported: the library does not depend on the app
+SECONDS = 180  # longer than the app waits for its server to start
 
 
 class RunRow(TypedDict):
@@ -60,31 +62,6 @@ class AppCheck(TypedDict):
 
     window: str
     problem: str
-
-
-class DeviceFacts(TypedDict):
-    """The device that would be chosen, and the machine's others."""
-
-    chosen: str
-    bf16: bool
-    threads: int
-    cores: int | None
-    gpus: int
-    build: str
-
-
-class Installation(TypedDict):
-    """Facts about this computer and the installation."""
-
-    system: str
-    versions: dict[str, str | None]
-    device: DeviceFacts
-    folders: dict[str, FolderState]
-    app: AppCheck
-
-
-APP_CHECK = "contrastive_lab.desktop.serving"  # run, not imported: the library does not depend on the app
-SECONDS = 180  # longer than the app waits for its server to start
 
 
 def list_all(args: Namespace) -> None:
@@ -139,24 +116,28 @@ def doctor(args: Namespace) -> int:
     """Print facts about the installation; return 1 if a folder or the app does not work."""
     if args.what:
         return check_loop(args)
-    chosen = device.choose()
+    chosen, app = device.choose(), _app()
+    system = f"{platform.platform()}, Python {platform.python_version()}"
+    versions = {package: runs.package_version(package) for package in PACKAGES}
+    name, bf16, cores = device.describe(chosen), device.wants_bf16(chosen), os.cpu_count() or 1
+    gpus, threads = torch.cuda.device_count(), torch.get_num_threads()
+    build = f"CUDA {torch.version.cuda}" if torch.version.cuda else "CPU"
+    facts = {"chosen": name, "bf16": bf16, "threads": threads, "cores": cores, "gpus": gpus, "build": build}
     shipped: FolderState = {"path": str(SHIPPED), "problem": "" if SHIPPED.is_dir() else f"{SHIPPED} is missing"}
-    record: Installation = {
-        "system": f"{platform.platform()}, Python {platform.python_version()}",
-        "versions": {package: runs.package_version(package) for package in PACKAGES},
-        "device": {
-            "chosen": device.describe(chosen),
-            "bf16": device.wants_bf16(chosen),
-            "threads": torch.get_num_threads(),
-            "cores": os.cpu_count(),
-            "gpus": torch.cuda.device_count(),
-            "build": f"CUDA {torch.version.cuda}" if torch.version.cuda else "CPU",
-        },
-        "folders": {"runs": _folder(runs_home()), "caches": _folder(data_home()), "shipped": shipped},
-        "app": _app(),
+    folders = {"runs": _folder(runs_home()), "caches": _folder(data_home()), "shipped": shipped}
+    extras = f"{', bf16' if bf16 else ''}; PyTorch for {build}"
+    rows = {
+        "system": system,
+        "device": f"{name}, {counted(cores, 'core')}, {counted(gpus, 'GPU')}{extras}",
+        "versions": ", ".join(f"{package} {version or '–'}" for package, version in versions.items()),
     }
-    print_result(args, record, _text(record))
-    return int(any(about["problem"] for about in (*record["folders"].values(), record["app"])))
+    for what, about in folders.items():
+        room = f", {about['free_gb']} GB free" if "free_gb" in about else ""
+        rows[what] = about["problem"] or f"{about['path']}{room}"
+    rows |= {"window": app["window"], "app": app["problem"] or "its server and its parts work"}
+    record = {"system": system, "versions": versions, "device": facts, "folders": folders, "app": app}
+    print_result(args, record, "\n".join(f"{what:<10}{text}" for what, text in rows.items()))
+    return int(any(about["problem"] for about in (*folders.values(), app)))
 
 
 def _folder(path: Path) -> FolderState:
@@ -176,21 +157,6 @@ def _app() -> AppCheck:
         return cast(AppCheck, dict(json.loads(completed.stdout.splitlines()[-1])))
     except (OSError, ValueError, IndexError, subprocess.TimeoutExpired) as error:
         return {"window": "", "problem": f"its check ended with {type(error).__name__}: {error}"}
-
-
-def _text(record: Installation) -> str:
-    device, app = record["device"], record["app"]
-    extras = f"{', bf16' if device['bf16'] else ''}; PyTorch for {device['build']}"
-    rows = {
-        "system": record["system"],
-        "device": f"{device['chosen']}, {counted(device['cores'], 'core')}, {counted(device['gpus'], 'GPU')}{extras}",
-        "versions": ", ".join(f"{name} {version or '–'}" for name, version in record["versions"].items()),
-    }
-    for name, about in record["folders"].items():
-        room = f", {about['free_gb']} GB free" if "free_gb" in about else ""
-        rows[name] = about["problem"] or f"{about['path']}{room}"
-    rows |= {"window": app["window"], "app": app["problem"] or "its server and its parts work"}
-    return "\n".join(f"{name:<10}{text}" for name, text in rows.items())
 
 
 # --- a training loop ---

@@ -16,7 +16,7 @@ from contrastive_core.advice.candidates import AdviceRequest, plan_advice
 from contrastive_core.advice.first_look import in_words, look
 from contrastive_core.advice.plan import CRITERION, Answer, AnswerRow
 from contrastive_core.base.errors import BadSetting
-from contrastive_core.base.json_files import JsonObject, json_bytes
+from contrastive_core.base.json_files import json_bytes
 from contrastive_core.base.messages import N_
 from contrastive_core.base.progress import OnProgress, ignore_progress
 from contrastive_core.base.safe_files import write_bytes
@@ -57,7 +57,7 @@ def train(args: Namespace) -> None:
         if (ending := run.status().get("note")) and ending != report.note:
             print_note(ending)
         lines = (line for line in reversed(run.metrics()) if "knn_train_sample" in line or "alignment" in line)
-        earlier: JsonObject = next(lines, {})  # of the last scored epoch before this command
+        earlier: dict[str, float | None] = next(lines, {})  # of the last scored epoch before this command
         record = {"run": run.name, "status": status, **(report.scores or earlier)}
         print_result(args, record, f"{run.name}: {status}")
 

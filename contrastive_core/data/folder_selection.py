@@ -22,7 +22,6 @@ import numpy as np
 
 from contrastive_core.base import safe_files
 from contrastive_core.base.errors import BadSetting
-from contrastive_core.base.json_files import JsonObject
 from contrastive_core.base.lock import scratch_folder
 from contrastive_core.base.messages import N_, message
 from contrastive_core.base.paths import data_home
@@ -149,7 +148,7 @@ def name_of(path: str) -> str:
     return f"csv:{path}" if is_list and not os.path.isdir(os.path.expanduser(path)) else f"folder:{path}"
 
 
-def values_of(folder: str) -> JsonObject:
+def values_of(folder: str) -> dict[str, str | int | list[int]]:
     """Return the request for the analysis `folder`, which changes when the folder changes."""
     return {"path": folder, "changed": changed(folder), "layout": LAYOUT}
 

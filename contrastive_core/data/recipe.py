@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from contrastive_core.base.errors import BadSetting
-from contrastive_core.base.json_files import JsonObject
 from contrastive_core.base.messages import N_
 from contrastive_core.base.registry import knob, knobs_of
 
@@ -69,13 +68,13 @@ class Recipe:
 
 
 @lru_cache(64)
-def view_changes(text: str) -> tuple[JsonObject, ...]:
+def view_changes(text: str) -> tuple[dict[str, float], ...]:
     """Return the changed settings of each view; one empty change for an empty text. Raises ValueError."""
     knobs = knobs_of(Recipe)
     numbers = [name for name, entry in knobs.items() if not isinstance(entry.default, str)]
     views = []
     for part in VIEWS.get(text.strip(), text).split("|"):
-        change: JsonObject = {}
+        change: dict[str, float] = {}
         for word in part.replace(",", " ").split():
             name, equals, value = word.partition("=")
             if not equals or name not in numbers:

@@ -1,13 +1,12 @@
 """Short synchronous calls from pages to the worker. The functions run in its process, where torch is loaded."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import Any, TypeVar, cast
 
 import numpy as np
 
 from contrastive_core.base.cards import LossEntry
-from contrastive_core.base.json_files import JsonObject
 from contrastive_core.base.registry import Knobs
 from contrastive_core.data.dataset import DatasetInfo
 from contrastive_core.engine import client
@@ -85,7 +84,7 @@ def damage_of(run: Run) -> list[str]:
 
 
 @in_worker
-def branch(run: Run, epoch: int | None, *every: JsonObject) -> list[Run]:
+def branch(run: Run, epoch: int | None, *every: Mapping[str, object]) -> list[Run]:
     """Create runs that continue from a state of another run with other settings. Raises: ValueError."""
     from contrastive_core.runs import branch
 

@@ -12,10 +12,9 @@ import json
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypedDict, cast
 
 from contrastive_core.base.cards import Catalog, KnobEntry, read_card
-from contrastive_core.base.json_files import JsonObject
 from contrastive_core.base.messages import decode, encode, message
 from contrastive_core.base.paths import ROOT, is_checkout
 from contrastive_core.base.registry import Knob
@@ -74,12 +73,19 @@ def _built(sources: str) -> Catalog | None:
         held = _parsed(CARDS, CARDS.stat().st_mtime_ns)
     except (OSError, ValueError):
         return None
-    return cast(Catalog, dict(held["catalog"])) if held["sources"] == sources else None
+    return held["catalog"].copy() if held["sources"] == sources else None
+
+
+class Built(TypedDict):
+    """A built catalog, and the hash of the sources that it was built from."""
+
+    sources: str
+    catalog: Catalog
 
 
 @lru_cache(maxsize=2)
-def _parsed(path: Path, changed: int) -> JsonObject:
-    return dict(json.loads(path.read_text("utf-8"), object_hook=decode))
+def _parsed(path: Path, changed: int) -> Built:
+    return cast(Built, dict(json.loads(path.read_text("utf-8"), object_hook=decode)))
 
 
 @lru_cache(maxsize=256)
@@ -111,8 +117,14 @@ def describe() -> Catalog:
     across = pairs.from_towers(torch.eye(2), torch.eye(2))  # to test whether a loss can compare two towers
     described: Catalog = _plain(
         {
-            "methods": _by_year({name: _method(methods, name) for name in methods.names()}),
-            "losses": _by_year({name: _loss(losses, name, across) for name in losses.names()}),
+            "methods": {
+                name: _method(methods, name)
+                for name in sorted(methods.names(), key=lambda name: (methods.get(name).card.year, name))
+            },
+            "losses": {
+                name: _loss(losses, name, across)
+                for name in sorted(losses.names(), key=lambda name: (losses.get(name).card.year, name))
+            },
             "metrics": {
                 name: {key: getattr(cls, key) for key in METRIC if hasattr(cls, key)} | {"knobs": metrics.knobs(name)}
                 for name, cls in ((name, metrics.get(name)) for name in metrics.names())
@@ -124,7 +136,7 @@ def describe() -> Catalog:
     return described
 
 
-def _method(methods: Any, name: str) -> dict[str, Any]:
+def _method(methods: Any, name: str) -> dict[str, object]:
     cls = methods.get(name)
     defaults, problems = {}, {}
     for dataset, facts in ((name, KNOWN[name]) for name in SETS):
@@ -135,15 +147,11 @@ def _method(methods: Any, name: str) -> dict[str, Any]:
     return {**card, "knobs": methods.knobs(name), "defaults": defaults, "problems": problems}
 
 
-def _loss(losses: Any, name: str, across: Any) -> JsonObject:
+def _loss(losses: Any, name: str, across: Any) -> dict[str, object]:
     loss = losses.create(name)
     card = {key: getattr(loss.card, key) for key in LOSS}
     about = {"score": loss.score, "knobs": losses.knobs(name), "kernel": loss.kernel()}
     return {**card, **about, "across": loss.check(across) is None}
-
-
-def _by_year(cards: dict[str, JsonObject]) -> dict[str, JsonObject]:
-    return dict(sorted(cards.items(), key=lambda item: (item[1]["year"], item[0])))
 
 
 def _plain(value: Any) -> Any:

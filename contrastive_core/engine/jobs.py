@@ -50,7 +50,7 @@ class Job:
     result_path: Path = field(compare=False)
     arguments: tuple[str, ...] = field(default=(), compare=False)
     kind: str = field(default="", compare=False)
-    values: Mapping[str, Any] = field(default_factory=dict, compare=False)
+    values: Mapping[str, object] = field(default_factory=dict, compare=False)
     is_long: bool = field(default=False, compare=False)
 
     def start(self, label: str = "", **about: Any) -> None:
@@ -196,7 +196,7 @@ def decoding(config: Mapping[str, Any], split: str) -> Job:
     return _job(results.key("decoding", values), path, "decoding", values, is_long=True)
 
 
-def _job(name: str, result_path: Path, kind: str, values: Mapping[str, Any], is_long: bool = False) -> Job:
+def _job(name: str, result_path: Path, kind: str, values: Mapping[str, object], is_long: bool = False) -> Job:
     key = "_" + re.sub(r"[^\w.~-]", "-", name)
     return Job(key, result_path, ("analyze", kind, json.dumps(values)), kind, values, is_long)
 

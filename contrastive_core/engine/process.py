@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, NotRequired, TypedDict, cast
@@ -22,11 +22,18 @@ from contrastive_core.base.paths import ROOT, data_home, runs_home
 from contrastive_core.base.safe_files import FileCache, open_regular
 
 ENDINGS = ("json", "log", "progress")
+
+
+class SessionOptions(TypedDict, total=False):
+    """Arguments of `Popen` for a process with a session of its own."""
+
+    creationflags: int
+    start_new_session: bool
+
+
 NO_CONSOLE = 0x0800_0200  # Windows: CREATE_NO_WINDOW and CREATE_NEW_PROCESS_GROUP
 # For children that outlive their parent: Ctrl-C in the terminal must not reach them.
-OWN_SESSION: Mapping[str, Any] = (
-    {"creationflags": NO_CONSOLE} if sys.platform == "win32" else {"start_new_session": True}
-)
+OWN_SESSION: SessionOptions = {"creationflags": NO_CONSOLE} if sys.platform == "win32" else {"start_new_session": True}
 TAIL = 1 << 18  # maximum bytes read from a log
 LOG = "log.txt"  # in the folder of a run that was renamed
 
@@ -83,8 +90,9 @@ def spawn(key: str, arguments: Sequence[str], **about: Any) -> None:
     began = time.time()
     command = command_line([*arguments, "--progress", str(progress_path(key))])
     with safe_files.new_file(folder() / f"{key}.log") as log:
-        pipes: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": subprocess.STDOUT}
-        child = subprocess.Popen(command, cwd=ROOT, **pipes, **OWN_SESSION)
+        child = subprocess.Popen(
+            command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, **OWN_SESSION
+        )
     _children[child.pid] = child
     identity = {"pid": child.pid, "started": process_start(child.pid), "time": began}
     write_json(folder() / f"{key}.json", {**about, **identity, "command": list(arguments)})

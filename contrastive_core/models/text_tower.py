@@ -170,7 +170,7 @@ class SentenceTower(nn.Module):
         device = self.digest.device
         return {k: v.to(device) if isinstance(v, Tensor) else v for k, v in made.items()}
 
-    def forward(self, features: Mapping[str, Any]) -> Float[Tensor, "b d"]:
+    def forward(self, features: Mapping[str, object]) -> Float[Tensor, "b d"]:
         with torch.set_grad_enabled(torch.is_grad_enabled() and self.trained is not None):
             rows: Tensor = self.sentences(dict(features))["sentence_embedding"]
         return rows

@@ -44,10 +44,10 @@ def pictures_of(path: Path, rows: EmbeddingSet, folder: Path | None = None) -> A
     user, in which file names are looked up beside the file's own folder. Raises ValueError when `folder` is not a
     folder."""
     towers = towers_of(rows)
-    if path.suffix == ".npz" and towers is None:
-        return Attached(_array(path, len(rows), ARRAYS))
-    if path.suffix == ".npz":  # an array of one tower's rows, by its name and length
-        first = picture_tower(towers.names)
+    if path.suffix == ".npz":
+        if towers is None:
+            return Attached(_array(path, len(rows), ARRAYS))
+        first = picture_tower(towers.names)  # an array of one tower's rows, by its name and length
         for name in sorted(towers.names, key=lambda name: name != first):
             at = towers.rows_of(name)
             if (images := _array(path, len(at), (*(f"{name}_{of}" for of in ARRAYS), *ARRAYS))) is not None:

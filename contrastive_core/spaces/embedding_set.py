@@ -18,7 +18,6 @@ from jaxtyping import Float32, Int64
 
 from contrastive_core.base import safe_files
 from contrastive_core.base.errors import UnusableEmbedding, explained
-from contrastive_core.base.json_files import JsonObject
 from contrastive_core.base.messages import N_, message
 from contrastive_core.base.safe_files import printable
 
@@ -26,6 +25,7 @@ MAX_WIDTH = 200_000  # a row longer than this is a table laid on its side
 SHORT, LARGEST = 300, 1e15  # characters of a text of the provenance, and its numbers
 BLOCK = 1 << 22  # numbers that are looked at together
 ROWS = 20_000  # that are a part of a Parquet file
+Provenance = dict[str, str | float | list[str] | None]  # where vectors come from: texts, numbers, lists of texts
 VECTORS = N_("vectors must be numbers, not {dtype}")
 TWICE = N_("{name} contains the id {id} {times} times. Samples are matched by id, so each id must be unique")
 
@@ -44,7 +44,7 @@ class EmbeddingSet:
     classes: tuple[str, ...] = ()
     columns: dict[str, np.ndarray] = field(default_factory=dict)
     views: Float32[np.ndarray, "m v d"] | None = None
-    provenance: JsonObject = field(default_factory=dict)
+    provenance: Provenance = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.features.ndim != 2 or not self.features.size:
@@ -160,17 +160,13 @@ class EmbeddingSet:
         """Create an `EmbeddingSet` from the result of `arrays`. Raises UnusableEmbedding for anything else."""
         try:
             meta = json.loads(arrays["meta"].tobytes())
-            parts: JsonObject = {
-                "features": _cast(arrays, "features", "fiu", 2),
-                "ids": tuple(arrays["ids"].tolist()),
-                "columns": {k[7:]: v for k, v in arrays.items() if k.startswith("column:")},
-                "classes": tuple(meta["classes"]),
-                "layer": meta["layer"] if "layer" in meta else meta["which"],  # the older name
-                "split": meta["split"],
-                "provenance": plain_provenance(meta["provenance"]),
-                "labels": _cast(arrays, "labels", "iu", 1) if "labels" in arrays else None,
-                "views": _cast(arrays, "views", "fiu", 3) if "views" in arrays else None,
-            }
+            features, ids = _cast(arrays, "features", "fiu", 2), tuple(arrays["ids"].tolist())
+            columns = {k[7:]: v for k, v in arrays.items() if k.startswith("column:")}
+            classes, split = tuple(meta["classes"]), meta["split"]
+            layer = meta["layer"] if "layer" in meta else meta["which"]  # the older name
+            provenance = plain_provenance(meta["provenance"])
+            labels = _cast(arrays, "labels", "iu", 1) if "labels" in arrays else None
+            views = _cast(arrays, "views", "fiu", 3) if "views" in arrays else None
         except UnusableEmbedding:
             raise
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
@@ -178,9 +174,19 @@ class EmbeddingSet:
             raise UnusableEmbedding(
                 "the data stored with the vectors are damaged: {explained}", explained=why
             ) from None
-        _check_lengths(len(parts["features"]), {"labels": parts["labels"]})
-        _check_parts(**parts)
-        return cls(**parts)
+        _check_lengths(len(features), {"labels": labels})
+        _check_parts(features, views, columns, [split, layer, *ids, *classes])
+        return cls(
+            features=features,
+            labels=labels,
+            ids=ids,
+            split=split,
+            layer=layer,
+            classes=classes,
+            columns=columns,
+            views=views,
+            provenance=provenance,
+        )
 
     def save(self, path: str | Path) -> None:
         """Write `.npz` or `.parquet` atomically. Raises ValueError for another extension."""
@@ -236,7 +242,9 @@ def _check_lengths(n: int, parts: Mapping[str, np.ndarray | tuple[str, ...] | No
             raise UnusableEmbedding("features has {n} rows, but {name} has {part}", n=n, part=len(part), name=name)
 
 
-def _check_parts(features: np.ndarray, views: np.ndarray | None, columns: dict[str, np.ndarray], **others: Any) -> None:
+def _check_parts(
+    features: np.ndarray, views: np.ndarray | None, columns: dict[str, np.ndarray], words: Sequence[object]
+) -> None:
     """Check that the contents of a file match `EmbeddingSet`, except for lengths. Raises UnusableEmbedding."""
     if views is not None and views.shape[2] != features.shape[1]:
         shapes = {"views": views.shape, "features": features.shape}
@@ -244,12 +252,11 @@ def _check_parts(features: np.ndarray, views: np.ndarray | None, columns: dict[s
     for name, column in columns.items():
         if column.ndim != 1 or column.dtype.kind not in "fiubU":
             raise UnusableEmbedding("column {name} must be numbers or texts, one per row", name=repr(name))
-    words = [others["split"], others["layer"], *others["ids"], *others["classes"]]
     if not all(isinstance(word, str) for word in words):
         raise UnusableEmbedding(N_("ids, classes, split and layer must be texts"))
 
 
-def plain_provenance(values: Any) -> JsonObject:
+def plain_provenance(values: Any) -> Provenance:
     """Return the provenance in a file, limited to numbers, short printable texts and lists of them. Raises
     UnusableEmbedding if it is not an object."""
     if not isinstance(values, dict):

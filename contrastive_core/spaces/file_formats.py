@@ -15,10 +15,9 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from contrastive_core.base.errors import Damaged, NotRegular, UnusableEmbedding, explained
-from contrastive_core.base.json_files import JsonObject
 from contrastive_core.base.messages import N_
 from contrastive_core.base.safe_files import expands, open_regular, printable, thousands
-from contrastive_core.spaces.embedding_set import EmbeddingSet, check_unique
+from contrastive_core.spaces.embedding_set import EmbeddingSet, Provenance, check_unique
 from contrastive_core.spaces.towers import PAIR, TOWER, columns_of_towers, joined, recognized, with_text
 
 ENDINGS = (".npy", ".npz", ".parquet", ".csv")
@@ -191,7 +190,7 @@ def _vector_arrays(heads: Mapping[str, Head], path: Path) -> list[str]:
 
 
 def _set_of_towers(
-    vectors: Mapping[str, np.ndarray], columns: Mapping[str, np.ndarray], provenance: JsonObject, path: Path
+    vectors: Mapping[str, np.ndarray], columns: Mapping[str, np.ndarray], provenance: Provenance, path: Path
 ) -> EmbeddingSet:
     """Build two towers from one file: vectors (n, d) by tower, and columns. An array such as `question_text` describes
     the rows of `question`; `question_pair` and `answer_pair` name the group of each row; any other describes the rows
@@ -239,7 +238,7 @@ def npy_head(file: Any, path: Path, size: int) -> Head:
 
 
 def _set_of(
-    features: np.ndarray, columns: Mapping[str, np.ndarray], provenance: JsonObject, path: Path
+    features: np.ndarray, columns: Mapping[str, np.ndarray], provenance: Provenance, path: Path
 ) -> EmbeddingSet:
     """Build an `EmbeddingSet` from vectors (n, d) and columns by name."""
     check_rows(len(features), path)

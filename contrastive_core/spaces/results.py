@@ -91,8 +91,7 @@ def read(kind: str, values: Values) -> Result | None:
 
 def read_meta(path: Path) -> JsonObject:
     """Return only the plain values of a result, without reading its arrays. Raises Damaged; OSError; KeyError."""
-    meta: JsonObject = json.loads(json_files.read_npz(path, mapped=1)["meta"].tobytes(), object_hook=decode)
-    return meta
+    return dict(json.loads(json_files.read_npz(path, mapped=1)["meta"].tobytes(), object_hook=decode))
 
 
 def write(kind: str, values: Values, result: Result) -> None:

@@ -15,7 +15,6 @@ import numpy as np
 
 from contrastive_core.base import json_files
 from contrastive_core.base.errors import Damaged
-from contrastive_core.base.json_files import JsonObject
 from contrastive_core.base.messages import N_
 from contrastive_core.base.paths import SHIPPED, data_home
 from contrastive_core.data import datasets
@@ -126,7 +125,7 @@ class Space:
         return str(name) if name else None
 
     @property
-    def values(self) -> JsonObject:
+    def values(self) -> dict[str, str | int]:
         """Return this space as plain values; `Space(**values)` is the inverse."""
         return {k: v for k, v in asdict(self).items() if v is not None}
 

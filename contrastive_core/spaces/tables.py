@@ -20,11 +20,10 @@ import pyarrow.parquet as pq
 from pyarrow import types
 
 from contrastive_core.base.errors import UnusableEmbedding
-from contrastive_core.base.json_files import JsonObject
 from contrastive_core.base.messages import N_, message
 from contrastive_core.base.safe_files import printable, thousands
 from contrastive_core.spaces import file_formats
-from contrastive_core.spaces.embedding_set import plain_provenance
+from contrastive_core.spaces.embedding_set import Provenance, plain_provenance
 from contrastive_core.spaces.file_formats import check_size
 from contrastive_core.spaces.towers import tower_names
 
@@ -36,7 +35,7 @@ USUAL = ("embedding", "embeddings", "features", "vector", "vectors", "emb")  # c
 KNOWN = ("id", "ids", "label", "labels", "y", "class", "split", "embedding", "features")  # never part of a vector
 NARROWEST = 3  # numbers in a vector of a series that is one of two
 Series = dict[str, list[str]]  # the columns of vectors, in their order, by the name of a tower; "" of one tower
-Table = tuple[dict[str, np.ndarray], dict[str, np.ndarray], JsonObject]  # vectors (n, d) by tower, columns (n), origin
+Table = tuple[dict[str, np.ndarray], dict[str, np.ndarray], Provenance]  # vectors (n, d) by tower, columns (n), origin
 
 
 def read_csv(file: BinaryIO, path: Path, leave_out: Sequence[str] = (), batch: int | None = None) -> Table:
@@ -282,7 +281,7 @@ def _numbered(names: Sequence[str]) -> Series:
     return dict(zip(tower_names([*full]), ordered, strict=True))
 
 
-def _origin(series: Series) -> JsonObject:
+def _origin(series: Series) -> Provenance:
     """Return the names of the vector columns, for the provenance."""
     columns = [printable(name, 80) for names in series.values() for name in names]
     return {"columns": columns} if columns else {}

@@ -196,7 +196,7 @@ def _of_lines(path: Path) -> Triplets:
     return found
 
 
-def lines(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
+def lines(path: Path) -> Iterator[tuple[int, Mapping[str, object]]]:
     """Yield each line's number and its values by name."""
     name = printable(path.name)
     if path.suffix.lower() in (".parquet", ".npz"):
@@ -227,7 +227,7 @@ def lines(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
             yield number, read
 
 
-def _rows(file: BinaryIO, path: Path) -> Iterator[Mapping[str, Any]]:
+def _rows(file: BinaryIO, path: Path) -> Iterator[Mapping[str, object]]:
     if path.suffix.lower() == ".parquet":
         import pyarrow.parquet as pq  # half a second
 
@@ -242,20 +242,22 @@ def _rows(file: BinaryIO, path: Path) -> Iterator[Mapping[str, Any]]:
         yield {name: x[i].tolist() for name, x in arrays.items()}
 
 
-def _id_of(cells: Mapping[str, Any], names: Sequence[str]) -> str:
+def _id_of(cells: Mapping[str, object], names: Sequence[str]) -> str:
     """Return the first of these fields that has a value, as text; "" without one."""
     return next((str(cells[name]) for name in names if cells.get(name) not in (None, "")), "")
 
 
-def _texts(cells: Mapping[str, Any], names: Sequence[str], line: int, file: str) -> list[tuple[str, Any, str]]:
+def _texts(cells: Mapping[str, object], names: Sequence[str], line: int, file: str) -> list[tuple[str, Any, str]]:
     """Return the texts of the columns with these names, such as `neg` or `negative_2`, each with its vector or None and
     its id or ""."""
     found: list[tuple[str, Any, str]] = []
     for column in cells:
         if not is_column_of(column, names):
             continue
-        value = cells[column]
-        vectors = next((cells[f"{column}{end}"] for end in VECTORS if cells.get(f"{column}{end}") is not None), None)
+        value: Any = cells[column]
+        vectors: Any = next(
+            (cells[f"{column}{end}"] for end in VECTORS if cells.get(f"{column}{end}") is not None), None
+        )
         if is_vector(value) or (isinstance(value, list) and value and all(map(is_vector, value))):
             value, vectors = [""] * (1 if is_vector(value) else len(value)), value
         elif (value := plain(value)) in ([], [""]) and names is NEGATIVE:
@@ -266,7 +268,7 @@ def _texts(cells: Mapping[str, Any], names: Sequence[str], line: int, file: str)
         if vectors is not None and len(vectors) != len(value):
             counts = thousands(line=line, texts=len(value), vectors=len(vectors))
             raise UnusableEmbedding(UNEVEN, name=file, column=printable(column, 80), **counts)
-        ids = cells.get(f"{column}_ids", cells.get(f"{column}_id"))
+        ids: Any = cells.get(f"{column}_ids", cells.get(f"{column}_id"))
         if ids is None and names is POSITIVE and len(value) == 1:
             ids = _id_of(cells, DOCUMENT_IDS)
         ids = ids if isinstance(ids, list) else [ids]
@@ -277,12 +279,12 @@ def _texts(cells: Mapping[str, Any], names: Sequence[str], line: int, file: str)
     return found
 
 
-def is_match(cells: Mapping[str, Any], line: int, file: str) -> bool:
+def is_match(cells: Mapping[str, object], line: int, file: str) -> bool:
     """Return whether the texts of a pair match: its label or score is 1, or it has none."""
     column = next((name for name in LABELS if name in cells), "")
     if not column or not any(name in cells for name in LABELED):
         return True
-    value = cells[column]
+    value: Any = cells[column]
     try:
         known = float(value)
     except (TypeError, ValueError, OverflowError):
