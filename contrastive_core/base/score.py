@@ -307,10 +307,8 @@ def log_capital(
     return float(np.logaddexp.reduce(gains + np.log(WEIGHTS / 2)))
 
 
-def mean_interval(
-    values: np.ndarray, counts: np.ndarray, low: float, high: float, alpha: float = 0.05
-) -> tuple[float, float]:
-    """Return the interval of the mean that holds with probability 1 − α at all numbers of observations together.
+def mean_interval(values: np.ndarray, counts: np.ndarray, low: float, high: float) -> tuple[float, float]:
+    """Return the interval of the mean that holds with probability 95 % at all numbers of observations together.
     Args: values: (k) within `low` and `high`; counts: (k) of each."""
     if not np.sum(counts):
         return low, high
@@ -320,7 +318,7 @@ def mean_interval(
         inner, outer = center, inside
         for _ in range(STEPS):
             middle = (inner + outer) / 2
-            is_plausible = log_capital(values, counts, middle, low, high) < -np.log(alpha)
+            is_plausible = log_capital(values, counts, middle, low, high) < -np.log(0.05)
             inner, outer = (middle, outer) if is_plausible else (inner, middle)
         ends.append(end if outer == inside else outer)
     return ends[0], ends[1]

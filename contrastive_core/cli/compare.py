@@ -56,7 +56,7 @@ class QueryFigures(TypedDict):
     """The comparison of two spaces by metrics of queries."""
 
     margin: float  # points
-    against: list[str]  # a sentence for each metric
+    against: Sequence[str]  # a sentence for each metric
     groups: list[dict[str, object]]
     changed: list[ChangedQuery]
     queries: list[str]

@@ -88,10 +88,10 @@ def evaluate(args: Namespace) -> None:
             every = answers.rows_of(space, on_progress, args.device)
             record["rows"] = scored_rows(names, answers.test_rows(space, every, on_progress, args.device)[1], every)
             record["scores"] = {name: made["scores"]["own"][name] for name in names}
-            if space.recorded is not None and not chosen:
-                run = space.recorded.run
+            if (place := space.recorded) is not None and not chosen:
+                run = place.run
                 record["recording"] = {
-                    "towers": run.manifest.get("recording", {}).get("towers"),
+                    "towers": place.tower_names,
                     "figures": {name: v for line in run.metrics() for name, v in line.items() if v is not None},
                     "loop_check": cast(LoopCheck | None, read_loop_check(run)),
                     "note": run.status().get("note") or "",

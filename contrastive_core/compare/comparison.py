@@ -88,7 +88,7 @@ def common(sets: Sequence[EmbeddingSet]) -> list[EmbeddingSet]:
     numbers = [numbered(np.array(rows.ids)).tolist() if "view" in rows.columns else rows.ids for rows in sets]
     keys = [tuple(own) for own in numbers]  # views of an image, which share its id, are numbered
     for rows, own in zip(sets, keys, strict=True):
-        check_unique(own, rows.provenance.get("file") or N_("A space"))
+        check_unique(own, str(rows.provenance.get("file") or N_("A space")))
     shared = set.intersection(*map(set, keys))
     if len(shared) < 2:
         raise ValueError(NOTHING_IN_COMMON)

@@ -75,7 +75,7 @@ def _score(metric: Metric, train: EmbeddingSet | None, test: EmbeddingSet, graph
         return Score(metric.title, metric.reading, missing=sentence(error))
     sets = (train, test) if train is not None and metric.needs_train else (test,)
     samples = [result.extras.get("sample"), *(rows.provenance.get("sample") for rows in sets)]  # of sampled rows
-    if sample := ", ".join(filter(None, samples)):
+    if sample := ", ".join(str(sample) for sample in samples if sample):
         result.extras["sample"] = sample
     per_sample = {} if result.per_sample is None else {"per_sample": result.per_sample}
     return Score(

@@ -10,7 +10,6 @@ brightness and contrast 0.4, saturation 0.2, hue 0.1 in both views."""
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -57,7 +56,7 @@ class Recipe:
     def each(self) -> list[Recipe]:
         """The recipe of each listed view; a single recipe if `views` is empty."""
         changes = view_changes(self.views)
-        return [dataclasses.replace(self, views="", **change) for change in changes]
+        return [Recipe(**vars(self) | {"views": ""} | change) for change in changes]
 
     def of_view(self, number: int) -> Recipe:
         """Return the recipe of a view, counted from 0."""

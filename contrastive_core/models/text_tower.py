@@ -91,9 +91,9 @@ class TextTower(nn.Module):
 class LearnedTemperature(nn.Module):
     """Learned temperature τ = e^{−t} with the parameter t = log(1/τ). `clamp` after each step keeps 1/τ ≤ 100."""
 
-    def __init__(self, temperature: float = 0.07) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self.log_scale = nn.Parameter(torch.tensor(-math.log(temperature)))
+        self.log_scale = nn.Parameter(torch.tensor(-math.log(0.07)))
 
     def forward(self) -> Tensor:
         """Return τ, with its gradient."""

@@ -23,7 +23,7 @@ from contrastive_core.base.messages import N_, join, message
 from contrastive_core.base.paths import data_home
 from contrastive_core.base.safe_files import open_regular, printable, read_regular, thousands
 from contrastive_core.spaces import file_formats
-from contrastive_core.spaces.embedding_set import EmbeddingSet, check_unique
+from contrastive_core.spaces.embedding_set import EmbeddingSet, Provenance, check_unique
 from contrastive_core.spaces.file_formats import NEGATIVE, POSITIVE, QUERY, is_beir, is_column_of
 from contrastive_core.spaces.label_files import check_ids, judgments_file, read_qrels
 from contrastive_core.spaces.towers import NEGATIVE_OF, TEXT, joined, towers_of
@@ -146,7 +146,7 @@ def of_triplets(found: Triplets, features: Sequence[np.ndarray]) -> EmbeddingSet
         if len(x) != len(side.texts):
             x = x[np.unique(side.order, return_index=True)[1]]
         columns = {TEXT: file_formats.cut_texts(np.array(side.texts, np.str_))} if any(side.texts) else {}
-        about = {"file": found.name, "has_ids": True, "paired_by": found.by}
+        about: Provenance = {"file": found.name, "has_ids": True, "paired_by": found.by}
         sets.append(EmbeddingSet(x, ids=tuple(side.ids), columns=columns, provenance=about))
     if any(negative_of):
         sets[1].columns[NEGATIVE_OF] = np.array([" ".join(of) for of in negative_of])

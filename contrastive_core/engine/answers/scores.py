@@ -87,7 +87,7 @@ def _spread(array: np.ndarray, at: np.ndarray, n: int) -> np.ndarray:
 
 def _references(
     values: Values, names: Sequence[str], on_progress: OnProgress, device: str
-) -> dict[str, dict[str, object]]:
+) -> dict[str, dict[str, dict[str, object]]]:
     """Return the scores of raw pixels and the untrained encoder; {} for vectors, recordings and towers."""
     space = Space(**values["space"])
     if (run := space.run) is None or space.layer == TOWERS:
