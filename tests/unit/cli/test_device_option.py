@@ -66,7 +66,7 @@ def chosen(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     def layout(features: np.ndarray, *_: object, **settings: object) -> np.ndarray:
         return projection.pca(features)  # the layout itself is the CPU's, and slow to compile
 
-    for name in ("inspect", "samples", "train"):
+    for name in ("compare", "evaluate", "export", "samples", "train"):
         importlib.import_module(f"contrastive_core.cli.{name}")
     own = [module for name, module in sys.modules.items() if name.startswith("contrastive_core")]
     for name, stand_in, real in (("umap", layout, projection.umap), ("choose", choose, device.choose)):
