@@ -19,7 +19,6 @@ from contrastive_core.runs.run import Run
 from contrastive_core.spaces import results
 from contrastive_core.spaces.space import Space
 from contrastive_lab import format, load_vectors, locale, state
-from contrastive_lab.compare import example as questions
 from contrastive_lab.components.scatter import PALETTE
 from contrastive_lab.components.shared.transport import TILE, thumbnail_sheet
 from contrastive_lab.components.star import StarView, draw_star, pressed_button
@@ -27,7 +26,7 @@ from contrastive_lab.locale import N_, _, message
 from contrastive_lab.loss_lab import lesson_panel
 from contrastive_lab.loss_lab.lessons import LESSONS, RUN
 from contrastive_lab.samples.example import NAME as EXAMPLE
-from contrastive_lab.samples.example import OFFERED
+from contrastive_lab.samples.example import OFFERED, QUESTIONS
 
 ANCHORS = (36, 1, 39, 31)  # of the star, one after the other: a cross with a false negative, a disc with a hard one, …
 STAR = "home-star"
@@ -129,7 +128,7 @@ def doors() -> None:
                     st.page_link(f"pages/{door.page}.py", label=title, query_params=door.address)
                 st.caption(format.plain(locale.text(door.text)))
                 if door is VECTORS:
-                    label, on = _("Example: questions and answers"), {"example": questions.NAME}
+                    label, on = _("Example: questions and answers"), {"example": QUESTIONS}
                     st.page_link("pages/compare.py", label=label, query_params=on)
                 elif door is learn:
                     st.page_link("pages/loss_lab.py", label=_("Watch it learn"), query_params={"on": "playground"})

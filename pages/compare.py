@@ -7,27 +7,25 @@ import streamlit as st
 from contrastive_core.spaces.space import Space
 from contrastive_lab import guard, query_params, stage, state
 from contrastive_lab.compare import (
-    checkpoints,
     disagreements,
     duels,
-    example,
-    maps,
-    match_threshold,
     overview,
     score_tables,
     setting_curves,
     similarity,
     space_picker,
+    towers,
     verdict,
 )
 from contrastive_lab.compare.disagreements import ComparedSamples
 from contrastive_lab.figures import draw_map_buttons
 from contrastive_lab.locale import N_, _
 from contrastive_lab.report import button
+from contrastive_lab.samples import example
 
 VIEWS = (N_("Overview"), N_("Disagreements"), N_("Similarity"), N_("Tables"))
 CURVES = N_("Plot by setting")
-RARE = (duels.VIEW, CURVES, checkpoints.VIEW, match_threshold.VIEW)  # reached from the last control of the toolbar
+RARE = (duels.VIEW, CURVES, towers.CHECKPOINTS, towers.THRESHOLD)  # reached from the last control of the toolbar
 # Views of older links.
 FORMER = dict.fromkeys(("Maps", "By class"), "Overview") | dict.fromkeys(("Scores", "Every test"), "Tables")
 FORMER |= {"Where they disagree": "Disagreements", "How alike": "Similarity"}
@@ -38,7 +36,7 @@ def page() -> None:
     if (former := query_params.requested("view")) in FORMER:
         query_params.take("view")
         query_params.ask({"view": FORMER[former]})
-    example.show()
+    example.show_questions()
     ready = space_picker.ready()
     with stage.toolbar():
         names, layer = space_picker.choose(ready)
@@ -46,8 +44,8 @@ def page() -> None:
         if len(names) > 1:
             with guard.on_its_own(_("Candidates")):
                 spaces = space_picker.spaces(names, layer)
-                reason = verdict.comparable(spaces)
-                verdict.choose_judgments(spaces)
+                reason = space_picker.comparable(spaces)
+                space_picker.choose_judgments(spaces)
                 samples = None if reason else _samples(spaces)
             view = _tools(names, spaces, layer, samples) if spaces and not reason else ""
     if len(names) < 2:
@@ -57,12 +55,12 @@ def page() -> None:
     elif view == CURVES:
         with stage.below():
             setting_curves.axis(ready, layer, names)
-    elif view == checkpoints.VIEW:
+    elif view == towers.CHECKPOINTS:
         with stage.below():
-            checkpoints.panel(names)
-    elif view == match_threshold.VIEW:
+            towers.compare_checkpoints(names)
+    elif view == towers.THRESHOLD:
         with stage.below():
-            match_threshold.show(spaces)
+            towers.show_threshold(spaces)
     elif view == duels.VIEW:
         duels.show(spaces)
     elif view == "Overview" or samples is None:
@@ -86,7 +84,7 @@ def _tools(names: list[str], spaces: list[Space], layer: str, samples: ComparedS
     """Draw the right side of the toolbar: the views, the report, and rare controls; return the view."""
     st.space("stretch")
     asked = query_params.current("view", [*VIEWS, *RARE], VIEWS[0])
-    are_towers = verdict.are_towers(spaces)
+    are_towers = space_picker.are_towers(spaces)
     views = list(dict.fromkeys([*VIEWS, *([duels.VIEW] if are_towers else []), asked]))
     title = _("Disagreements {n}").format(n=f"{samples.one_right:,}") if samples and samples.metric else ""
     view = query_params.one_of(
@@ -101,21 +99,21 @@ def _tools(names: list[str], spaces: list[Space], layer: str, samples: ComparedS
     with st.popover(_("Export")):
         if view == VIEWS[0]:
             draw_map_buttons("compare-map-file")
-        button.offer(names, "test", layer, str(verdict.judgments() or ""))
+        button.offer(names, "test", layer, str(space_picker.judgments() or ""))
     with stage.more():
-        maps.choose(spaces, samples)
+        overview.choose_map(spaces, samples)
         if samples is not None and len(samples.comparison.correct) > 1:
             box, accuracies = st.segmented_control, samples.comparison.correct
             query_params.one_of(box, _("By"), accuracies, name="by", format_func=samples.comparison.titles.get)
         st.button(_("Swap A and B"), on_click=space_picker.put_at, args=(0, names[1], names), type="tertiary")
         st.button(_("Plot by setting"), on_click=overview.open_view, args=(CURVES,), type="tertiary")
         if are_towers:
-            key = match_threshold.VIEW
+            key = towers.THRESHOLD
             st.button(_("Match threshold"), on_click=overview.open_view, args=(key,), type="tertiary")
         else:  # of images with labels, where the scores decide
             st.button(_(duels.VIEW), on_click=overview.open_view, args=(duels.VIEW,), type="tertiary")
-        if checkpoints.with_towers(names):
-            st.button(_("Checkpoints"), on_click=overview.open_view, args=(checkpoints.VIEW,), type="tertiary")
+        if space_picker.with_towers(names):
+            st.button(_("Checkpoints"), on_click=overview.open_view, args=(towers.CHECKPOINTS,), type="tertiary")
     return view
 
 

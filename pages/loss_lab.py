@@ -6,9 +6,8 @@ import streamlit as st
 
 from contrastive_lab import query_params, stage, state
 from contrastive_lab.locale import _
-from contrastive_lab.loss_lab import stages
+from contrastive_lab.loss_lab import choices
 from contrastive_lab.loss_lab.batch import Toolbar, on_batch
-from contrastive_lab.loss_lab.choices import take_subject
 from contrastive_lab.loss_lab.circle import on_circle
 from contrastive_lab.loss_lab.lesson_panel import choose_lesson
 from contrastive_lab.playground import LOSSES
@@ -36,17 +35,17 @@ def page() -> None:
     with head:
         subject, segment = (st.container(horizontal=True, width="content", key=f"lab-{slot}") for slot in SLOTS)
         st.html('<i class="knob-room"></i>')  # where the view puts its first knob
-        take_subject()
-        stages.read_old_address()
+        choices.take_subject()
+        choices.read_old_address()
         lesson = choose_lesson()
-    own = stages.without_batch()
+    own = choices.without_batch()
     if not own:
         shown = on_batch(run, losses, lesson, Toolbar(subject, segment))
         with head:
-            stages.export(shown)
+            choices.export(shown)
         return
     with segment:
-        stages.choose_stage(stages.offered_stages(own), own)
+        choices.choose_stage(choices.offered_stages(own), own)
     query_params.keep(run=run.name)
     if own == "circle":
         on_circle(subject, losses, lesson)

@@ -48,9 +48,9 @@ def leaderboard(some_runs: list[state.Run], sought: str, columns: list[str]) -> 
     picture, inspector = stage.columns()
     with picture:
         with st.container(key="runs-notes"):
-            table.undo()
+            detail.undo()
             table.line()
-            table.damage()
+            detail.damage()
         found, chosen = table.table(some_runs, sought, columns) if some_runs else ([], [])
         if len(chosen) > 1:
             several(chosen)
@@ -64,7 +64,7 @@ def leaderboard(some_runs: list[state.Run], sought: str, columns: list[str]) -> 
         else:
             detail.nothing()
     with stage.below():
-        table.bin_of()
+        detail.bin_of()
 
 
 def several(chosen: list[state.Run]) -> None:
@@ -81,7 +81,7 @@ def several(chosen: list[state.Run]) -> None:
         mine = [run for run in chosen if not run.shipped]
         if mine:
             label, icon = _("Delete {mine}").format(mine=len(mine)), ":material/delete:"
-            st.button(label, icon=icon, key="delete-chosen", on_click=table.remove, args=[mine])
+            st.button(label, icon=icon, key="delete-chosen", on_click=detail.remove, args=[mine])
 
 
 state.run(page)

@@ -13,9 +13,8 @@ from contrastive_core.samples.sample_lists import RANDOM
 from contrastive_lab import format, guard, query_params, stage, state
 from contrastive_lab.locale import _
 from contrastive_lab.samples import bench, detail, example, label_audit, lists, retrain
-from contrastive_lab.samples.current_sample import LIST, go_to, row_of, say_skipped
 from contrastive_lab.samples.findings import Findings, cut_to_selection, nearest_rows
-from contrastive_lab.samples.table_picker import Pictures, choose, take_subject
+from contrastive_lab.samples.subject import LIST, Pictures, choose, go_to, row_of, say_skipped, take_subject
 
 
 class Places(NamedTuple):
@@ -99,7 +98,7 @@ def listed(findings: Findings, audit: label_audit.LabelAudit | None, at: Places)
         rows = lists.order(findings.table, one)
         if one.cut is None:
             return rows
-        every = query_params.switch(st.toggle, _("Show the rest"), name="every", on_change=lambda: go_to(None))
+        every = query_params.switch(st.toggle, _("Show the rest"), name="every", on_change=go_to)
     with at.chips.container(key="samples-cut"):
         return lists.above(findings, rows, every, audit)
 

@@ -7,7 +7,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from contrastive_lab import stage, state
 from contrastive_lab.locale import _
-from contrastive_lab.train import augmentations, folder, folder_picker, watch
+from contrastive_lab.train import augmentations, folder, watch
 from contrastive_lab.train.form import Draft, form
 
 
@@ -45,7 +45,7 @@ def show_images(draft: Draft, draw: DeltaGenerator) -> bool:
     data = draft.data
     if not data.name:
         with st.container(key="train-folder"):
-            folder_picker.drop_zone()
+            folder.drop_zone()
         return False
     is_asked = st.session_state.get(augmentations.ASKED) == data.name
     if not draft.method or data.download or not (augmentations.is_quick(data.name, draft.config) or is_asked):
@@ -57,8 +57,7 @@ def show_images(draft: Draft, draw: DeltaGenerator) -> bool:
         return False
     with draw:
         augmentations.draw_again()
-    values = {"method": draft.method, "dataset": data.name, "set": draft.views}
-    augmentations.draw(None if draft.is_off else folder.with_change(values), draft.card)
+    augmentations.draw(data.name, draft.method, draft.card, None if draft.is_off else draft.views)
     return True
 
 

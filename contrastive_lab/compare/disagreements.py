@@ -1,30 +1,28 @@
-"""Disagreements of A and B: samples that only one of them classifies correctly, and differences between neighbors."""
+"""Disagreements of A and B: samples that only one of them classifies correctly, samples with other neighbors, and
+groups that lie together in one space only."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import streamlit as st
 
 from contrastive_core.base.large_arrays import overlap
 from contrastive_core.compare.comparison import Comparison
+from contrastive_core.compare.differences import EXAMPLES, NONE, Differences, Group, differences_request
 from contrastive_core.compare.towers import answers_of
 from contrastive_core.compare.verdicts import ACCURACIES
 from contrastive_core.spaces.space import Space
 from contrastive_core.spaces.towers import TEXT
-from contrastive_lab import cache, format, pictures, query_params, stage, state, texts
-from contrastive_lab.compare import differences
-from contrastive_lab.compare.space_picker import SHAPES
+from contrastive_lab import cache, format, locale, pictures, query_params, stage, state, texts
+from contrastive_lab.compare.space_picker import A, B
 from contrastive_lab.components.gallery import draw_gallery
 from contrastive_lab.figures import draw_table
-from contrastive_lab.locale import N_, _
+from contrastive_lab.locale import N_, _, message
+from contrastive_lab.progress import answer_or_wait
 
 SHOWN = 60
-IN_STRIP = 40  # pictures, of which a screen shows a dozen
-STRIP = "compare-strip"  # by which a selection was made
-A, B = SHAPES[0], SHAPES[1]
 # Ways in which A and B are wrong: as an address names them, and as the page does.
 WAYS = {
     "A right, B wrong": N_("only {a} right"),
@@ -118,7 +116,7 @@ class ComparedSamples:
         rows = cache.embedding(self.space)
         return "–" if label < 0 else str(label) if rows is None else rows.class_name(label)
 
-    def table(self, some: np.ndarray) -> list[dict[str, Any]]:
+    def table(self, some: np.ndarray) -> list[dict[str, str | float]]:
         """Return records of some samples: label, predictions or answers of A and B, columns such as a text, and id."""
         rows, predicted = cache.embedding(self.space), self.comparison.predicted.get(self.metric)
         if predicted is None:
@@ -128,7 +126,9 @@ class ComparedSamples:
             said = [[self.class_name(int(c)) for c in found[some]] for found in predicted[:2]]
         table = []
         for row, name, a, b in zip(some.tolist(), self.ids(some), *said, strict=True):
-            own = {} if rows is None else {k: v[self.places[name]].item() for k, v in rows.columns.items()}
+            own: dict[str, str | float] = (
+                {} if rows is None else {k: v[self.places[name]].item() for k, v in rows.columns.items()}
+            )
             label = {} if self.comparison.labels is None else {"class": self.classes[row]}
             values = self.comparison.correct[self.metric][:2, row].round(3).tolist() if self.is_figure else ()
             table.append(
@@ -155,66 +155,20 @@ class ComparedSamples:
         st.toast(_("{rows} selected, on all pages").format(rows=f"{len(some):,}"))
 
 
-def strip(samples: ComparedSamples, content: str) -> None:
-    """Draw a line of images of the selected samples, or of those that only one of A and B has right; without labels, of
-    those whose neighbors changed most. Hovering over one highlights its point on the maps of this content."""
-    rows, counts = _in_strip(samples)
-    if (lit := samples.lit()) and not {*lit} <= {*rows.tolist()}:
-        rows, counts = np.array(lit[:IN_STRIP]), []
-    with st.container(horizontal=True, vertical_alignment="center"):
-        st.markdown(_(" · ").join([*counts, _("point at one to see it on both maps")]), width="content")
-        if lit:
-            label = _("{picked} selected").format(picked=f"{len(lit):,}")
-            clear: tuple[list[int], str] = ([], state.place_of(samples.space))
-            st.button(
-                f"{label} ✕", help=_("Clear the selection"), key="clear-selection", on_click=state.select, args=clear
-            )
-    table = samples.table(rows)
-    captions = [f"{A} {row['A says']}\n{B} {row['B says']}" for row in table]
-    if not samples.metric:
-        captions = [_("{share} % shared").format(share=f"{100 * samples.shared[row]:.0f}") for row in rows]
-    if not pictures.are_decoded(samples.space):
-        said = [{"text": samples.text(row["id"])} if samples.texts is not None else {} for row in table]
-        listed = zip(table, said, captions, strict=True)
-        draw_table([{"id": row["id"], **own, "said": text} for row, own, text in listed], height=110)
-        return
-    key = f"strip-{cache.digest(content, samples.metric, rows.tobytes())}-{state.stamp(STRIP)}"
-    places, title = [samples.places[name] for name in samples.ids(rows)], _("Samples on which A and B disagree")
-    chosen = [q for q, row in enumerate(rows.tolist()) if row in lit]
-    points = {"map": content, "rows": places}
-    images = samples.images(rows)
-    picked = draw_gallery(images, captions, selected=chosen, points=points, title=title, size=64, key=key)
-    if sorted(picked) != chosen:
-        state.select([places[q] for q in picked], state.place_of(samples.space), STRIP)
-        st.rerun()
-
-
-def _in_strip(samples: ComparedSamples) -> tuple[np.ndarray, list[str]]:
-    """Return the samples of the strip, and the texts above it."""
-    if not samples.ways:
-        text = _("**Neighbors that moved most** from {a} to {b}")
-        return np.argsort(samples.shared, kind="stable")[:IN_STRIP], [text.format(a=A, b=B)]
-    first, second, both = samples.ways.values()
-    counts = [f"{len(rows):,} {samples.way_title(way)}" for way, rows in samples.ways.items()]
-    larger, smaller = (first, second) if len(first) >= len(second) else (second, first)
-    rows = np.concatenate([larger, smaller]) if samples.one_right else both
-    return rows[:IN_STRIP], [f"**{counts[0]}**", *counts[1:]]
-
-
 def disagree(samples: ComparedSamples) -> None:
     """Draw the choice of a kind of disagreement, and its samples."""
     picture, side = stage.columns(is_first=False)
     with side:
         way = _choose_way(samples)
         if way == GROUPS:
-            found = differences.about(samples.spaces[:2])
+            found = _about_groups(samples.spaces[:2])
         elif way == NEIGHBORS:
             row = _choose_moved(samples)
         else:
             _about(samples, way)
     with picture, st.container(key="compare-list"):
         if way == GROUPS:
-            differences.show(samples.spaces[:2], found)
+            _show_groups(samples.spaces[:2], found)
         elif way == NEIGHBORS:
             _neighbors(samples, row)
         else:
@@ -272,22 +226,22 @@ def _listed(samples: ComparedSamples, rows: np.ndarray, key: str) -> None:
     if not len(rows):
         st.info(_("There is no such sample."))
     elif pictures.are_decoded(samples.space):
-        cells = ([row.get("class", ""), f"{A} {row['A says']}", f"{B} {row['B says']}", row["id"]] for row in table)
-        captions, title = ["\n".join(c) for c in cells], _("Label, predictions of A and B, id")
+        cells = ((row.get("class", ""), f"{A} {row['A says']}", f"{B} {row['B says']}", row["id"]) for row in table)
+        captions, title = ["\n".join(map(str, c)) for c in cells], _("Label, predictions of A and B, id")
         picked = draw_gallery(samples.images(shown), captions, title=title, size=96, key=f"gallery-{cache.digest(key)}")
         if picked:
             st.button(_("Select these on the maps"), on_click=samples.select, args=(shown[picked],))
     elif samples.texts is not None:
-        st.html("".join(_answers(row, samples.text(row["id"])) for row in table))
+        st.html("".join(_answers(row, samples.text(str(row["id"]))) for row in table))
     else:
         draw_table(table, hide_index=True)
 
 
-def _answers(row: dict[str, Any], text: str) -> str:
+def _answers(row: dict[str, str | float], text: str) -> str:
     """Return the HTML of a text, such as a query, and what A and B say of it, with their values."""
     names = [f"{shape} {row[name]}" if name in row else shape for shape, name in ((A, "A"), (B, "B"))]
-    about = " · ".join(filter(None, (str(row.get("class", "")), row["id"])))
-    return texts.answers(text, zip(names, (row["A says"], row["B says"]), strict=True), about)
+    about = " · ".join(filter(None, (str(row.get("class", "")), str(row["id"]))))
+    return texts.answers(text, zip(names, (str(row["A says"]), str(row["B says"])), strict=True), about)
 
 
 def _choose_moved(samples: ComparedSamples) -> int:
@@ -332,3 +286,52 @@ def _neighbors(samples: ComparedSamples, row: int) -> None:
             continue
         captions, key = [_("the sample"), *(samples.classes[r] for r in rows)], f"strip-{cache.digest(title, row)}"
         draw_gallery(samples.images([row, *rows]), captions, title=title, size=72, key=key)
+
+
+# --- groups that lie together in A and apart in B, and the reverse ---
+
+
+def _about_groups(spaces: Sequence[Space]) -> Differences | None:
+    """Say how many groups stand out and on which basis; None while the search runs."""
+    result = answer_or_wait("differences", differences_request(spaces), message("Groups that differ"), may_stop=True)
+    if result is None:
+        return None
+    found = Differences.of(result.meta)
+    if found.groups:
+        said = _("**{count} groups** lie together in one space and apart in the other.")
+        st.markdown(said.format(count=len(found.groups)))
+    for note in found.notes:
+        st.caption(format.plain(locale.text(note)))
+    return found
+
+
+def _show_groups(spaces: Sequence[Space], found: Differences | None) -> None:
+    """The sentence of each group, its cohesion in both spaces, and its most typical samples."""
+    if found and not found.groups:
+        st.info(locale.text(NONE))
+    for number, group in enumerate(found.groups if found else []):
+        with st.container(gap="xsmall", key=f"difference-{number}"):
+            st.markdown(f"**{format.plain(locale.text(group.sentence([space.title for space in spaces])))}**")
+            said = _("Nearer to a member than to another sample: {a} % in {first}, {b} % in {second}. By chance: 50 %.")
+            a, b = (f"{100 * share:.0f}" for share in group.cohesion)
+            st.caption(said.format(a=a, b=b, first=A, second=B))
+            _group_examples(spaces[0], group, f"{cache.digest(*(space.values for space in spaces))}-{number}")
+
+
+def _group_examples(space: Space, group: Group, key: str) -> None:
+    """Typical samples of a group as pictures, or as a table with their texts; all can be selected on all pages."""
+    some, rows = group.rows[:EXAMPLES], cache.embedding(space)
+    if rows is None:
+        return
+    classes = [rows.class_name(int(rows.labels[row])) if rows.labels is not None else "" for row in some]
+    if pictures.are_decoded(space):
+        title = _("Typical samples of the group")
+        draw_gallery(pictures.some_of(space, some), classes, title=title, size=72, key=f"group-{key}")
+    else:
+        said = [] if rows.texts is None else rows.texts[some].tolist()
+        table = [
+            {"id": rows.ids[row], **({"class": name} if name else {})} for row, name in zip(some, classes, strict=True)
+        ]
+        draw_table([row | ({"text": said[q]} if said else {}) for q, row in enumerate(table)], hide_index=True)
+    label = _("Select all {n} on the maps").format(n=f"{len(group.rows):,}")
+    st.button(label, key=f"select-{key}", on_click=state.select, args=(group.rows, state.place_of(space)))

@@ -1,19 +1,45 @@
 """Overview of Compare on one screen: the verdict with its dumbbells, the maps, and a strip of disagreements."""
 
-import streamlit as st
+from typing import Any
 
-from contrastive_core.compare.comparison import Comparison
-from contrastive_core.compare.evaluation import name_of
+import numpy as np
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from contrastive_core.compare.comparison import NOTHING_IN_COMMON, Comparison
+from contrastive_core.compare.representation_similarity import procrustes_align
 from contrastive_core.runs.run import Run
+from contrastive_core.spaces.embedding_set import EmbeddingSet
+from contrastive_core.spaces.results import MAP_DEFAULTS
 from contrastive_core.spaces.space import Space
-from contrastive_lab import format, guard, query_params, stage
-from contrastive_lab.compare import checkpoints, dumbbells, maps, score_tables, space_picker, tower_recall, verdict
-from contrastive_lab.compare.disagreements import ComparedSamples, strip
-from contrastive_lab.compare.dumbbells import Dumbbell
+from contrastive_lab import cache, embedding_map, format, guard, locale, pictures, query_params, stage, state
+from contrastive_lab.compare import space_picker, towers, verdict
+from contrastive_lab.compare.disagreements import ComparedSamples
+from contrastive_lab.compare.space_picker import SHAPES, A, B
+from contrastive_lab.components import scatter
+from contrastive_lab.components.gallery import draw_gallery
+from contrastive_lab.components.scatter import (
+    MAX_IMAGES,
+    MAX_POINTS,
+    PALETTE,
+    LinkedSelection,
+    ScatterData,
+    bring_pictures,
+)
+from contrastive_lab.components.shared.transport import NO_THUMBNAILS, thumbnail_sheet
+from contrastive_lab.embedding_map import color_of, drawn_places, subsample_rows
+from contrastive_lab.figures import draw_table
 from contrastive_lab.locale import N_, _
 
-NAMES = {"knn": N_("kNN accuracy"), "linear_probe": N_("Linear probe")}
 CLASSES = 10  # rows, those with the largest differences; the tables have all
+MANY = 50_000  # rows, of which UMAP takes minutes
+COLORS = ("class", N_("which encoder is right"))
+ALIGNED = N_(
+    "Each map is rotated, mirrored and scaled to fit map A (Procrustes). The slider moves every sample to its place "
+    "on map A."
+)
+IN_STRIP = 40  # pictures, of which a screen shows a dozen
+STRIP = "compare-strip"  # by which a selection was made
 
 
 def show(spaces: list[Space], samples: ComparedSamples | None) -> None:
@@ -33,7 +59,7 @@ def show(spaces: list[Space], samples: ComparedSamples | None) -> None:
         above, below = st.container(key="compare-maps", gap=None), st.container(key="compare-strip").empty()
         below.caption(_("The samples on which A and B disagree appear here."))  # keeps their room: no map jumps
         with above:
-            content = maps.maps(spaces, samples)
+            content = maps(spaces, samples)
         if content and samples is not None:
             with below.container(gap="small"):
                 strip(samples, content)
@@ -45,12 +71,12 @@ def _answers(spaces: list[Space], samples: ComparedSamples) -> None:
     with st.container(key="compare-verdict", gap="xsmall"):
         verdict.draw(spaces, comparison, metric)
     if metric:
-        differing = classes(samples)
-        dumbbells.draw(scores(spaces, comparison), differing[:CLASSES], comparison.names)
+        differing = verdict.class_rows(samples)
+        st.html(verdict.dumbbells(verdict.score_rows(spaces, comparison), differing[:CLASSES], comparison.names))
         if len(differing) > CLASSES:
             text = _("{more} more classes are in the tables.")
             st.caption(text.format(more=len(differing) - CLASSES))
-    tower_recall.show(comparison.names, spaces)
+    towers.show_recall(comparison.names, spaces)
     st.markdown(alike(comparison))
     verdict.with_scores(spaces, comparison)  # the linear probe's row comes with them
     label = str(_("See how alike they are"))
@@ -72,56 +98,184 @@ def alike(comparison: Comparison) -> str:
     return text.format(cka=f"{comparison.cka[0, 1]:.2f}", share=f"{100 * comparison.overlap[0, 1]:.0f}")
 
 
-def scores(spaces: list[Space], comparison: Comparison) -> list[Dumbbell]:
-    """Return a row for each accuracy, with the references."""
-    beside, rows = score_tables.scores_of_references(spaces), []
-    for metric, values in comparison.accuracy.items():
-        pair = verdict.contrast(comparison, metric, 0, 1)
-        ticks = {
-            name_of(source): value
-            for source, found in beside.items()
-            if metric in found and (value := found[metric].value) is not None
-        }
-        rows.append(
-            Dumbbell(NAMES.get(metric, comparison.titles[metric]), values, pair.difference, pair.interval, ticks)
-        )
-    return rows
-
-
-def classes(samples: ComparedSamples) -> list[Dumbbell]:
-    """Return a row for each class, the largest difference between A and B first; none without labels."""
-    comparison, metric = samples.comparison, samples.metric
-    of_all = [
-        {d.label: d.accuracies[1] for d in comparison.by_class(metric, 0, q)} for q in range(len(comparison.names))
-    ]
-    return [
-        Dumbbell(samples.class_name(d.label), [one[d.label] for one in of_all], d.value, d.interval)
-        for d in comparison.by_class(metric, 0, 1)
-    ]
-
-
 def without_pair(names: list[str]) -> None:
     """Draw the stage for fewer than two spaces."""
     space_picker.say_left_out()
     if not names:
         text = _("Comparing needs two runs with weights, or recordings. Train another one.")
-        with maps.empty(_("Nothing to compare yet"), text):
+        with empty(_("Nothing to compare yet"), text):
             st.page_link("pages/train.py", label=_("Go to Train"), icon=":material/play_circle:")
         return
-    if not checkpoints.with_towers(names):
-        maps.empty(_("One is not enough"), _("Choose at least two."))
+    if not space_picker.with_towers(names):
+        empty(_("One is not enough"), _("Choose at least two."))
         return
     with stage.below():
         st.info(_("Choose at least two, or compare two checkpoints below."))
-        checkpoints.panel(names)
+        towers.compare_checkpoints(names)
 
 
 def without_common(reason: str, names: list[str], ready: list[Run]) -> None:
     """Explain that the runs have different data sets, and offer a run that A can be compared with."""
     space_picker.say_left_out()
-    with maps.empty(_("No samples in common"), reason):
+    with empty(_("No samples in common"), reason):
         data = {run.name: run.data_key for run in ready}
         other = next((run for run in data if run != names[0] and data[run] == data.get(names[0])), None)
         if other is not None:
             label = _("Compare {a} and {b}").format(a=names[0], b=other)
             st.button(format.plain(label), type="primary", on_click=space_picker.put, args=([names[0], other],))
+
+
+# --- its maps ---
+
+
+def empty(title: str, text: str) -> DeltaGenerator:
+    """Draw an empty stage with a title, the reason, and room for a next step; return that container."""
+    place = st.container(key="compare-empty", horizontal_alignment="center", vertical_alignment="center", gap="small")
+    place.header(title, width="content")
+    place.caption(text, width="content", text_alignment="center")
+    return place
+
+
+def choose_map(spaces: list[Space], samples: ComparedSamples | None) -> None:
+    """Draw the choices of map kind and colors at the end of the toolbar."""
+    group, help = st.segmented_control, locale.text(ALIGNED)
+    query_params.one_of(group, _("Map"), _kinds(spaces), name="map", format_func=str.upper, help=help)
+    if samples is not None and samples.metric:
+        query_params.one_of(group, _("Color by"), COLORS, name="color")
+
+
+def _kinds(spaces: list[Space]) -> list[str]:
+    """Return the kinds of maps, UMAP first unless there are so many rows that it takes minutes."""
+    embeddings = (cache.embedding(space) for space in spaces)
+    is_large = any(rows is not None and len(rows) > MANY for rows in embeddings)
+    return ["pca", "umap"] if is_large else ["umap", "pca"]
+
+
+def maps(spaces: list[Space], samples: ComparedSamples | None) -> str:
+    """Draw all maps side by side, aligned to the first, with a shared selection; return their content, "" if there are
+    none."""
+    kinds = _kinds(spaces)
+    kind = query_params.current("map", kinds, kinds[0])
+    embeddings = [rows for space in spaces if (rows := cache.embedding(space)) is not None]
+    if len(embeddings) < len(spaces):
+        empty(_("The maps are not ready yet"), _("They appear here once every run is embedded."))
+        return ""
+    if len(set.intersection(*(set(rows.ids) for rows in embeddings))) < 2:
+        empty(_("No samples in common"), format.plain(NOTHING_IN_COMMON))
+        return ""
+    xy, first = _aligned(spaces, embeddings, kind)
+    colors: Any = (*color_of(first, "class" if first.labels is not None else "sample", {}), PALETTE)
+    if samples is not None and samples.metric and query_params.current("color", COLORS, COLORS[0]) == COLORS[1]:
+        colors = samples.outcomes(first.ids)
+    return _draw_maps(spaces, embeddings, xy, (first, colors), kind)
+
+
+def _aligned(spaces: list[Space], embeddings: list[EmbeddingSet], kind: str) -> tuple[list[np.ndarray], EmbeddingSet]:
+    """Return maps (n, 2) of the samples that all spaces share, aligned to the first, and the first space's rows of
+    them."""
+    shared = set.intersection(*(set(rows.ids) for rows in embeddings))
+    order = [i for i in embeddings[0].ids if i in shared]
+    settings = MAP_DEFAULTS if kind == "umap" else {}
+    maps: list[np.ndarray] = []
+    for space, rows in zip(spaces, embeddings, strict=True):
+        places = {name: row for row, name in enumerate(rows.ids)}
+        xy = embedding_map.map_of(space, kind, settings, rows).xy[[places[i] for i in order]]
+        maps.append(procrustes_align(xy, maps[0]) if maps else xy)
+    first = embeddings[0]
+    return maps, first if len(order) == len(first) else first.take([q for q, i in enumerate(first.ids) if i in shared])
+
+
+def _draw_maps(
+    spaces: list[Space],
+    embeddings: list[EmbeddingSet],
+    xy: list[np.ndarray],
+    shown: tuple[EmbeddingSet, Any],
+    kind: str,
+) -> str:
+    """Draw aligned maps with a shared selection; return their content. Args: shown: the rows, and for each its
+    category, with the categories' names and colors."""
+    first, (values, names, palette) = shown
+    drawn_rows = subsample_rows(first.labels, len(first), MAX_POINTS // len(xy))
+    part: slice | np.ndarray = slice(None)
+    ids, note = first.ids, _("{kind} of {n} samples").format(kind=kind.upper(), n=f"{len(first):,}")
+    if drawn_rows is not None:
+        part, ids = drawn_rows, tuple(first.ids[i] for i in drawn_rows)
+        text = _("{kind} of {count} of {total} samples, by class")
+        note = text.format(kind=kind.upper(), count=f"{len(drawn_rows):,}", total=f"{len(first):,}")
+    with_pictures = drawn_rows is None and len(first) == len(embeddings[0]) and pictures.are_decoded(spaces[0])
+    pictured = subsample_rows(first.labels, len(first), MAX_IMAGES) if with_pictures else None
+    place, key = state.place_of(spaces[0]), "maps-side-by-side"
+    data = ScatterData(
+        xy[0][part],
+        ids,
+        cache.digest(*(r.content_hash for r in embeddings), kind, with_pictures),
+        None if values is None else values[part],
+        names,
+        palette,
+        thumbnails=cache.thumbnails(spaces[0], pictured) if with_pictures else NO_THUMBNAILS,
+        pictured=pictured,
+        rows_key=f"compare {place} {len(xy)}",
+        title=_("{kind} maps side by side").format(kind=kind.upper()),
+        note=note,
+    )
+    selection = LinkedSelection(
+        drawn_places(state.selection(place), drawn_rows),
+        f"{place} {state.stamp(key)}",
+        lambda rows: state.select(rows if drawn_rows is None else drawn_rows[rows], place, key),
+    )
+    titles = [f"{shape} {space.title}" for shape, space in zip(SHAPES, spaces, strict=False)]
+    data = scatter.side_by_side(data, [m[part] for m in xy], titles)
+    scatter.draw_scatter(data, selection, fits=True, gallery=False, key=key)
+    if pictured is not None:
+        images = pictures.of(spaces[0])
+        bring_pictures(data.content, len(first), lambda some: thumbnail_sheet(images, rows=some), key)
+    return data.content
+
+
+# --- its strip ---
+
+
+def strip(samples: ComparedSamples, content: str) -> None:
+    """Draw a line of images of the selected samples, or of those that only one of A and B has right; without labels, of
+    those whose neighbors changed most. Hovering over one highlights its point on the maps of this content."""
+    rows, counts = _in_strip(samples)
+    if (lit := samples.lit()) and not {*lit} <= {*rows.tolist()}:
+        rows, counts = np.array(lit[:IN_STRIP]), []
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.markdown(_(" · ").join([*counts, _("point at one to see it on both maps")]), width="content")
+        if lit:
+            label = _("{picked} selected").format(picked=f"{len(lit):,}")
+            clear: tuple[list[int], str] = ([], state.place_of(samples.space))
+            st.button(
+                f"{label} ✕", help=_("Clear the selection"), key="clear-selection", on_click=state.select, args=clear
+            )
+    table = samples.table(rows)
+    captions = [f"{A} {row['A says']}\n{B} {row['B says']}" for row in table]
+    if not samples.metric:
+        captions = [_("{share} % shared").format(share=f"{100 * samples.shared[row]:.0f}") for row in rows]
+    if not pictures.are_decoded(samples.space):
+        said = [{"text": samples.text(str(row["id"]))} if samples.texts is not None else {} for row in table]
+        listed = zip(table, said, captions, strict=True)
+        draw_table([{"id": row["id"], **own, "said": text} for row, own, text in listed], height=110)
+        return
+    key = f"strip-{cache.digest(content, samples.metric, rows.tobytes())}-{state.stamp(STRIP)}"
+    places, title = [samples.places[name] for name in samples.ids(rows)], _("Samples on which A and B disagree")
+    chosen = [q for q, row in enumerate(rows.tolist()) if row in lit]
+    points = {"map": content, "rows": places}
+    images = samples.images(rows)
+    picked = draw_gallery(images, captions, selected=chosen, points=points, title=title, size=64, key=key)
+    if sorted(picked) != chosen:
+        state.select([places[q] for q in picked], state.place_of(samples.space), STRIP)
+        st.rerun()
+
+
+def _in_strip(samples: ComparedSamples) -> tuple[np.ndarray, list[str]]:
+    """Return the samples of the strip, and the texts above it."""
+    if not samples.ways:
+        text = _("**Neighbors that moved most** from {a} to {b}")
+        return np.argsort(samples.shared, kind="stable")[:IN_STRIP], [text.format(a=A, b=B)]
+    first, second, both = samples.ways.values()
+    counts = [f"{len(rows):,} {samples.way_title(way)}" for way, rows in samples.ways.items()]
+    larger, smaller = (first, second) if len(first) >= len(second) else (second, first)
+    rows = np.concatenate([larger, smaller]) if samples.one_right else both
+    return rows[:IN_STRIP], [f"**{counts[0]}**", *counts[1:]]

@@ -16,7 +16,7 @@ from contrastive_core.runs.run import Run
 from contrastive_core.runs.run_metrics import cost_of
 from contrastive_core.spaces.space import Space
 from contrastive_lab import cache, format, locale, query_params
-from contrastive_lab.compare import tower_recall
+from contrastive_lab.compare import towers
 from contrastive_lab.compare.disagreements import ComparedSamples
 from contrastive_lab.figures import draw_definitions, draw_table
 from contrastive_lab.locale import N_, _
@@ -70,7 +70,7 @@ def table(spaces: list[Space], comparison: Comparison) -> None:
     names: Sequence[str] = comparison.names
     if len(set(names)) < len(names):  # files that share a name
         names = [f"{number}. {name}" for number, name in enumerate(names, 1)]
-    paired = tower_recall.side_by_side([tower_recall.of_towers(space) for space in spaces])
+    paired = towers.side_by_side([towers.of_towers(space) for space in spaces])
     columns: dict[str, dict[str, ScoreCell]] = {}
     for name, space, scores, recall in zip(names, spaces, comparison.scores, paired, strict=True):
         run = space.run

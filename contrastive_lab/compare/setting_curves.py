@@ -5,7 +5,6 @@ from collections.abc import Collection
 
 import streamlit as st
 
-from contrastive_core.base.json_files import JsonObject
 from contrastive_core.runs.run import Run
 from contrastive_core.sweeps import plots
 from contrastive_core.sweeps.shipped_scores import FOLDER, with_shipped
@@ -136,9 +135,9 @@ def _settings_with_curves(ready: list[Run]) -> dict[tuple[str, str], list[Run]]:
     return {at: some for at, some in found.items() if len({str(_settings(run)[at[1]]) for run in some}) > 1}
 
 
-def _settings(run: Run) -> JsonObject:
+def _settings(run: Run) -> dict[str, str | float]:
     """Return a run's settings that can be an axis."""
-    settings = {k: run.config.get(k) for k in PLAIN}
+    settings: dict[str, object] = {k: run.config.get(k) for k in PLAIN}
     for group in ("loss_knobs", "method_knobs", "encoder_knobs"):
         settings |= run.config.get(group) or {}
     return {k: v for k, v in settings.items() if isinstance(v, (int, float, str))}

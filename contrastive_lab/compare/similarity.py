@@ -1,4 +1,5 @@
-"""Similarity of spaces, and of the snapshots of one run: numbers for a few, matrices for four or more."""
+"""Similarity of spaces and of the snapshots of one run, as numbers for a few and matrices for four or more; and a map
+from the vectors of A to those of B, with the recall it keeps."""
 
 from collections.abc import Sequence
 from itertools import combinations
@@ -6,14 +7,16 @@ from itertools import combinations
 import numpy as np
 import streamlit as st
 
+from contrastive_core.base.json_files import npz_bytes
 from contrastive_core.base.score import recall_text
+from contrastive_core.compare.adapter import adapter_request, title_of
 from contrastive_core.compare.comparison import Comparison
 from contrastive_core.compare.representation_similarity import LEVEL
 from contrastive_core.spaces.results import Result
 from contrastive_core.spaces.space import Space
-from contrastive_lab import cache, figures, format, query_params
-from contrastive_lab.compare import adapter
-from contrastive_lab.compare.space_picker import SHAPES
+from contrastive_lab import cache, figures, format, locale, query_params
+from contrastive_lab.compare.space_picker import SHAPES, A, B
+from contrastive_lab.figures import draw_table
 from contrastive_lab.locale import N_, _, message
 from contrastive_lab.progress import answer_or_wait
 
@@ -49,7 +52,7 @@ def alike(spaces: list[Space], comparison: Comparison) -> None:
     if note := recall_text(comparison.recall):
         st.caption(_("Shared neighbors are based on {note}.").format(note=note))
     if len(spaces) == 2:
-        adapter.show(spaces)
+        show_adapter(spaces)
     runs = {run.name: (run, s.layer) for s in spaces if (run := s.run) and len(run.snapshots()) > 1}
     if not runs:
         return
@@ -111,3 +114,59 @@ def matrices(names: list[str], values: dict[str, np.ndarray], k: int, of: str = 
             named = figures.matrix(values[key], full, full, reverse=key == "procrustes") if full else None
             figures.draw(figure, key, f"{key}-{cache.digest(of)}", named)
             st.caption(_(reading).format(k=k))
+
+
+# --- the map between two models ---
+
+
+def show_adapter(spaces: list[Space]) -> None:
+    """Offer the map; if it is on, draw what it keeps, the share to encode again, the groups, and its file."""
+    st.header(_("Map the vectors of {a} to those of {b}").format(a=A, b=B))
+    about = _("An index of old vectors then answers queries of the new model, and nothing is encoded again.")
+    if not query_params.switch(st.toggle, _("Fit the map"), name="adapter", help=about):
+        return
+    values = adapter_request(*spaces)
+    result = answer_or_wait("adapter", values, message("A map between the models"), may_stop=True)
+    if result is None:
+        return
+    meta, k = result.meta, result.meta["k"]
+    rows = sorted(meta["kept"], key=lambda one: -one["value"])
+    best = {"kept": f"{100 * rows[0]['value']:.1f}", "bound": f"{100 * rows[0]['bound']:.1f}"}
+    text = _("The map keeps **{kept} %** of the {k} best answers of {b}, at least {bound} %.")
+    help = _(
+        "The bound holds in 95 of 100 samples of queries, for any distribution, and for all maps together. It is "
+        "about {queries} held-out queries on {held} held-out documents; a larger collection has closer neighbors."
+    )
+    counts = {name: f"{meta[name]:,}" for name in ("queries", "held")}
+    st.markdown(text.format(**best, k=k, b=B), help=help.format(**counts))
+    table = [
+        {
+            N_("map"): locale.text(title_of(one["kind"], one["setting"])),
+            N_("kept, %"): round(100 * one["value"], 1),
+            N_("at least, %"): round(100 * one["bound"], 1),
+        }
+        for one in rows
+    ]
+    old = {"map": _("no map: queries of {a}").format(a=A), "kept, %": round(100 * meta["old"][0], 1)}
+    draw_table([*table, old], hide_index=True, placeholder="–")
+    shares, first, at_random = ([100 * value for value in column] for column in zip(*meta["partial"], strict=True))
+    series = {str(_("frequent answers first")): (shares, first), str(_("in random order")): (shares, at_random)}
+    figure = figures.curves(series, _("documents encoded again, %"), _("answers kept, %"))
+    figures.draw(figure, "adapter", "adapter")
+    groups = [
+        {
+            N_("group of queries"): one["name"],
+            "n": one["n"],
+            "kept, %": round(100 * one["value"], 1),
+            N_("points from the others"): round(100 * one["difference"], 1),
+            N_("p, corrected"): f"{one['p']:.2g}",
+        }
+        for one in meta["groups"]
+    ]
+    if groups:
+        draw_table(groups, hide_index=True)
+    with st.container(horizontal=True):
+        kept = npz_bytes(kind=np.array(meta["kind"]), **{name: result.arrays[name] for name in ("matrix", "offset")})
+        st.download_button(_("Map as .npz"), bytes(kept), "adapter.npz", on_click="ignore")
+        csv = format.table_csv({"id": name} for name in meta["first"])
+        st.download_button(_("Documents to encode first"), csv, "encode_first.csv", "text/csv", on_click="ignore")

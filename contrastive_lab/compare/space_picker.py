@@ -1,20 +1,27 @@
-"""The choice of spaces on Compare: runs with weights, and vectors loaded on Explore. The first two are A and B."""
+"""The choice of spaces on Compare, and of their relevance judgments. Spaces are runs with weights, and vectors loaded
+on Explore. The first two are A and B."""
+
+from pathlib import Path
 
 import streamlit as st
 
+from contrastive_core import runs
 from contrastive_core.runs.run import Run
 from contrastive_core.spaces import loaded_vectors
+from contrastive_core.spaces.label_files import judgments_file
 from contrastive_core.spaces.space import Space
-from contrastive_lab import format, query_params, state
-from contrastive_lab.compare import checkpoints
+from contrastive_lab import cache, format, query_params, state
 from contrastive_lab.locale import _
+from contrastive_lab.path_input import path_input
 from contrastive_lab.recordings import has_rows
 
 MOST = 8
 SHAPES = "●○▲■◆▼★✚"  # tell spaces apart, in the order in which they are chosen
+A, B = SHAPES[0], SHAPES[1]
 LIST = "compare-runs"  # the key of the list of all that are compared
 NOT_COMPARED = "compare: left out"  # of the session: names that were asked for and are unknown, or too many
 PICKER_WIDTH = 210  # pixels
+QRELS = "compare: judgments"  # of the session: the path of their file, "" for none
 
 
 def ready() -> list[Run]:
@@ -53,7 +60,7 @@ def choose(ready: list[Run]) -> tuple[list[str], str]:
             _pick(1, names, titles)
     if not names or all(Space(name).is_file for name in names):  # vectors of files have no head
         return names, "h"
-    of_towers = len(checkpoints.with_towers(names)) == len(names)  # which share the space of z
+    of_towers = len(with_towers(names)) == len(names)  # which share the space of z
     key, usual = f"compare-features-{of_towers}", "z" if of_towers else "h"
     box, label = st.segmented_control, _("Features")
     return names, query_params.one_of(box, label, ["h", "z"], name="features", key=key, default=usual, width="content")
@@ -121,3 +128,41 @@ def _start(ready: list[Run]) -> list[str]:
     first = [run for run in ready if run == state.chosen_run()] or ready[:1]
     same = [r for r in ready for run in first if r.data_key == run.data_key]
     return list(dict.fromkeys(run.name for run in [*first, *same]))[:2]
+
+
+def with_towers(names: list[str]) -> dict[str, Run]:
+    """Return the runs with two towers among the named ones, by name."""
+    return {name: run for name in names if ":" not in name and (run := runs.load(name)).has_towers}
+
+
+def comparable(spaces: list[Space]) -> str:
+    """Return the reason why spaces have no samples in common; "" if they may have some."""
+    data = {state.data_of(s) for s in spaces if not s.is_loaded}
+    if len(data) < 2:
+        return ""
+    text = _("These runs have no samples in common: they use {data_names}. Choose runs of one data set.")
+    return text.format(data_names=format.plain(", ".join(sorted(d.strip() for d in data))))
+
+
+def are_towers(spaces: list[Space]) -> bool:
+    """Return whether all spaces are files with two towers."""
+    sets = [cache.embedding(space) if space.is_file else None for space in spaces]
+    return all(rows is not None and cache.towers(rows) is not None for rows in sets)
+
+
+def choose_judgments(spaces: list[Space]) -> None:
+    """Draw a field for the file of relevance judgments if all spaces hold queries and documents."""
+    st.session_state[QRELS] = ""
+    if are_towers(spaces):
+        with st.popover(_("Judgments")):
+            about = _(
+                "Relevance of documents to queries: a .tsv of BEIR, a file of TREC, or .json. Without a file, partners "
+                "count as relevant."
+            )
+            st.session_state[QRELS] = path_input(_("Relevance judgments"), "qrels", "/path/to/qrels/test.tsv", about)
+
+
+def judgments() -> Path | None:
+    """Return the file of relevance judgments that the page names; None if there is no such file."""
+    path = judgments_file(Path(st.session_state.get(QRELS, "")).expanduser())
+    return path if path.is_absolute() and path.is_file() else None

@@ -1,68 +1,41 @@
-"""The verdict of Compare: the best space, its lead and the reason; with a warning if test labels look wrong."""
+"""The verdict of Compare: the best space, its lead and the reason, with a warning if test labels look wrong; and its
+dumbbells, a plot of the scores and classes of several spaces on one axis. The axis spans the values, and says where it
+begins. Each space has a marker shape. The line between A and B is thick if the interval of their difference excludes
+0."""
 
+import html
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from itertools import combinations, permutations
-from pathlib import Path
 
 import numpy as np
 import streamlit as st
 
 from contrastive_core.compare.comparison import CLAIMED, MARGIN, Comparison, comparison_request
-from contrastive_core.compare.evaluation import SOURCES
+from contrastive_core.compare.evaluation import SOURCES, name_of
 from contrastive_core.compare.verdicts import ACCURACIES, Contrast
 from contrastive_core.samples.sample_table import SampleRequest, request_of
-from contrastive_core.spaces.label_files import judgments_file
 from contrastive_core.spaces.results import Values
 from contrastive_core.spaces.space import Space
-from contrastive_lab import cache, format, locale, state
-from contrastive_lab.compare import score_tables
-from contrastive_lab.compare.space_picker import SHAPES
-from contrastive_lab.locale import _, message
-from contrastive_lab.path_input import path_input
+from contrastive_lab import cache, format, locale
+from contrastive_lab.compare import score_tables, space_picker
+from contrastive_lab.compare.disagreements import ComparedSamples
+from contrastive_lab.compare.space_picker import SHAPES, A, B
+from contrastive_lab.locale import N_, _, message
 from contrastive_lab.progress import answer_or_wait
 from contrastive_lab.samples.findings import Findings
 from contrastive_lab.samples.label_audit import recalibrated
 from contrastive_lab.samples.lists import START
 from contrastive_lab.setting_names import changes_in_words
 
-QRELS = "compare: judgments"  # of the session: the path of their file, "" for none
-
-
-def comparable(spaces: list[Space]) -> str:
-    """Return the reason why spaces have no samples in common; "" if they may have some."""
-    data = {state.data_of(s) for s in spaces if not s.is_loaded}
-    if len(data) < 2:
-        return ""
-    text = _("These runs have no samples in common: they use {data_names}. Choose runs of one data set.")
-    return text.format(data_names=format.plain(", ".join(sorted(d.strip() for d in data))))
-
-
-def are_towers(spaces: list[Space]) -> bool:
-    """Return whether all spaces are files with two towers."""
-    sets = [cache.embedding(space) if space.is_file else None for space in spaces]
-    return all(rows is not None and cache.towers(rows) is not None for rows in sets)
-
-
-def choose_judgments(spaces: list[Space]) -> None:
-    """Draw a field for the file of relevance judgments if all spaces hold queries and documents."""
-    st.session_state[QRELS] = ""
-    if are_towers(spaces):
-        with st.popover(_("Judgments")):
-            about = _(
-                "Relevance of documents to queries: a .tsv of BEIR, a file of TREC, or .json. Without a file, partners "
-                "count as relevant."
-            )
-            st.session_state[QRELS] = path_input(_("Relevance judgments"), "qrels", "/path/to/qrels/test.tsv", about)
+NAMES = {"knn": N_("kNN accuracy"), "linear_probe": N_("Linear probe")}
+STEPS = {2: 10, 5: 25, 10: 50, 20: 100}  # points from one line of the axis to the next: the longest axis with them
 
 
 def request(spaces: list[Space], every_score: bool = True) -> Values:
     """Return the request for a comparison, with the relevance judgments that the page names."""
-    return comparison_request(spaces, every_score, judgments() or "")
-
-
-def judgments() -> Path | None:
-    """Return the file of relevance judgments that the page names; None if there is no such file."""
-    path = judgments_file(Path(st.session_state.get(QRELS, "")).expanduser())
-    return path if path.is_absolute() and path.is_file() else None
+    return comparison_request(spaces, every_score, space_picker.judgments() or "")
 
 
 def known(spaces: list[Space], waits: bool = False) -> Comparison | None:
@@ -201,3 +174,137 @@ def order_may_change(right: np.ndarray, doubtful: np.ndarray) -> bool:
         if lead > 0 and fall >= lead:
             return True
     return False
+
+
+# --- its dumbbells ---
+
+
+@dataclass(frozen=True)
+class Dumbbell:
+    """A row of the plot: a share for each space, the difference of the first two with its interval, and the references'
+    shares."""
+
+    title: str
+    values: Sequence[float | None]
+    difference: float | None = None
+    interval: tuple[float, float] | None = None
+    ticks: dict[str, float] = field(default_factory=dict)  # the first is labeled
+
+    @property
+    def is_shown(self) -> bool:
+        """Return whether the interval of the difference excludes 0."""
+        return self.interval is not None and (self.interval[0] > 0 or self.interval[1] < 0)
+
+
+@dataclass(frozen=True)
+class ShareAxis:
+    """The axis of all rows, in per cent."""
+
+    low: int
+    high: int
+    step: int
+
+    def place(self, share: float) -> float:
+        """Return the position of a share in per cent of the axis."""
+        return 100 * (100 * share - self.low) / (self.high - self.low)
+
+
+def axis_of(rows: Sequence[Dumbbell]) -> ShareAxis:
+    """Return the shortest axis that holds the values and references of all rows."""
+    shares = [share for row in rows for share in (*row.values, *row.ticks.values()) if share is not None]
+    least, most = round(100 * min(shares, default=0.0), 6), round(100 * max(shares, default=1.0), 6)
+    for step, longest in STEPS.items():
+        low, high = step * math.floor(least / step), step * math.ceil(most / step)
+        if high - low <= longest:
+            break
+    if low == high:
+        low, high = (low - step, high) if low else (0, step)
+    return ShareAxis(low, high, step)
+
+
+def dumbbells(scores: Sequence[Dumbbell], classes: Sequence[Dumbbell], names: Sequence[str]) -> str:
+    """Return the rows of the scores and, below a line, those of the classes, as HTML with escaped texts."""
+    axis = axis_of([*scores, *classes])
+    steps = "".join(
+        f'<span style="left:{axis.place(at / 100):.1f}%">{at}</span>'
+        for at in range(axis.low, axis.high + 1, axis.step)
+    )
+    begin = html.escape(_("%, from {low}").format(low=axis.low) if axis.low else "%")
+    head = f'<span class="unit">{begin}</span><span class="track">{steps}</span><span>{A} − {B}</span>'
+    rows = [_bell(row, names, axis, "score", "first" if row.ticks and not q else "") for q, row in enumerate(scores)]
+    rows += [_bell(row, names, axis, "", "" if q else "classes") for q, row in enumerate(classes)]
+    key = _(" · ").join(f"{shape} {name}" for shape, name in zip(SHAPES, names, strict=False))
+    key += _(" · thick: the interval of the difference excludes 0")
+    if axis.low:
+        key += _(" · the axis begins at {low} %, not at 0").format(low=axis.low)
+    grid = f"--step: {100 * axis.step / (axis.high - axis.low):.2f}%"
+    inside = f'<div class="axis">{head}</div>{"".join(rows)}<p>{html.escape(key)}</p>'
+    return f'<div class="dumbbells" style="{grid}">{inside}</div>'
+
+
+def _bell(row: Dumbbell, names: Sequence[str], axis: ShareAxis, kind: str, look: str) -> str:
+    """Return one row as HTML: its name, the dots on their track, and the difference of A and B in points."""
+    title, value = html.escape(locale.text(row.title)), ""
+    if row.difference is not None:
+        value = f"{100 * row.difference:+.1f}".replace("-", "−")
+        value = value.lstrip("+−") if float(value.lstrip("+−")) == 0 else value
+    known = [(name, share) for name, share in zip(names, row.values, strict=True) if share is not None]
+    parts = [f"{name} {100 * share:.1f} %" for name, share in [*known, *row.ticks.items()]]
+    if row.interval is not None and row.difference is not None:
+        ends = format.interval((100 * row.interval[0], 100 * row.interval[1]), ".1f")
+        text = _("difference {points} points (95 %: {interval})")
+        parts.append(text.format(points=f"{100 * row.difference:+.1f}", interval=ends))
+    spoken = html.escape(f"{locale.text(row.title)}: {', '.join(map(locale.text, parts))}")
+    marks = _marks(row, axis, look == "first")
+    return (
+        f'<div class="{look} {"shown" * row.is_shown}"><span class="name {kind}" title="{title}">{title}</span>'
+        f'<span class="track" role="img" aria-label="{spoken}">{marks}</span><span class="value">{value}</span></div>'
+    )
+
+
+def _marks(row: Dumbbell, axis: ShareAxis, is_labeled: bool) -> str:
+    """Return the marks of a row as HTML: references as ticks, the line from A to B, and a dot for each space; A is on
+    top."""
+    marks = ""
+    for q, (name, share) in enumerate(row.ticks.items()):
+        text = html.escape(f"{locale.text(name)} {100 * share:.0f}")
+        place = axis.place(share)
+        marks += f'<i class="tick" style="left:{place:.1f}%" title="{text}"></i>'
+        side = ' class="before"' if place > 50 else ""
+        marks += f'<small{side} style="left:{place:.1f}%">{text}</small>' if is_labeled and not q else ""
+    a, b, *_others = (*row.values, None, None)
+    if a is not None and b is not None:
+        low, high = sorted((axis.place(a), axis.place(b)))
+        marks += f'<i class="line" style="left:{low:.1f}%;width:{high - low:.1f}%"></i>'
+    for q, value in reversed([*enumerate(row.values)]):
+        if value is not None:
+            marks += f'<i class="dot {"abcdefgh"[q]}" style="left:{axis.place(value):.1f}%">{SHAPES[q]}</i>'
+    return marks
+
+
+def score_rows(spaces: list[Space], comparison: Comparison) -> list[Dumbbell]:
+    """Return a row for each accuracy, with the references."""
+    beside, rows = score_tables.scores_of_references(spaces), []
+    for metric, values in comparison.accuracy.items():
+        pair = contrast(comparison, metric, 0, 1)
+        ticks = {
+            name_of(source): value
+            for source, found in beside.items()
+            if metric in found and (value := found[metric].value) is not None
+        }
+        rows.append(
+            Dumbbell(NAMES.get(metric, comparison.titles[metric]), values, pair.difference, pair.interval, ticks)
+        )
+    return rows
+
+
+def class_rows(samples: ComparedSamples) -> list[Dumbbell]:
+    """Return a row for each class, the largest difference between A and B first; none without labels."""
+    comparison, metric = samples.comparison, samples.metric
+    of_all = [
+        {d.label: d.accuracies[1] for d in comparison.by_class(metric, 0, q)} for q in range(len(comparison.names))
+    ]
+    return [
+        Dumbbell(samples.class_name(d.label), [one[d.label] for one in of_all], d.value, d.interval)
+        for d in comparison.by_class(metric, 0, 1)
+    ]

@@ -9,8 +9,7 @@ from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.space import Space
 from contrastive_core.spaces.towers import DEFAULT_TEMPLATES, TEXT, TOWER, Towers, plain_rank
 from contrastive_lab import cache, format, pictures, query_params, score_strip, state, texts
-from contrastive_lab.compare import tower_recall
-from contrastive_lab.compare.checkpoints import changes
+from contrastive_lab.compare.towers import changes, why_missing
 from contrastive_lab.figures import draw_table
 from contrastive_lab.locale import N_, _, message
 from contrastive_lab.progress import answer_or_wait
@@ -27,7 +26,7 @@ def first_scores(space: Space, towers: Towers) -> None:
         score_strip.show(by_source, list(by_source["own"]))
         for text in result.meta.get("warnings", ()):
             st.warning(format.plain(text))
-        for note in [*result.meta["notes"], *tower_recall.why_missing(by_source["own"])]:
+        for note in [*result.meta["notes"], *why_missing(by_source["own"])]:
             st.caption(format.plain(note))
     for name, n in zip(towers.names, towers.without_partner, strict=True):
         if n:

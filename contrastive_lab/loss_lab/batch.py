@@ -4,7 +4,6 @@ dimensions the browser computes its matrix of dimensions and its terms."""
 import json
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 import streamlit as st
@@ -13,6 +12,8 @@ from streamlit.delta_generator import DeltaGenerator
 from contrastive_core import runs
 from contrastive_core.base.cards import LossEntry
 from contrastive_core.base.registry import Knobs
+from contrastive_core.data import datasets
+from contrastive_core.data.dataset import KNOWN
 from contrastive_core.engine import calls
 from contrastive_core.lab import lab_view
 from contrastive_core.lab.lab_view import (
@@ -30,17 +31,35 @@ from contrastive_core.lab.lab_view import (
 from contrastive_core.runs.run import Run
 from contrastive_core.spaces import loaded_vectors
 from contrastive_core.spaces.space import Space
-from contrastive_lab import cache, format, locale, pictures, query_params, recordings
+from contrastive_lab import cache, format, locale, path_input, pictures, query_params, recordings
 from contrastive_lab import stage as frame
 from contrastive_lab.components.dimension_view import DimensionView, draw_dimension_view
 from contrastive_lab.components.loss_view import Alternatives, LossSetting, LossView, PairAxes, draw_loss_view
 from contrastive_lab.components.shared.transport import NO_THUMBNAILS, ThumbnailSheet, thumbnail_sheet
 from contrastive_lab.locale import N_, Deferred, _, sentence
-from contrastive_lab.loss_lab.choices import choose_batch, first_loss, loss_title, losses_across, shown_source
+from contrastive_lab.loss_lab.choices import (
+    STAGE,
+    STAGES,
+    asked_export,
+    choose_batch,
+    choose_stage,
+    first_loss,
+    loss_title,
+    losses_across,
+    offered_stages,
+    shown_source,
+)
 from contrastive_lab.loss_lab.controls import ViewState, draw_trade, formula, knob_form, reported, view_state
-from contrastive_lab.loss_lab.lesson_panel import REVIEW, WITH_THIS, hear, is_pressed, key_of, next_step, panel_of
-from contrastive_lab.loss_lab.stages import STAGE, STAGES, asked_export, choose_stage, offered_stages
-from contrastive_lab.loss_lab.train_address import can_train, train_address
+from contrastive_lab.loss_lab.lesson_panel import (
+    REVIEW,
+    WITH_THIS,
+    NextStep,
+    hear,
+    is_pressed,
+    key_of,
+    next_step,
+    panel_of,
+)
 from contrastive_lab.loss_setting import dragged, further_knobs_of, knobs_to_compute, live_knob, setting_of
 from contrastive_lab.state import pick_run, set_subject
 
@@ -109,9 +128,9 @@ def on_batch(run: Run, losses: dict[str, LossEntry], lesson: int, toolbar: Toolb
         st.switch_page("pages/train.py", query_params=train_address(run, loss, about, knobs))
     if is_pressed(REVIEW) and is_file:
         st.switch_page("pages/samples.py", query_params={"on": shown})
-    forward = {"number": REVIEW, "text": _("Review these rows →")} if is_file else next_step()
+    forward = NextStep(number=REVIEW, text=_("Review these rows →")) if is_file else next_step()
     if is_trainable:
-        forward = {"number": WITH_THIS, "text": _("Train with this →")}
+        forward = NextStep(number=WITH_THIS, text=_("Train with this →"))
     page = PageState(state, stage, key, lesson, None if lesson else forward)
     try:
         view = computed(setting)
@@ -218,7 +237,7 @@ class PageState:
     stage: str
     key: str
     lesson: int
-    forward: dict[str, Any] | None
+    forward: NextStep | None
 
 
 def draw_pairs(run: Run, setting: LabSetting, view: LabView, losses: dict[str, LossEntry], page: PageState) -> None:
@@ -302,7 +321,37 @@ def _second(
     return LossSetting(cache.digest(reason, name), reason=reason)
 
 
-# --- kept for all sessions ---------------------------------------------------------------------
+# --- a training with this loss ---
+
+
+def can_train(run: Run) -> bool:
+    """Return whether Train supports the run's method and data; not for recordings, imported runs and two towers."""
+    data = str(run.config.get("dataset"))
+    is_other = run.is_recording or run.has_towers or "imported" in run.manifest
+    is_known = str(run.config.get("method")) in cache.catalog()["methods"] and (
+        data in KNOWN or datasets.is_files(data)
+    )
+    return is_known and not is_other
+
+
+def train_address(run: Run, loss: str, about: LossEntry, knobs: Knobs) -> dict[str, str]:
+    """Return the URL parameters of the Train page for such a run with this loss and these knobs. Raises OSError. Args:
+    about: the loss's entry in the catalog."""
+    method = str(run.config["method"])
+    card = cache.catalog()["methods"][method]
+    own = {*card["loss_knobs"], *(run.config.get("loss_knobs") or {})}  # whose defaults may be the method's
+    changed = {n: v for n, v in knobs.items() if v is not None and (n in own or v != about["knobs"][n]["default"])}
+    texts = {
+        n: f"{v:.10g}" if isinstance(v, float) else v if isinstance(v, str) else json.dumps(v)
+        for n, v in changed.items()
+    }
+    address = {"method": method, "loss": loss, **path_input.address_of(str(run.config["dataset"]))}
+    if "temperature" in texts:  # which has a field of its own
+        address["temperature"] = texts.pop("temperature")
+    return address | ({"further": "\n".join(f"loss.{n}={v}" for n, v in texts.items())} if texts else {})
+
+
+# --- kept for all sessions ---
 
 
 @st.cache_resource(max_entries=6, show_spinner=Deferred(N_("Encoding a batch…")))

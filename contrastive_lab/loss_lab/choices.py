@@ -1,7 +1,7 @@
-"""Choices of the Loss Lab: loss, pairing, encoder or file, number of images, and batch."""
+"""Choices of the Loss Lab: loss, pairing, encoder or file, number of images, and batch; and its stage, with a menu that
+saves the picture."""
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Collection, Sequence
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -29,7 +29,17 @@ from contrastive_lab.locale import N_, _
 from contrastive_lab.loss_lab.lesson_panel import leave
 from contrastive_lab.loss_setting import default_pairing, request_of
 from contrastive_lab.recordings import choose_step
+from contrastive_lab.report import button
 
+PLAYGROUND = "playground"  # which the list of lessons leads to
+STAGES = {"star": N_("Star"), "matrix": N_("Matrix"), "curves": N_("Curves")} | {
+    "circle": N_("Circle"),
+    PLAYGROUND: N_("Playground"),
+}
+OWN = ("circle", PLAYGROUND)  # which rest on no batch
+STAGE = "loss_lab-on"  # the widget
+EXPORT = "lab-export"  # of the session: what was asked for last, and how often
+OF_CURVES = ("none", "scores", "grads", "curves", "formula", "pushes")  # panels of addresses before there were stages
 SIZES = (16, 32, 64, 128, 256, 512, 1024)
 FIRST_SIZE = 64
 FIRST_ACROSS = "info_nce"  # CLIP's
@@ -110,7 +120,15 @@ def choose_batch(
     loss = query_params.one_of(
         of_loss.selectbox, _("Loss"), names, name="loss", key=key, default=first, format_func=names.get
     )
-    pairing = _choose_pairing(of_pairing, directions, paired, are_rows)
+    if directions:
+        box, label, shown = of_pairing.selectbox, _("Anchors → candidates"), directions
+        pairing = query_params.one_of(box, label, shown, name="direction", format_func=shown.get, help=ACROSS)
+    else:
+        box, label = of_pairing.selectbox, _("Positives are")
+        shown, help = (FILE_PAIRINGS, PAIRED_ROWS) if are_rows else (PAIRINGS, PAIRED)
+        pairing = query_params.one_of(
+            box, label, PAIRINGS, name="pairing", default=paired, format_func=shown.get, help=help
+        )
     size, seed = _choose_size(are_rows, bool(directions))
     if source == "file":
         if file is None:
@@ -119,17 +137,6 @@ def choose_batch(
     if directions:
         return loss, pairing, BatchRequest(source, size, 1, seed)
     return loss, pairing, request_of(source, pairing, size, seed)
-
-
-def _choose_pairing(place: Any, directions: Mapping[str, str], paired: str | None, are_rows: bool) -> str:
-    """Let the user choose the direction between two towers, or the definition of positives."""
-    box = place.selectbox
-    if directions:
-        label, name = _("Anchors → candidates"), "direction"
-        return query_params.one_of(box, label, directions, name=name, format_func=directions.get, help=ACROSS)
-    names, help = (FILE_PAIRINGS, PAIRED_ROWS) if are_rows else (PAIRINGS, PAIRED)
-    label, name = _("Positives are"), "pairing"
-    return query_params.one_of(box, label, PAIRINGS, name=name, default=paired, format_func=names.get, help=help)
 
 
 def _choose_size(are_rows: bool, has_towers: bool) -> tuple[int, int]:
@@ -215,3 +222,57 @@ def choose_vectors() -> str | None:
     for text in filter(None, [loaded[key].get("said"), load_vectors.about_left_out(key)] if key else []):
         st.caption(format.plain(text))
     return key
+
+
+# --- the stage, and its save menu ---
+
+
+def read_old_address() -> None:
+    """Convert the old URL parameters `on=batch` with `view`, `panel` or `trade` into a stage."""
+    if query_params.requested("on") in STAGES or query_params.requested("lesson"):
+        return
+    panel, has_trade = query_params.take("panel"), query_params.take("trade") == "yes"
+    if panel in OF_CURVES[1:5] or has_trade:
+        query_params.choose(STAGE, "curves")
+    elif panel in (*OF_CURVES, "two") or any(map(query_params.requested, ("view", "order", "masks"))):
+        query_params.choose(STAGE, "matrix")
+        if panel == "two":
+            query_params.ask({"second": "same"})
+
+
+def without_batch() -> str:
+    """Return the stage if it needs no batch, before its control is drawn; else ""."""
+    shown = query_params.current("on", STAGES, "")
+    return shown if shown in OWN else ""
+
+
+def offered_stages(shown: str = "", left_out: Collection[str] = ()) -> list[str]:
+    """Return the stages to offer; the playground only while it is shown: the list of lessons leads to it."""
+    return [name for name in STAGES if name not in left_out and name in (shown, *list(STAGES)[:-1])]
+
+
+def choose_stage(offered: Sequence[str], first: str) -> str:
+    """Draw the control for the stage and return it; a change leaves the lesson."""
+    box, label, titles = st.segmented_control, _("Show"), STAGES.get
+    return query_params.one_of(
+        box, label, offered, name="on", default=first, format_func=titles, label_visibility="collapsed", on_change=leave
+    )
+
+
+def export(name: str = "") -> None:
+    """Draw the menu that saves the picture, its numbers and, with a name, a report on that run or those vectors."""
+    with st.popover(_("Export"), key="lab-export-menu"):
+        for what in ("png", "csv"):
+            st.button(what.upper(), key=f"lab-export-{what}", on_click=_ask, args=(what,), width="stretch")
+        if name:
+            button.offer([name])
+
+
+def asked_export() -> tuple[str, int]:
+    """Return the last request in the menu, and the number of requests."""
+    asked: tuple[str, int] = st.session_state.get(EXPORT, ("", 0))
+    return asked
+
+
+def _ask(what: str) -> None:
+    st.session_state[EXPORT] = (what, asked_export()[1] + 1)

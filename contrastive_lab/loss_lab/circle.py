@@ -50,7 +50,8 @@ def on_circle(toolbar: DeltaGenerator, losses: dict[str, LossEntry], lesson: int
     """Draw a loss on the circle: points that follow its gradient, or a small training for BYOL and SimSiam."""
     titles = {n: about["title"] for n, about in losses.items() if about["kernel"] or n == SIAMESE}
     titles[SIAMESE] = _("{title} (BYOL, SimSiam)").format(title=_(titles[SIAMESE]))
-    key, first, knobs = "lab-loss-circle", "nt_xent", {}
+    key, first = "lab-loss-circle", "nt_xent"
+    knobs: Knobs = {}
     with toolbar, st.popover(titles[query_params.current("loss", titles, first, key)], key=SETTINGS):
         loss = query_params.one_of(
             st.selectbox, _("Loss"), titles, name="loss", default=first, key=key, format_func=titles.get
@@ -118,7 +119,15 @@ def _training(lesson: int) -> None:
         value = values.get(name)
         value = float(query_params.kept_number(name, default, low, high)) if value is None else value
         knobs.append(SliderKnob(_(label), low, high, value, log=low > 0, name=name))
-    start = _start(report)
+    first = SiameseStart()
+    method = report.get("method", query_params.kept_value("method"))
+    start = SiameseStart(
+        method if method in METHODS else first.method,
+        report.get("predictor", query_params.kept_value("predictor") != "no"),
+        report.get("stop_gradient", query_params.kept_value("stop_gradient") != "no"),
+        int(report.get("seed", query_params.kept_number("seed", first.seed, 0, 9999))),
+        int(report.get("speed", query_params.kept_number("pace", first.speed, 0, 1000))),
+    )
     query_params.keep(
         method=start.method,
         predictor="yes" if start.predictor else "no",
@@ -129,19 +138,6 @@ def _training(lesson: int) -> None:
     )
     view = SiameseView(start, knobs, panel_of(lesson), report.get("report"))
     draw_siamese(view, key, partial(_hear, key, SIAMESE))
-
-
-def _start(report: dict[str, Any]) -> SiameseStart:
-    """Return the initial state of the training, from the component's report or from the URL."""
-    first = SiameseStart()
-    method = report.get("method", query_params.kept_value("method"))
-    return SiameseStart(
-        method if method in METHODS else first.method,
-        report.get("predictor", query_params.kept_value("predictor") != "no"),
-        report.get("stop_gradient", query_params.kept_value("stop_gradient") != "no"),
-        int(report.get("seed", query_params.kept_number("seed", first.seed, 0, 9999))),
-        int(report.get("speed", query_params.kept_number("pace", first.speed, 0, 1000))),
-    )
 
 
 @st.cache_data(max_entries=24, show_spinner=False)

@@ -43,14 +43,14 @@ def reported(key: str) -> dict[str, Any]:
 def view_state(key: str) -> ViewState:
     """Return the state of the live view, from its last report or from the URL."""
     report = reported(key)
-    texts: dict[str, Any] = {n: report.get(n, query_params.kept_value(n) or "") for n in ("view", "second")}
-    texts["order"] = report.get("order", query_params.kept_value("arrange") or "")
+    view, second = (report.get(n, query_params.kept_value(n) or "") for n in ("view", "second"))
+    order = report.get("order", query_params.kept_value("arrange") or "")
     masks = report.get("masks", query_params.kept_value("masks") == "yes") or None
     second_value, anchor = (report.get(n, query_params.kept_number(n)) for n in ("second_value", "anchor"))
-    return ViewState(**texts, second_value=second_value, masks=masks, anchor=None if anchor is None else int(anchor))
+    return ViewState(view, order, second, second_value, masks, None if anchor is None else int(anchor))
 
 
-def knob_form(key: str, loss: str, about: LossEntry, first: Knobs, left_out: Collection[str] = ()) -> dict[str, Any]:
+def knob_form(key: str, loss: str, about: LossEntry, first: Knobs, left_out: Collection[str] = ()) -> Knobs:
     """Draw controls for all knobs except those dragged in the component with this key; return every knob's value.
 
     Args: about: the loss's entry in the catalog; first: initial values other than the
@@ -62,11 +62,24 @@ def knob_form(key: str, loss: str, about: LossEntry, first: Knobs, left_out: Col
             values = {n: _control(n, about["knobs"][n], f"lab-{loss}-{n}", first.get(n)) for n in shown}
     values = {name: value for name, value in values.items() if value is not None}
     report = reported(key)
+    kept = st.session_state.setdefault(VALUES, {})
     for name in dragged(about):
         k = about["knobs"][name]
         low, high = (k["low"], k["high"]) if name in LIVE else LIMITS[name][:2]
         place = name if name == "temperature" else (loss, name)  # one temperature for all losses
-        values[name] = _dragged_value(report, loss, name, place, (low, high), first.get(name, k["default"]))
+        told = report.get("more") or {}
+        if name in LIVE and report.get("value") is not None:
+            told = told | {name: report["value"]}
+        value = math.nan
+        with contextlib.suppress(ValueError):
+            value = float(query_params.take(name) or "nan")
+        if math.isfinite(value):  # of the URL; else the last released one, else the initial one
+            kept[place] = value
+            st.session_state[BEFORE] = report
+        elif report.get("of", loss) == loss and report != st.session_state.get(BEFORE) and name in told:
+            kept[place] = told[name]
+        chosen = kept.get(place, first.get(name, k["default"]))
+        values[name] = None if chosen is None else min(high, max(low, float(chosen)))  # None: off
         query_params.keep(**{name: values[name]})
     return values
 
@@ -82,26 +95,6 @@ def _control(name: str, k: KnobEntry, key: str, first: Any) -> Any:
         return query_params.switch(st.toggle, label, **about)
     empty = _("not given") if default is None else None  # an empty field says something of its own
     return query_params.number(st.number_input, label, k["low"], k["high"], width=180, placeholder=empty, **about)
-
-
-def _dragged_value(
-    report: dict[str, Any], loss: str, name: str, place: Any, limits: tuple[float, float], first: float | None
-) -> float | None:
-    """Return a dragged knob's value: first that of the URL, then the last released one, else the initial one; None:
-    off."""
-    values, value, low, high = st.session_state.setdefault(VALUES, {}), math.nan, *limits
-    with contextlib.suppress(ValueError):
-        value = float(query_params.take(name) or "nan")
-    told = report.get("more") or {}
-    if name in LIVE and report.get("value") is not None:
-        told = told | {name: report["value"]}
-    if math.isfinite(value):
-        values[place] = value
-        st.session_state[BEFORE] = report
-    elif report.get("of", loss) == loss and report != st.session_state.get(BEFORE) and name in told:
-        values[place] = told[name]
-    chosen = values.get(place, first)
-    return None if chosen is None else min(high, max(low, float(chosen)))
 
 
 def formula(loss: str, about: LossEntry) -> None:

@@ -2,9 +2,10 @@
 
 import contextlib
 import html
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import streamlit as st
 
@@ -13,7 +14,7 @@ from contrastive_core.base.paths import SHIPPED, data_home
 from contrastive_lab import query_params, state
 from contrastive_lab.locale import _
 from contrastive_lab.loss_lab.controls import VALUES, reported
-from contrastive_lab.loss_lab.lessons import FINGERS, ICONS, LESSONS, PANEL, PLAYED, PRESETS, RUN, TWINS, LessonOption
+from contrastive_lab.loss_lab.lessons import FINGERS, ICONS, LESSONS, PANEL, PLAYED, PRESETS, RUN, TWINS
 
 CHOSEN = "loss_lab-lesson"  # the widget
 ROUND = "lesson-round"  # of the session: counts the beginnings, each of which is drawn anew
@@ -25,6 +26,13 @@ PLAY = -2  # the playground, with twins of a low and a high temperature, by its 
 WITH_THIS = -1  # a training with the loss and knobs on the page, by its number
 REVIEW = -3  # Samples with the file on the page, by its number
 LONGEST = 40  # characters of what a goal read
+
+
+class NextStep(TypedDict):
+    """A button that leads on: the number of a lesson or a page, and its text."""
+
+    number: int
+    text: str
 
 
 def choose_lesson() -> int:
@@ -67,24 +75,26 @@ def _list(number: int) -> int:
     for n, lesson in enumerate(LESSONS, 1):
         titles[n] = f":material/{ICONS[n - 1]}: {n} · {_(lesson.title)}{' ✓' if n in done else ''}"
     label = f"{words['control']} {len(done)}/{len(LESSONS)}"
-    look: dict[str, Any] = {"format_func": titles.get, "label_visibility": "collapsed"}
+
+    def play() -> None:
+        st.session_state[ROUND] = _round() + 1  # closes the list
+        query_params.begin({"on": "playground"})
+
     with st.popover(label, key=f"lessons-{_round()}-{number}"):
         chosen = query_params.one_of(
-            st.radio, words["control"], titles, name="lesson", key=CHOSEN, text=_text, on_change=_picked, **look
+            st.radio,
+            words["control"],
+            titles,
+            name="lesson",
+            key=CHOSEN,
+            text=lambda n: str(n or ""),
+            on_change=lambda: _begin(_known(query_params.chosen(CHOSEN))),
+            format_func=titles.get,
+            label_visibility="collapsed",
         )
         label = _("Playground: train a small encoder")
-        st.button(label, key="lab-playground", icon=":material/sports_esports:", on_click=_play, width="stretch")
+        st.button(label, key="lab-playground", icon=":material/sports_esports:", on_click=play, width="stretch")
     return chosen
-
-
-def _play() -> None:
-    """Leave for the playground, and close the list."""
-    st.session_state[ROUND] = _round() + 1
-    query_params.begin({"on": "playground"})
-
-
-def _text(number: int) -> str:
-    return str(number or "")
 
 
 def leave() -> None:
@@ -97,16 +107,24 @@ def key_of(key: str, number: int) -> str:
     return f"{key} lesson {number} {_round()}" if number else key
 
 
-def panel_of(number: int) -> dict[str, Any] | None:
+def panel_of(number: int) -> dict[str, object] | None:
     """Return a lesson's data for components/shared/lesson.js; None for no lesson."""
     if not number:
         return None
-    lesson, (done, met) = LESSONS[number - 1], _kept()
+    lesson, (done, met), words = LESSONS[number - 1], _kept(), _words()
+    after, choices = number + 1, []
+    if number == len(LESSONS):  # the first unfinished one, or a training
+        after = next((n for n in range(1, number) if n not in done), TRAIN)
+    onward = words["end"] + " →" if after == TRAIN else words["next"].format(title=_(LESSONS[after - 1].title))
+    for one in lesson.choices:
+        chosen = query_params.current("", one.options, next(iter(one.options)), one.key)
+        options = {value: _(text) for value, text in one.options.items()}
+        choices.append({"name": one.name, "label": _(one.label), "options": options, "chosen": chosen})
     return {
         "number": number,
-        "title": _title(number),
-        "next": _next_of(number),
-        "play": {"number": PLAY, "text": _words()["play"]} if lesson.name in PLAYED else None,
+        "title": f"{words['name'].format(n=number, total=len(LESSONS))} · {_(lesson.title)}",
+        "next": {"number": after, "text": onward},
+        "play": {"number": PLAY, "text": words["play"]} if lesson.name in PLAYED else None,
         "task": _(lesson.task),
         "question": _(lesson.question),
         "goals": [_(goal) for goal in lesson.goals],
@@ -115,23 +133,14 @@ def panel_of(number: int) -> dict[str, Any] | None:
         "checks": [asdict(check) for check in lesson.checks],
         "region": lesson.region,
         "first": int(lesson.address.get("anchor", 0)),
-        "words": _words(),
-        "choices": [_choice(choice) for choice in lesson.choices],
+        "words": words,
+        "choices": choices,
         "heard": st.session_state.get(HEARD, 0),
         "focus": st.session_state.get(BY_PANEL) == _round(),
         "finished": number in done,
         "finger": FINGERS.get(lesson.name, ""),
         "met": met.get(str(number), [])[: len(lesson.goals)] if not _round() else [],
     }
-
-
-def _next_of(number: int) -> dict[str, Any]:
-    """Return the next step after a lesson: the next lesson; after the last, the first unfinished one, or a training."""
-    done = {*_kept()[0], number}
-    left = number + 1 if number < len(LESSONS) else next((n for n in range(1, number) if n not in done), TRAIN)
-    if left == TRAIN:
-        return {"number": TRAIN, "text": f"{_words()['end']} →"}
-    return {"number": left, "text": _words()["next"].format(title=_(LESSONS[left - 1].title))}
 
 
 def hear(key: str) -> None:
@@ -157,7 +166,7 @@ def is_pressed(number: int) -> bool:
     return st.session_state.get(ONWARD) == number and st.session_state.pop(ONWARD) == number
 
 
-def next_step() -> dict[str, Any]:
+def next_step() -> NextStep:
     """Return number and name of the first unfinished lesson, or of the first one if all are finished."""
     done = _kept()[0]
     number = next((n for n in range(1, len(LESSONS) + 1) if n not in done), 1)
@@ -184,7 +193,7 @@ def _kept() -> tuple[list[int], dict[str, list[str | None]]]:
         return [], {}
 
 
-def _keep(told: dict[str, Any]) -> None:
+def _keep(told: Mapping[str, object]) -> None:
     """Store a lesson whose goals are all or partly met."""
     number, (done, met) = _known(told.get("number")), _kept()
     goals = told.get("met")
@@ -218,10 +227,6 @@ def _round() -> int:
     return int(st.session_state.get(ROUND, 0))
 
 
-def _picked() -> None:
-    _begin(_known(query_params.chosen(CHOSEN)))
-
-
 def _known(number: Any) -> int:
     """Return the number of a lesson; 0 for an unknown one."""
     text = str(number)
@@ -231,14 +236,3 @@ def _known(number: Any) -> int:
 def _words() -> dict[str, str]:
     """Return the panel's texts in the session's language."""
     return {name: _(text) for name, text in PANEL.items()}
-
-
-def _title(number: int) -> str:
-    name = _words()["name"].format(n=number, total=len(LESSONS))
-    return f"{name} · {_(LESSONS[number - 1].title)}"
-
-
-def _choice(choice: LessonOption) -> dict[str, Any]:
-    chosen = query_params.current("", choice.options, next(iter(choice.options)), choice.key)
-    options = {value: _(text) for value, text in choice.options.items()}
-    return {"name": choice.name, "label": _(choice.label), "options": options, "chosen": chosen}

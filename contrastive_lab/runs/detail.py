@@ -1,11 +1,15 @@
-"""Details of one run: its status, actions, reproduction, export and notes."""
+"""Details of one run: its status, actions, reproduction, export and notes; its deletion and the bin; damaged runs; and
+the difference of two runs."""
 
 import contextlib
 import html
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import streamlit as st
 
+from contrastive_core import runs
 from contrastive_core.advice.plan import adviser_of, load_plan, trial_score
 from contrastive_core.base import json_files
 from contrastive_core.base.json_files import MAX_NPZ
@@ -20,12 +24,11 @@ from contrastive_core.runs.train_config import from_dict, settings_of, with_sett
 from contrastive_lab import cache, format, guard, locale, query_params, recordings, score_strip, state
 from contrastive_lab.locale import _, ngettext
 from contrastive_lab.recordings import has_rows
-from contrastive_lab.runs import pictures, table
+from contrastive_lab.runs import table
 from contrastive_lab.setting_names import changes_in_words, flat, shown_name
-from contrastive_lab.train.live import branch_form
-from contrastive_lab.train.watch import watch_next
+from contrastive_lab.train.watch import branch_form, watch_next
 
-EXPLORE: dict[str, Any] = {"icon": ":material/scatter_plot:", "type": "primary", "width": "stretch"}
+BINNED = "binned"  # the last deletion
 CIRCUMSTANCES = ("versions", "device", "processes", "git_commit", "data_fingerprint")
 
 
@@ -33,7 +36,7 @@ def details(run: Run) -> None:
     """Draw everything about one run, with the next step at its end."""
     status = training.status_of(run)
     _heading(run, status)
-    if (picture := pictures.map_of(run, 3)) is not None:
+    if (picture := table.map_of(run, 3)) is not None:
         alt = html.escape(_("Map of its test images"))
         st.html(f'<img class="run-map" src="{picture}" alt="{alt}">')
     if run.is_recording:
@@ -125,9 +128,9 @@ def act(run: Run, status: str) -> None:
     """Draw the actions of a run; the next step is the last one and always visible."""
     can_resume = status in ("stopped", "failed") and not run.shipped and "imported" not in run.manifest
     with st.container(key="runs-next", horizontal=True, gap="small"):
-        is_locked = status in ("running", "starting")
+        is_locked, icon = status in ("running", "starting"), ":material/scatter_plot:"
         if not run.shipped:
-            st.button(_("Delete"), icon=":material/delete:", disabled=is_locked, on_click=table.remove, args=([run],))
+            st.button(_("Delete"), icon=":material/delete:", disabled=is_locked, on_click=remove, args=([run],))
         if run.name in [job.name for job in queue.queue()]:
             st.button(_("Resume"), disabled=True, help=_("It is already queued"))
         elif run.is_recording:
@@ -143,7 +146,7 @@ def act(run: Run, status: str) -> None:
         if is_locked and not run.is_recording:
             if st.button(_("Watch it train"), icon=":material/play_circle:", type="primary", width="stretch"):
                 _watch(run.name)
-        elif st.button(_("Explore"), **EXPLORE, disabled=not has_rows(run)):
+        elif st.button(_("Explore"), icon=icon, type="primary", width="stretch", disabled=not has_rows(run)):
             state.choose_run(run.name)
             st.switch_page("pages/explore.py")
 
@@ -251,7 +254,62 @@ def check(run: Run) -> None:
             st.info(_("Resume continues from the newest intact state."))
 
 
-# --- two runs ----------------------------------------------------------------------------------
+# --- damaged runs, deletion, and the bin ---
+
+
+def damage() -> None:
+    """Draw the damaged runs, each with the reason."""
+    text = _("{name} is not listed: {why}. Nothing else in it was changed.")
+    for name, why in runs.damaged().items():
+        st.warning(format.plain(text.format(name=name, why=why)))
+
+
+def remove(chosen: Sequence[Run]) -> None:
+    """Move runs to the bin and offer an undo. Called as a button's callback, so no rerun can skip it."""
+    st.session_state[BINNED] = gone = list[Path]()
+    for run in chosen:
+        with guard.errors_told():
+            gone.append(run_folders.delete(run.name))
+
+
+def undo() -> None:
+    """Draw a button that reverts the last deletion."""
+    if gone := st.session_state.get(BINNED):
+        text = _("Deleted: {gone}. You can restore it from the bin below.")
+        st.info(text.format(gone=", ".join(map(_name, gone))))
+        st.button(_("Undo"), on_click=_restore, args=gone)
+
+
+def bin_of() -> None:
+    """Draw deleted runs with restore buttons; the bin is emptied only on request."""
+    if not (gone := run_folders.binned()):
+        return
+    with st.expander(_("Bin ({gone})").format(gone=len(gone))):
+        for path in gone[:50]:
+            line = st.container(horizontal=True, vertical_alignment="center")
+            line.text(_name(path), width="stretch")
+            line.button(_("Restore"), key=f"restore-{path.name}", on_click=_restore, args=[path])
+
+        def empty() -> None:
+            st.session_state[BINNED] = []
+            run_folders.empty_bin()
+
+        sure = st.checkbox(_("Yes, delete them permanently. This cannot be undone"))
+        st.button(_("Empty the bin"), disabled=not sure, on_click=empty)
+
+
+def _name(binned: Path) -> str:
+    return binned.name.rsplit("-", 1)[0]
+
+
+def _restore(*some: Path) -> None:
+    st.session_state[BINNED] = []
+    for path in some:
+        with guard.errors_told():
+            run_folders.restore(path)
+
+
+# --- two runs ---
 
 
 def difference(pair: list[Run]) -> None:

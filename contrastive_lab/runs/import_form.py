@@ -2,10 +2,10 @@
 `importing` names an import started here; the page shows its run at the end."""
 
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import streamlit as st
 
@@ -21,6 +21,7 @@ from contrastive_lab import cache, format, query_params
 from contrastive_lab.locale import N_, _, message
 from contrastive_lab.path_input import path_input
 from contrastive_lab.progress import follow_begun
+from contrastive_lab.train.fields import ImportPreview
 
 ENDINGS = ["pt", "pth", "tar", "ckpt", "safetensors"]
 SOURCES = {"file": N_("A checkpoint file"), "model": N_("A model of torchvision or timm")}
@@ -53,12 +54,12 @@ def _of_file() -> None:
     arguments = ["--dataset", dataset]
     arguments += ["--encoder", encoder] if encoder else []
     key = cache.digest(upload.file_id if upload else typed, encoder)
-    previews = st.session_state.setdefault("previews", {})
+    previews: dict[str, ImportPreview] = st.session_state.setdefault("previews", {})
     try:
         with _file(upload, typed) as path:
             if key not in previews:
                 with st.spinner(_("Opening it in a separate process…")):
-                    previews[key] = preview_import(path, *arguments)
+                    previews[key] = cast(ImportPreview, preview_import(path, *arguments))
             report = previews[key]
             preview(report)
             if st.button(_("Import"), type="primary", disabled=bool(report["missing"] or report["unlike"])):
@@ -122,19 +123,17 @@ def _weights() -> list[str]:
     return arguments + (["--weights", file] if file else ["--random"] if random else [])
 
 
-def _report(chosen: list[str]) -> dict[str, Any]:
-    previews = st.session_state.setdefault("previews", {})
-    key = cache.digest("model", *chosen)
-    if key not in previews:
+def _report(chosen: list[str]) -> ImportPreview:
+    previews: dict[str, ImportPreview] = st.session_state.setdefault("previews", {})
+    if (found := previews.get(key := cache.digest("model", *chosen))) is None:
         with st.spinner(_("Inspecting it in a separate process…")):
-            found = preview_import(*chosen)
-        if "matched" not in found:  # its weights may be here the next time
-            return dict(found)
-        previews[key] = found
-    return dict(previews[key])
+            found = cast(ImportPreview, preview_import(*chosen))
+        if "matched" in found:  # else its weights may be here the next time
+            previews[key] = found
+    return found
 
 
-def _offer(about: Mapping[str, Any], chosen: list[str]) -> None:
+def _offer(about: ImportPreview, chosen: list[str]) -> None:
     """Draw a note about missing weights, and a checkbox and button to download them."""
     text = _("The weights of {encoder} are not on this computer. Choose a weights file or random weights.")
     st.info(format.plain(text.format(encoder=about["encoder"])))
@@ -151,7 +150,7 @@ def _offer(about: Mapping[str, Any], chosen: list[str]) -> None:
     _import([*chosen, "--fetch"], about, not fetch)
 
 
-def _import(chosen: list[str], report: Mapping[str, Any], disabled: bool) -> None:
+def _import(chosen: list[str], report: ImportPreview, disabled: bool) -> None:
     a, b = st.columns(2)
     dataset = judged_on(a)
     name = b.text_input(_("Name of the run"), placeholder=_("made from the model's name")).strip()
@@ -171,11 +170,12 @@ def judged_on(place: Any) -> str:
     return name_of(chosen) if chosen.startswith(("/", "~")) else str(chosen)
 
 
-def preview(report: Mapping[str, Any]) -> None:
+def preview(report: ImportPreview) -> None:
     """Show the detected encoder, the matched tensors and the missing ones."""
     st.header(format.plain(f"{report['kind']}, {report['encoder']}"))
-    parts = {"missing": _("Missing"), "unlike": _("With a different shape"), "unused": _("Not used")}
-    counts = {_("Tensors matched"): report["matched"], **{name: len(report[part]) for part, name in parts.items()}}
+    parts = {_("Missing"): report["missing"], _("With a different shape"): report["unlike"]}
+    parts[_("Not used")] = report["unused"]
+    counts = {_("Tensors matched"): report["matched"], **{name: len(listed) for name, listed in parts.items()}}
     for column, (name, count) in zip(st.columns(4), counts.items(), strict=True):
         column.metric(name, count)
     if report.get("of_library"):
@@ -185,10 +185,10 @@ def preview(report: Mapping[str, Any]) -> None:
         st.text(_("Shown as {shown_as}; head: {head}").format(shown_as=shown_as, head=head))
     for note in report["notes"]:
         st.text(note)
-    for part, name in parts.items():
-        if report[part]:
-            with st.expander(f"{name}: {len(report[part])}"):
-                st.code("\n".join(map(str, report[part])), language=None)
+    for name, listed in parts.items():
+        if listed:
+            with st.expander(f"{name}: {len(listed)}"):
+                st.code("\n".join(map(str, listed)), language=None)
 
 
 # --- imports at work ---

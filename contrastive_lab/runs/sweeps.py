@@ -2,6 +2,7 @@
 
 import json
 import shlex
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -44,12 +45,9 @@ def sweeps() -> None:
     files = {p.stem: p for folder in (READY, own_folder()) for p in sorted(folder.glob("*.toml"))}
     titles = {name: title_of(path) for name, path in files.items()} | {NEW: NEW}
 
-    def title(name: str) -> str:
-        return titles.get(name, name)
-
     scored = next((name for name in files if (READY / f"{name}.json").exists()), None)  # it opens with a figure
-    look: dict[str, Any] = {"default": scored, "key": PICKER, "format_func": title}
-    name = query_params.one_of(st.selectbox, _("Sweep"), titles, name="sweep", **look)
+    label, title = _("Sweep"), lambda one: titles.get(one, one)
+    name = query_params.one_of(st.selectbox, label, titles, name="sweep", default=scored, key=PICKER, format_func=title)
     if name == NEW:
         by_form(own_folder())
         return
@@ -239,7 +237,9 @@ def by_form(folder: Path) -> None:
                 save(folder, name.strip(), toml_of(name.strip(), base, axes, seeds, hours, form))
 
 
-def toml_of(name: str, base: dict[str, Any], axes: list[tuple[str, str]], seeds: str, hours: float, form: str) -> str:
+def toml_of(
+    name: str, base: Mapping[str, object], axes: list[tuple[str, str]], seeds: str, hours: float, form: str
+) -> str:
     """Return a sweep file's text. Raises BadSetting for invalid seeds or values."""
     try:
         numbers = [int(s) for s in seeds.split(",") if s.strip()]

@@ -1,25 +1,35 @@
-"""Leaderboard of all runs, one data set at a time; active and queued runs; damaged runs; the bin."""
+"""Leaderboard of all runs, one data set at a time, with two pictures of each run: its stored map, and its kNN accuracy
+with its interval on a fixed axis. Active and queued runs."""
 
+import base64
+import io
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import streamlit as st
 
 from contrastive_core import runs
 from contrastive_core.advice.plan import is_trial, trial_score
+from contrastive_core.base.json_files import read_npz
 from contrastive_core.base.progress import Progress
+from contrastive_core.base.score import Score
 from contrastive_core.compare.evaluation import Evaluation
-from contrastive_core.engine import queue, run_folders, training
+from contrastive_core.engine import queue, training
 from contrastive_core.runs.run import Run
+from contrastive_core.spaces import results
+from contrastive_core.spaces.space import Space
 from contrastive_lab import cache, format, guard, locale, query_params, state
+from contrastive_lab.components.scatter import PALETTE
 from contrastive_lab.figures import draw_table
+from contrastive_lab.guard import DAMAGE
 from contrastive_lab.locale import N_, _, ngettext
 from contrastive_lab.progress import bar
 from contrastive_lab.recordings import describe
-from contrastive_lab.runs import pictures
 
+Cell = str | float | None
 TABLE, SHOWN = "runs-table", "runs-shown"  # the table's key; names in the order of its rows
 OF_TOWERS = {  # columns, by the score of two towers
     "zero_shot": N_("Zero-shot %"),
@@ -37,7 +47,8 @@ ALL, RECORDINGS = "all", N_("recordings")
 ROW, HEAD, MOST_ROWS, WITH_MAPS = 52, 38, 14, 300  # pixels of a row and of the head; rows in sight, and with maps
 MARKS = {"running": "▶", "starting": "▶", "queued": "…", "stopped": "■", "failed": "✕"}
 LAST_STATES = "states-of-runs"  # as they were when the page was last drawn
-BINNED = "binned"  # the last deletion
+WIDTH, HEIGHT, EDGE, DOT = 192, 104, 5, 2  # pixels of a thumbnail, drawn at half its size
+LENGTH, MIDDLE = 290, 24  # pixels from 0 to 100 %, and around the line
 ENDING = Progress("ending", 1.0)
 MOST = 30  # that wait are listed
 HELP = {  # of columns in per cent
@@ -66,7 +77,9 @@ COLUMNS = {name: st.column_config.NumberColumn(format="%.1f", help=help) for nam
 def choose_data(all_runs: Sequence[Run]) -> list[Run]:
     """Let the user choose a data set, by default that of the current run; return its runs."""
     counts = Counter(_data(run) for run in all_runs if not is_trial(run.name))
-    labels = {data: f"{_short(data)} {count}" for data, count in counts.most_common()} | {ALL: _("all")}
+    names = {data: format.data_of(data).rstrip("/\\").rpartition("/")[2] for data in counts}  # the last part of a path
+    names[RECORDINGS] = locale.text(RECORDINGS)
+    labels = {data: f"{names[data]} {count}" for data, count in counts.most_common()} | {ALL: _("all")}
     own = state.chosen_run()
     widget: Callable[..., Any] = st.selectbox
     if is_short := len(labels) < 4:  # as many as a phone has room for; its labels are Markdown
@@ -87,11 +100,6 @@ def choose_data(all_runs: Sequence[Run]) -> list[Run]:
 
 def _data(run: Run) -> str:
     return str(run.config.get("dataset") or RECORDINGS)
-
-
-def _short(data: str) -> str:
-    """Return a short name of a data set; for a folder the last part of its path."""
-    return locale.text(data) if data == RECORDINGS else format.data_of(data).rstrip("/\\").rpartition("/")[2]
 
 
 def search() -> str:
@@ -121,27 +129,25 @@ def choose_columns() -> list[str]:
 def table(some_runs: Sequence[Run], sought: str, columns: Sequence[str]) -> tuple[list[Run], list[Run]]:
     """Draw the leaderboard; return its runs, best first, and the selected ones."""
     titles = cache.titles("methods"), cache.titles("losses")
-    rows = [r for r in map(row, some_runs) if passes(r, sought, titles[0])]
-    rows.sort(key=lambda r: -(r["kNN %"] if r["kNN %"] is not None else -1))
-    if not rows:
+    of_runs = {run: r for run in some_runs if passes(r := row(run), sought, titles[0])}
+    found = sorted(of_runs, key=_share, reverse=True)
+    if not found:
         st.info(_("None of the {rows} runs matches. Clear the search.").format(rows=len(some_runs)))
         return [], []
-    by_name = {run.name: run for run in some_runs}
-    found = [by_name[r["name"]] for r in rows]
-    raw = raw_pixels(found)
+    rows, raw = [of_runs[run] for run in found], raw_pixels(found)
     is_dark = st.context.theme.type == "dark"
     for r, run in zip(rows, found, strict=True):
         r["method"], r["loss"] = (of.get(str(r[k]), r[k]) for of, k in zip(titles, ("method", "loss"), strict=True))
-        r[MAP] = pictures.map_of(run) if len(rows) <= WITH_MAPS else None
-        r[AXIS] = pictures.axis_of(_knn(run), raw.get(_data(run)), is_dark)
+        r[MAP] = map_of(run) if len(rows) <= WITH_MAPS else None
+        r[AXIS] = axis_of(_knn(run), raw.get(_data(run)), is_dark)
     order = dict.fromkeys((MAP, *FIRST_COLUMNS, *IF_USED, *columns))
     shown = [k for k in order if k not in (MAP, *IF_USED) or any(r[k] not in (None, "") for r in rows)]
-    same_selection([r["name"] for r in rows])
+    same_selection([run.name for run in found])
     picked = [i for i in _selected() if i < len(found)]
     axis = dict(COLUMNS[AXIS])
     if len(shares := {raw.get(_data(run)) for run in found}) == 1 and (share := shares.pop()) is not None:
         axis["label"] = _("kNN, 0 to 100 % │ raw pixels {share}").format(share=f"{100 * share:.1f}")
-    best = "; ".join(f"{r['name']} {r['kNN %']:.1f} %" for r in rows[:5] if r["kNN %"] is not None)
+    best = "; ".join(f"{run.name} {100 * share:.1f} %" for run in found[:5] if (share := _share(run)) >= 0)
     draw_table(
         [{k: r[k] for k in shown} for r in rows],
         {**COLUMNS, AXIS: axis},
@@ -155,7 +161,14 @@ def table(some_runs: Sequence[Run], sought: str, columns: Sequence[str]) -> tupl
         highlighted=(picked or [0])[0] if len(picked) < 2 else None,  # its details are shown beside the table
         key=TABLE,
     )
-    _below(rows, some_runs, sought)
+    tries = 0 if "show:" in sought else sum(is_trial(run.name) for run in some_runs)
+    more = ngettext(
+        " {count} try of the adviser is listed separately (search for show:tries).",
+        " {count} tries of the adviser are listed separately (search for show:tries).",
+        tries,
+    ).format(count=f"{tries:,}")
+    text = _("{visible} of {rows} runs.{more} Click a run for its details, tick two to compare them.")
+    st.caption(text.format(visible=len(rows), rows=len(some_runs), more=more if tries else ""))
     return found, [found[i] for i in picked]
 
 
@@ -168,24 +181,12 @@ def _selected() -> list[int]:
 
 
 def as_csv(some_runs: Sequence[Run], sought: str) -> str:
-    """Return the matching runs as CSV with all columns except the pictures."""
+    """Return the matching runs as CSV with all columns except the"""
     titles = cache.titles("methods")
     return format.table_csv(r for r in map(row, some_runs) if passes(r, sought, titles))
 
 
-def _below(rows: list[dict[str, Any]], some_runs: Sequence[Run], sought: str) -> None:
-    """Draw the number of runs, and that of the adviser's trials, which are listed separately."""
-    tries = 0 if "show:" in sought else sum(is_trial(run.name) for run in some_runs)
-    more = ngettext(
-        " {count} try of the adviser is listed separately (search for show:tries).",
-        " {count} tries of the adviser are listed separately (search for show:tries).",
-        tries,
-    ).format(count=f"{tries:,}")
-    text = _("{visible} of {rows} runs.{more} Click a run for its details, tick two to compare them.")
-    st.caption(text.format(visible=len(rows), rows=len(some_runs), more=more if tries else ""))
-
-
-def passes(r: dict[str, Any], sought: str, titles: dict[str, str]) -> bool:
+def passes(r: Mapping[str, Cell], sought: str, titles: dict[str, str]) -> bool:
     """Return whether a row matches all words of a search; status:failed,stopped matches either value."""
     words = sought.lower().split()
     asked = dict(word.split(":", 1) for word in words if word.startswith(("status:", "method:", "show:")))
@@ -208,9 +209,15 @@ def raw_pixels(some_runs: Sequence[Run]) -> dict[str, float | None]:
     return found
 
 
-def _knn(run: Run) -> Any:
+def _knn(run: Run) -> Score | None:
     record = cache.accuracies(run)
     return record.score("h", "knn") if record else None
+
+
+def _share(run: Run) -> float:
+    """Return a run's kNN accuracy; -1 if it has none."""
+    score = _knn(run)
+    return -1.0 if score is None or score.value is None else score.value
 
 
 def same_selection(names: list[str]) -> None:
@@ -233,7 +240,7 @@ def renamed(old: str, new: str) -> None:
     st.session_state[SHOWN] = [new if n == old else n for n in st.session_state.get(SHOWN, [])]
 
 
-def row(run: Run) -> dict[str, Any]:
+def row(run: Run) -> dict[str, Cell]:
     """Return a run as a row of the table."""
     status, record, meta, knn = training.status_of(run), cache.accuracies(run), run.meta(), _knn(run)
     state_now = str(status["status"])
@@ -279,62 +286,66 @@ def of_towers(record: Evaluation | None) -> dict[str, float | None]:
     return {OF_TOWERS[name]: None if value is None else 100 * value for name, value in values.items()}
 
 
-# --- what is gone, or cannot be read -----------------------------------------------------------
+# --- pictures of a run ---
 
 
-def damage() -> None:
-    """Draw the damaged runs, each with the reason."""
-    text = _("{name} is not listed: {why}. Nothing else in it was changed.")
-    for name, why in runs.damaged().items():
-        st.warning(format.plain(text.format(name=name, why=why)))
+def map_of(run: Run, scale: int = 1) -> str | None:
+    """Return a picture of a stored map of the run's test images, enlarged by `scale`; None without one."""
+    for layer in ("h", "z"):
+        try:
+            space = Space.of_run(run, "test", layer)
+            kept = results.path("map", {"space": space.values, "kind": "umap", **results.MAP_DEFAULTS})
+            if kept.exists():
+                return _map(kept, kept.stat().st_mtime_ns, space, scale)
+        except DAMAGE:
+            continue
+    return None
 
 
-def remove(chosen: Sequence[Run]) -> None:
-    """Move runs to the bin and offer an undo. Called as a button's callback, so no rerun can skip it."""
-    st.session_state[BINNED] = gone = list[Path]()
-    for run in chosen:
-        with guard.errors_told():
-            gone.append(run_folders.delete(run.name))
+@st.cache_data(max_entries=2000, show_spinner=False)
+def _map(kept: Path, changed: int, space: Space, scale: int) -> str | None:
+    from PIL import Image
+
+    rows, xy = space.rows(), read_npz(kept)["xy"]
+    if rows is None or len(rows) != len(xy):
+        return None
+    low, high = xy.min(0), xy.max(0)
+    room = np.array([WIDTH * scale, HEIGHT * scale]) - 2 * EDGE * scale
+    at = (EDGE * scale + (xy - low) / np.maximum(high - low, 1e-9) * room).round().astype(int)
+    colors = np.array([[int(c[i : i + 2], 16) for i in (1, 3, 5)] for c in PALETTE], np.uint8)
+    color = colors[(np.zeros(len(xy), int) if rows.labels is None else rows.labels) % len(colors)]
+    pixels = np.zeros((HEIGHT * scale, WIDTH * scale, 4), np.uint8)
+    for dx in range(-DOT, DOT):
+        for dy in range(-DOT, DOT):
+            pixels[at[:, 1] + dy, at[:, 0] + dx] = np.column_stack([color, np.full(len(color), 255)])
+    buffer = io.BytesIO()
+    Image.fromarray(pixels).save(buffer, "PNG")
+    return _address("image/png", buffer.getvalue())
 
 
-def undo() -> None:
-    """Draw a button that reverts the last deletion."""
-    if gone := st.session_state.get(BINNED):
-        text = _("Deleted: {gone}. You can restore it from the bin below.")
-        st.info(text.format(gone=", ".join(map(_name, gone))))
-        st.button(_("Undo"), on_click=_restore, args=gone)
+def axis_of(score: Score | None, raw: float | None, is_dark: bool) -> str | None:
+    """Return a picture of a share as a dot with its interval, from 0 to 100 %, with a tick for raw pixels."""
+    if score is None or score.value is None:
+        return None
+    ink, grid, grey = ("#E3E8ED", "#2B343E", "#8D99A6") if is_dark else ("#18222D", "#E3E7EA", "#7A8794")
+    x = LENGTH * score.value + MIDDLE
+    marks = f'<path d="M{MIDDLE},{MIDDLE}h{LENGTH}" stroke="{grid}" stroke-width="2"/>'
+    if raw is not None:
+        left = LENGTH * raw + MIDDLE
+        marks += f'<path d="M{left:.1f},10v28" stroke="{grey}" stroke-width="1.5"/>'
+    if score.interval:
+        left, right = (LENGTH * end + MIDDLE for end in score.interval)
+        marks += f'<path d="M{left:.1f},{MIDDLE}H{right:.1f}" stroke="{grey}" stroke-width="7" stroke-linecap="round"/>'
+    marks += f'<circle cx="{x:.1f}" cy="{MIDDLE}" r="6" fill="{ink}"/>'
+    size = f'width="{LENGTH + 2 * MIDDLE}" height="{2 * MIDDLE}"'
+    return _address("image/svg+xml", f'<svg xmlns="http://www.w3.org/2000/svg" {size}>{marks}</svg>'.encode())
 
 
-def bin_of() -> None:
-    """Draw deleted runs with restore buttons; the bin is emptied only on request."""
-    if not (gone := run_folders.binned()):
-        return
-    with st.expander(_("Bin ({gone})").format(gone=len(gone))):
-        for path in gone[:50]:
-            line = st.container(horizontal=True, vertical_alignment="center")
-            line.text(_name(path), width="stretch")
-            line.button(_("Restore"), key=f"restore-{path.name}", on_click=_restore, args=[path])
-        sure = st.checkbox(_("Yes, delete them permanently. This cannot be undone"))
-        st.button(_("Empty the bin"), disabled=not sure, on_click=_empty)
+def _address(kind: str, content: bytes) -> str:
+    return f"data:{kind};base64,{base64.b64encode(content).decode()}"
 
 
-def _name(binned: Path) -> str:
-    return binned.name.rsplit("-", 1)[0]
-
-
-def _restore(*some: Path) -> None:
-    st.session_state[BINNED] = []
-    for path in some:
-        with guard.errors_told():
-            run_folders.restore(path)
-
-
-def _empty() -> None:
-    st.session_state[BINNED] = []
-    run_folders.empty_bin()
-
-
-# --- what is at work -----------------------------------------------------------------------------
+# --- running and queued trainings ---
 
 
 def line() -> None:

@@ -3,12 +3,10 @@
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import streamlit as st
 
-from contrastive_core.base.json_files import JsonObject
 from contrastive_core.samples import annotations as sample_annotations
 from contrastive_core.samples.sample_lists import LISTS, RANDOM, VOTED, VOTERS
 from contrastive_core.samples.sample_table import SampleTable, percent
@@ -16,6 +14,7 @@ from contrastive_lab import cache, format, locale, texts
 from contrastive_lab.components.bench import (
     Bench,
     BenchItem,
+    DeskEvent,
     EvidenceGroup,
     ShownChoice,
     ShownNeighbor,
@@ -25,9 +24,9 @@ from contrastive_lab.components.bench import (
 )
 from contrastive_lab.components.shared.transport import ThumbnailSheet
 from contrastive_lab.locale import _
-from contrastive_lab.samples.current_sample import follow_list, go_to, look_at, moves
-from contrastive_lab.samples.evidence import Group, NamedPicture, evidence_of
+from contrastive_lab.samples.detail import Group, NamedPicture, evidence_of
 from contrastive_lab.samples.findings import PAGE, Findings, window
+from contrastive_lab.samples.subject import follow_list, go_to, look_at, moves
 
 KEY = "samples-bench"
 ACK = "samples-kept"  # of the session: the last event that was kept
@@ -44,9 +43,15 @@ def hear(findings: Findings) -> None:
     seq = kept.get("seq", 0) if kept.get("nonce") == nonce else 0
     for event in report.get("events", ()):
         if event["seq"] > seq:
-            name = f"{nonce}:{event['seq']}"
-            _take_back(findings, name) if event["what"] == "undo" else _keep(findings, event, name)
-            seq = event["seq"]
+            seq, name = event["seq"], f"{nonce}:{event['seq']}"
+            if event["what"] != "undo":
+                _keep(findings, event, name)
+                continue
+            undone = sample_annotations.undo([findings.file(r) for r in findings.requests], *window(), name)
+            if undone and (sample := undone[0][1]["id"]) != report.get("at"):  # on another sample: show that one
+                done = {choice.what: choice.done for choice in findings.list.choices}.get(undone[0][1]["what"], "")
+                st.toast(_("Undone: {sample} was {done}.").format(sample=format.plain(sample), done=_(done)))
+                go_to(sample)
     if nonce and report.get("events"):
         st.session_state[ACK] = {"nonce": nonce, "seq": seq}
     st.session_state[DRAWN] = time.time()  # decisions are read anew after this
@@ -55,19 +60,9 @@ def hear(findings: Findings) -> None:
         look_at(str(report["at"]))
 
 
-def _take_back(findings: Findings, name: str) -> None:
-    """Undo a decision; if it was made on another sample, show that one."""
-    undone = sample_annotations.undo([findings.file(r) for r in findings.requests], *window(), name)
-    if undone and (sample := undone[0][1]["id"]) != reported(KEY).get("at"):
-        done = {choice.what: choice.done for choice in findings.list.choices}.get(undone[0][1]["what"], "")
-        text = _("Undone: {sample} was {done}.")
-        st.toast(text.format(sample=format.plain(sample), done=_(done)))
-        go_to(sample)
-
-
-def _keep(findings: Findings, event: dict[str, Any], name: str) -> None:
+def _keep(findings: Findings, event: DeskEvent, name: str) -> None:
     """Store a decision on one or more samples. Reports come from the browser, so samples may no longer exist."""
-    what, by_file = event["what"], dict[Path, list[JsonObject]]()
+    what, by_file = event["what"], dict[Path, list[dict[str, object]]]()
     if what not in [one.what for one in findings.list.choices]:
         return
     for one in event.get("items", ()):
@@ -140,13 +135,17 @@ def _item(findings: Findings, row: int, groups: list[Group], beside: dict[tuple[
     is_wrong = is_judged and bool(given) and is_probably_wrong(table, row)
     is_voted = is_judged and (is_wrong or one.key == "mislabeled")
     text = pictures.text(str(own.columns["id"][at]), request.split)
+    why = "" if is_voted and votes else one.reason(own, at)
+    if (said := findings.disagreements.get(findings.id(row))) is not None:
+        differ = _("Reviewers disagree: {said}.").format(said=said)
+        why = f"{why} {differ}".strip()
     return BenchItem(
         id=findings.id(row),
         badge=request.split if len(findings.requests) > 1 else "",
         given="" if one.decisions else given,
         suggested=suggested,
         sentence=_(one.question) if one.question else _sentence(table, one.key, row),
-        why=_why(findings, row, "" if is_voted and votes else one.reason(own, at)),
+        why=why,
         evidence=[EvidenceGroup(title, _neighbors(findings, group, beside, text)) for title, group in groups],
         looks_like=suggested if is_wrong else "",
         likeliness=percent(about["confidence"]) if is_wrong else "",
@@ -175,14 +174,6 @@ def _neighbors(
             place = beside.setdefault((split, sample), len(beside))
             shown.append(ShownNeighbor(place, locale.text(text), is_named=is_named))
     return shown
-
-
-def _why(findings: Findings, row: int, reason: str) -> str:
-    """Return the reason for a sample's place on the list, and disagreeing reviewers' decisions."""
-    if (said := findings.disagreements.get(findings.id(row))) is None:
-        return reason
-    text = _("Reviewers disagree: {said}.").format(said=said)
-    return f"{reason} {text}".strip()
 
 
 def is_probably_wrong(table: SampleTable, row: int) -> bool:

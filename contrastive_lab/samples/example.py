@@ -1,4 +1,5 @@
-"""The example of the front page: digits with some labels changed on purpose."""
+"""The examples of the front page: digits with some labels changed on purpose, and questions and answers by two models,
+with relevance judgments."""
 
 import os
 import shutil
@@ -7,11 +8,14 @@ import streamlit as st
 
 from contrastive_core import runs
 from contrastive_core.base.errors import NoSuchRun
-from contrastive_core.base.paths import runs_home
+from contrastive_core.base.paths import data_home, runs_home
 from contrastive_core.runs.run import Run
-from contrastive_lab import query_params, state
+from contrastive_core.spaces import example_questions, loaded_vectors
+from contrastive_core.spaces.open_vectors import open_vectors
+from contrastive_lab import guard, path_input, query_params, state
 from contrastive_lab.locale import _
 
+QUESTIONS = "questions"
 NAME, SOURCE, DATA = "wrong-labels-example", "simclr-digits", "digits_mislabeled"
 TABLES = "wrong_labels"  # folder of the source: the table of the training images (benchmarks/ship.py)
 ASKED = "example"  # in the address of the front page's door
@@ -19,8 +23,8 @@ OFFERED = "the front page was shown"  # in this session: a link from elsewhere b
 
 
 def say() -> None:
-    """Explain the example on its page. Create it if the URL asks for it and the front page led there. For links from
-    elsewhere, which anyone may have written, ask first."""
+    """Explain the example with wrong labels on its page. Create it if the URL asks for it and the front page led there.
+    For links from elsewhere, which anyone may have written, ask first."""
     asked = query_params.take(ASKED)
     query_params.keep(**{ASKED: None})  # the address is that of any run from now on
     if asked and (OFFERED in st.session_state or os.path.lexists(runs_home() / NAME)):
@@ -62,3 +66,25 @@ def make() -> Run:
     run.set_meta(title=_("Example: digits with wrong labels"), note=text)
     run.set_status("done", epoch=source.config["epochs"], epochs=source.config["epochs"])
     return run
+
+
+def show_questions() -> None:
+    """Open the example if the URL asks for it and the front page led there. For links from elsewhere, ask first."""
+    asked = query_params.take(ASKED) == QUESTIONS or query_params.kept_value(ASKED) == QUESTIONS
+    if asked and OFFERED not in st.session_state:
+        query_params.keep(**{ASKED: QUESTIONS})
+        asked = st.button(_("Make the example with questions and answers"), icon=":material/forum:")
+    if asked:
+        query_params.keep(**{ASKED: None})
+        with guard.errors_shown():
+            with st.spinner(_("Encoding 1,920 sentences with two small models…")):
+                address = make_questions()
+            query_params.begin(address)
+            st.rerun()
+
+
+def make_questions() -> dict[str, str]:
+    """Write the example, open its vectors, and return the address of their comparison. Raises: ValueError; OSError."""
+    folder = data_home() / "examples" / QUESTIONS
+    names = [loaded_vectors.PREFIX + open_vectors(file, file.name) for file in example_questions.write(folder)]
+    return {"runs": ",".join(names), "qrels": path_input.remember(folder / example_questions.JUDGMENTS)}

@@ -24,8 +24,7 @@ from contrastive_core.samples.sample_table import SampleRequest, SampleTable, de
 from contrastive_core.spaces.nearest import nearest_of
 from contrastive_lab import cache, format, locale, query_params, state
 from contrastive_lab.locale import _
-from contrastive_lab.samples.current_sample import AT, go_to
-from contrastive_lab.samples.table_picker import Pictures, embedding_of, table_or_wait
+from contrastive_lab.samples.subject import AT, Pictures, embedding_of, go_to, table_or_wait
 
 SHOWN = "samples-shown"  # of the session: what the list is made of, and how many of its tables it has
 PAGE = 30  # samples of the grid, and of a list of neighbors
@@ -221,7 +220,7 @@ def forget_picture(_none: str | None = None) -> None:
     """Restore the list after a search by an uploaded image."""
     st.session_state[PICTURE] = st.session_state.get(PICTURE, 0) + 1  # Streamlit clears no upload: another takes over
     query_params.keep(picture=None)
-    go_to(None)
+    go_to()
 
 
 def own_picture() -> tuple[str, bytes] | None:
@@ -240,7 +239,7 @@ def _near_picture(findings: Findings) -> np.ndarray | None:
         if file := st.session_state[key]:
             content = np.frombuffer(file.getvalue(), np.uint8)
             query_params.keep(picture=_store(name=np.array(file.name), content=content))
-            go_to(None)
+            go_to()
         else:
             forget_picture()
 
@@ -292,7 +291,7 @@ def cut_to_selection(findings: Findings, rows: np.ndarray) -> np.ndarray:
     number = sum(map(len, lit.values()))
     label = _("Only the {number} selected on the maps").format(number=f"{number:,}")
     if query_params.requested("selected") and not stored:
-        go_to(None)
+        go_to()
     is_cut = number > 0 and query_params.switch(st.toggle, label, name="selected")
     query_params.keep(picked=_store(**lit) if is_cut else None)
     if is_cut:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import streamlit as st
@@ -17,9 +16,8 @@ from contrastive_core.samples.sample_lists import RANDOM
 from contrastive_core.samples.sample_table import SampleRequest, SampleTable
 from contrastive_lab import cache, figures, query_params
 from contrastive_lab.locale import _, ngettext
-from contrastive_lab.samples.current_sample import ASKED, AT, LIST, go_to
 from contrastive_lab.samples.findings import Findings
-from contrastive_lab.samples.table_picker import CHIP
+from contrastive_lab.samples.subject import ASKED, AT, CHIP, LIST, go_to
 
 SIZES = (40, 120, 240, 480)
 LONG = 600  # right rows, beyond which suspects are the better way to a low bound; a set of fewer is small
@@ -63,9 +61,9 @@ def rows_to_check(audit: LabelAudit, table: SampleTable, chips: DeltaGenerator) 
     sizes = [size for size in SIZES if size < audit.labels] or [audit.labels]
     label = _("Random rows to check")
     at_least = next((size for size in sizes if size >= audit.reached), sizes[-1])
-    look: dict[str, Any] = {"format_func": lambda n: _("{count} rows").format(count=f"{n:,}"), "width": CHIP}
+    box, titles = chips.selectbox, {n: _("{count} rows").format(count=f"{n:,}") for n in sizes}
     size = query_params.one_of(
-        chips.selectbox, label, sizes, name="checks", default=at_least, on_change=lambda: go_to(None), **look
+        box, label, sizes, name="checks", default=at_least, on_change=go_to, format_func=titles.get, width=CHIP
     )
     rows = audit.order[:size]
     if (text := estimate(audit)) is None:
@@ -140,7 +138,7 @@ def show_curve(audit: LabelAudit) -> None:
     share = audit.found.number / max(1, audit.labels)
     mine = [100 * bound for bound in label_audit.bounds(audit.p, audit.wrong, audit.order, sizes)]
     plain = [100 * label_audit.plain_bound(audit.labels, size, share) for size in sizes]
-    both: dict[str, Any] = {_("This audit"): (sizes, mine), _("Plain random audit, expected"): (sizes, plain)}
+    both = {str(_("This audit")): (sizes, mine), str(_("Plain random audit, expected")): (sizes, plain)}
     figure = figures.curves(both, _("random rows checked"), _("still wrong at most, %"), 220)
     figure.add_hline(
         y=100 * label_audit.CLEAN, line_dash="dot", annotation_text=_("stop below 1 %"), annotation_position="top left"

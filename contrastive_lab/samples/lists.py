@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -9,17 +10,17 @@ import numpy as np
 import streamlit as st
 
 from contrastive_core.base import safe_files
-from contrastive_core.base.json_files import JsonObject
 from contrastive_core.samples.label_audit import LabelAudit
 from contrastive_core.samples.sample_lists import FALSE_NEGATIVES, LISTS, OWN_RANK, RANDOM, SampleList, why_no_suspects
 from contrastive_core.samples.sample_table import SampleTable, decimals
+from contrastive_core.samples.shown_pairs import Cells
 from contrastive_lab import cache, format, locale, query_params
 from contrastive_lab.components.cut_off import CutOff, draw_cut_off
 from contrastive_lab.components.shared.mount import reported_state
 from contrastive_lab.figures import draw_table
 from contrastive_lab.locale import N_, _
-from contrastive_lab.samples.current_sample import AT, go_to
 from contrastive_lab.samples.findings import Findings, forget_picture, look_near, own_picture
+from contrastive_lab.samples.subject import AT, go_to
 
 MATRIX = 40  # classes of the matrix
 ROWS = 2000  # of a page of the table; the files have all
@@ -48,7 +49,7 @@ def pick(table: SampleTable) -> SampleList:
 
     def choose() -> None:
         query_params.keep(list=st.session_state[KEY])
-        go_to(None)
+        go_to()
 
     one = LISTS[chosen if chosen in names else names[0]]
     st.menu_button(title(one.key), names, key=KEY, format_func=title, on_click=choose)
@@ -69,7 +70,7 @@ def order(table: SampleTable, one: SampleList) -> np.ndarray:
     if len(orders) < 2:
         return one.order(table)
     by = query_params.one_of(
-        st.selectbox, _("Ordered by"), orders, name="order", format_func=orders.get, on_change=lambda: go_to(None)
+        st.selectbox, _("Ordered by"), orders, name="order", format_func=orders.get, on_change=go_to
     )
     return one.order(table, by)
 
@@ -160,8 +161,8 @@ def filtered(findings: Findings, rows: np.ndarray) -> np.ndarray:
     if others:
         of_rows = _both(table, rows)
         shown = {"": _("All pairs")} | {pair: f"{pair} · {n:,}" for pair, n in Counter(of_rows).most_common() if pair}
-        look: dict[str, Any] = {"format_func": shown.get, "on_change": lambda: go_to(None)}
-        if pair := query_params.one_of(st.selectbox, _("Label → suggestion"), shown, name="pair", **look):
+        box, label = st.selectbox, _("Label → suggestion")
+        if pair := query_params.one_of(box, label, shown, name="pair", format_func=shown.get, on_change=go_to):
             keep &= np.array([one == pair for one in of_rows], bool)
     loss = columns["loss"][rows]
     finite = loss[np.isfinite(loss)]
@@ -193,7 +194,7 @@ def _both(table: SampleTable, rows: np.ndarray) -> list[str]:
 
 def _choose_pair(pair: str) -> None:
     query_params.choose(query_params.key_of("pair"), pair, in_popover=True)
-    go_to(None)
+    go_to()
 
 
 def show_narrowed(table: SampleTable) -> None:
@@ -242,18 +243,13 @@ def _yes_or_no(label: str, name: str, words: tuple[str, str] = ("yes", "no")) ->
 def show_files(findings: Findings, rows: np.ndarray, place: Any) -> None:
     """Draw downloads of the list with all columns."""
     types = {column: TYPES.get(column, "string") for column in next(listed(findings, rows[:1]), {})}
-    for label, ending, kind, content in (
-        (_("This list as CSV"), "csv", "text/csv", lambda: format.table_csv(listed(findings, rows))),
-        (_("As Parquet"), "parquet", "application/vnd.apache.parquet", lambda: _parquet(findings, rows, types)),
-    ):
-        place.download_button(label, content, f"{findings.list.key}.{ending}", kind, on_click="ignore", width="stretch")
+    download, key = partial(place.download_button, on_click="ignore", width="stretch"), findings.list.key
+    download(_("This list as CSV"), lambda: format.table_csv(listed(findings, rows)), f"{key}.csv", "text/csv")
+    kind, content = "application/vnd.apache.parquet", lambda: safe_files.parquet_of(listed(findings, rows), types)
+    download(_("As Parquet"), content, f"{key}.parquet", kind)
 
 
-def _parquet(findings: Findings, rows: np.ndarray, types: dict[str, str]) -> bytes:
-    return safe_files.parquet_of(listed(findings, rows), types)
-
-
-def listed(findings: Findings, rows: np.ndarray, first: int = 1) -> Iterator[JsonObject]:
+def listed(findings: Findings, rows: np.ndarray, first: int = 1) -> Iterator[Cells]:
     """Yield a list's rows as plain values, one by one, since there may be a million; `first`: the first rank."""
     table, marked, one = findings.table, findings.marked, findings.list
     columns, score, likely = table.columns, table.score(one.column), one.column == "mislabeled"
@@ -263,7 +259,7 @@ def listed(findings: Findings, rows: np.ndarray, first: int = 1) -> Iterator[Jso
         sample, (_request, own, at) = findings.id(r), findings.of(r)
         mark = marked.get(sample, {})
         decision = done.get(str(mark.get("what")), "")
-        given: JsonObject = {called: decimals(float(score[r])) if likely else round(float(score[r]), 5)}
+        given: Cells = {called: decimals(float(score[r])) if likely else round(float(score[r]), 5)}
         if one.values:
             given |= {"decision": decision, N_("matched with"): mark.get("label") or ""}
             yield {"place": place, **one.values(own, at), **given}
@@ -295,11 +291,11 @@ def as_table(findings: Findings, rows: np.ndarray) -> None:
         if picked := st.session_state[key]["selection"]["rows"]:
             go_to(findings.id(shown[picked[0]]))
 
-    columns: dict[str, Any] = {"why": st.column_config.TextColumn(width="large")}
+    columns = {"why": st.column_config.TextColumn(width="large")}
     if findings.table.towers[0]:
         columns |= {name: st.column_config.NumberColumn(help=_(OWN_RANK)) for name in ("own rank", "own rank back")}
-    look: dict[str, Any] = {"hide_index": True, "height": 460, "selection_mode": "single-row"}
-    draw_table([*listed(findings, shown, before + 1)], columns, key=key, on_select=chosen, **look)
+    table = [*listed(findings, shown, before + 1)]
+    draw_table(table, columns, key=key, on_select=chosen, hide_index=True, height=460, selection_mode="single-row")
     if pages > 1:
         first, last, every = (f"{n:,}" for n in (before + 1, before + len(shown), len(rows)))
         text = _("Rows {before} to {last} of {rows}; the files contain all.")
@@ -318,7 +314,7 @@ def above(findings: Findings, rows: np.ndarray, every: bool, audit: LabelAudit |
     def let_go() -> None:
         if (value := reported_state(key, "cut")) is not None:
             query_params.keep(cut=min(1.0, max(0.0, float(value))))
-            go_to(None)
+            go_to()
 
     counted, heads = _said_of_cuts(cache.digest(key, float(known.sum())), locale.language(), known)
     draw_cut_off(CutOff(counted, heads, float(CUTS[np.abs(CUTS - cut).argmin()]), _(COUNTED)), key, let_go)

@@ -10,7 +10,6 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from contrastive_core.base.errors import BadSetting, Locked
-from contrastive_core.base.json_files import JsonObject
 from contrastive_core.base.lock import scratch_folder
 from contrastive_core.base.paths import data_home
 from contrastive_core.base.score import Score, paired_interval
@@ -51,7 +50,11 @@ def save(findings: Findings, rows: np.ndarray, place: DeltaGenerator) -> None:
         _("Decided: {counts}. Decisions belong to the data set: every run of it shows them.").format(counts=counts)
     )
     name = reviewer()
-    st.text_input(_("Reviewer"), name, key="reviewer", on_change=_rename, help=_("Stored with each decision."))
+
+    def rename() -> None:
+        query_params.keep(reviewer=st.session_state["reviewer"].strip())
+
+    st.text_input(_("Reviewer"), name, key="reviewer", on_change=rename, help=_("Stored with each decision."))
     label, name = _("Download new labels"), "new_labels.csv"
     content: Callable[[], str] = partial(sample_annotations.labels_csv, by_split)
     if one.decisions:
@@ -94,16 +97,15 @@ def _export_texts(request: SampleRequest, place: DeltaGenerator) -> None:
     )
 
 
-def _rename() -> None:
-    query_params.keep(reviewer=st.session_state["reviewer"].strip())
-
-
 def _export(run: Run, place: DeltaGenerator) -> None:
     """Draw downloads of all labels; for a folder of images also of a script and a corrected copy."""
     dataset, by_split = str(run.config.get("dataset")), sample_annotations.by_split(run.config)
-    files: dict[str, tuple[str, Callable[[], str]]] = {
-        "labels.csv": (_("Download all labels"), lambda: _all_labels(run))
-    }
+
+    def labels() -> str:
+        every = sample_annotations.every_label(run.config)
+        return sample_annotations.labels_csv(sample_annotations.by_split(run.config), every)
+
+    files: dict[str, tuple[str, Callable[[], str]]] = {"labels.csv": (_("Download all labels"), labels)}
     if dataset.startswith("folder:"):
         files["correct.sh"] = (_("Script that moves the files"), lambda: corrected_folder.script(dataset, by_split))
     for name, (label, content) in files.items():
@@ -121,11 +123,6 @@ def _export(run: Run, place: DeltaGenerator) -> None:
     place.success(format.plain(_("{n} images in {out}").format(n=f"{n:,}", out=out)))
     address = path_input.address_of(f"folder:{out}")
     place.page_link("pages/train.py", label=_("Train on it"), icon=":material/play_circle:", query_params=address)
-
-
-def _all_labels(run: Run) -> str:
-    by_split, every = sample_annotations.by_split(run.config), sample_annotations.every_label(run.config)
-    return sample_annotations.labels_csv(by_split, every)
 
 
 def decide_on_many(findings: Findings, rows: np.ndarray) -> None:
@@ -172,7 +169,7 @@ def _many(findings: Findings, labels: Mapping[int, str | None]) -> None:
     for request in findings.requests:
         some = [row for row in labels if split[row] == request.split]
         if some:
-            lines: list[JsonObject] = [
+            lines: list[dict[str, object]] = [
                 {
                     **findings.about(row),
                     "id": findings.own_id(row),
@@ -232,7 +229,8 @@ def _start(run: Run, file: Path, column: str, counted: int, blind: str) -> None:
         st.info(text.format(method=blind))
     key, default = f"epochs-{cache.digest(run.name)}", int(run.config.get("epochs") or 20)
     epochs = query_params.number(st.number_input, _("Epochs"), 1, 10_000, name="epochs", key=key, default=default)
-    label, begin = _("Retrain with {changes}").format(changes=_changes(counted)), partial(st.button, type="primary")
+    changes = _("1 change") if counted == 1 else _("{count} changes").format(count=f"{counted:,}")
+    label, begin = _("Retrain with {changes}").format(changes=changes), partial(st.button, type="primary")
     help = None if counted else _("No decision changes the training.")
     if begin(label, disabled=not counted, help=help, icon=":material/replay:"):
         queue_cleaned(run, file, column, epochs)
@@ -250,10 +248,6 @@ def queue_cleaned(run: Run, marked: Path, column: str, epochs: int) -> None:
         return
     st.session_state["retrained"] = fresh
     st.toast(_("{fresh} is queued or training. See Train and Runs.").format(fresh=format.plain(fresh)))
-
-
-def _changes(count: int) -> str:
-    return _("1 change") if count == 1 else _("{count} changes").format(count=f"{count:,}")
 
 
 def results(run: Run) -> None:

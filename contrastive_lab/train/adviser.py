@@ -1,5 +1,6 @@
-"""A quick inspection of the chosen images, and an adviser that tries settings."""
+"""A quick inspection of the chosen images, an adviser that tries settings, and the advisers that run."""
 
+import contextlib
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -15,6 +16,7 @@ from contrastive_core.advice.plan import (
     AnswerRow,
     Plan,
     adviser_names,
+    folder_of,
     load_plan,
     lock_of,
     read_answer,
@@ -23,16 +25,16 @@ from contrastive_core.advice.plan import (
 from contrastive_core.base.lock import is_locked
 from contrastive_core.base.progress import Progress
 from contrastive_core.engine import queue
+from contrastive_core.engine.jobs import Job
 from contrastive_core.runs import free_name
 from contrastive_core.runs.references import references_on
 from contrastive_core.runs.run import data_key
 from contrastive_core.runs.train_config import TrainConfig
 from contrastive_core.sweeps.sweep_file import arguments_of
-from contrastive_lab import cache, figures, format, guard, locale, query_params, score_strip
+from contrastive_lab import cache, figures, format, guard, locale, path_input, query_params, score_strip
 from contrastive_lab.figures import draw_table
 from contrastive_lab.locale import N_, _, message
 from contrastive_lab.progress import answer_or_wait, bar
-from contrastive_lab.train import running_advisers
 from contrastive_lab.train.folder import with_change
 from contrastive_lab.train.watch import watch_next
 
@@ -51,7 +53,7 @@ def adviser_card(data: str, method: str, config: TrainConfig | None, is_quick: b
     key = query_params.key_of("temperature")
     chosen = query_params.page_values().get(key)
     with st.container(border=True, key="adviser-card", gap="small"):
-        values = with_change({"dataset": data, "method": method})
+        values = with_change(data, method=method)
         found = answer_or_wait("look", values, message("A first look")) if is_quick else cache.result("look", values)
         suggested = found.meta["suggestions"] if found and usual is not None else []
         temperature = next((s for s in suggested if s["setting"] == "loss.temperature"), None)
@@ -65,18 +67,15 @@ def adviser_card(data: str, method: str, config: TrainConfig | None, is_quick: b
         with st.container(horizontal=True, gap="small"):
             best = temperature["best"] if temperature and method == MEASURED_METHOD else None
             if best is not None and best != chosen:
-                st.button(_("Use {value}").format(value=f"{best:g}"), on_click=_use, args=(key, best), key="use-best")
+                label, choose = _("Use {value}").format(value=f"{best:g}"), query_params.choose
+                st.button(label, on_click=choose, args=(key, best), kwargs={"in_popover": True}, key="use-best")
             if st.button(_("Let it try, 30 min…"), key="open-adviser"):
                 query_params.keep(adviser="yes")
-        running_advisers.watch_if_running()
+        watch_if_running()
     if query_params.kept_value("adviser") == "yes":
         query_params.keep(adviser="yes")
-        look: dict[str, Any] = {"width": "large", "position": "right", "on_dismiss": _close}
-        st.dialog(_("Find settings"), **look)(_adviser)(data, method)
-
-
-def _use(key: str, value: float) -> None:
-    query_params.choose(key, value, in_popover=True)
+        dialog = st.dialog(_("Find settings"), width="large", position="right", on_dismiss=_close)
+        dialog(_adviser)(data, method)
 
 
 def _close() -> None:
@@ -86,10 +85,10 @@ def _close() -> None:
 def _adviser(data: str, method: str) -> None:
     """Draw the suggestions from the images, and a search that tries settings."""
     st.header(_("Findings and suggestions"))
-    seen = _show_look(data, method)
+    n_classes, fitting = _show_look(data, method) or (None, [*cache.titles("methods")])
     st.header(_("Let it try"))
-    if seen is None or int(seen["facts"]["classes"]) > 1:
-        _show_start(data, method, [*cache.titles("methods")] if seen is None else list(seen["methods"]))
+    if n_classes is None or n_classes > 1:
+        _show_start(data, method, fitting)
     else:
         st.caption(_(NEEDS_LABELS))
     if names := [n for n in adviser_names() if _is_of(n, data)]:
@@ -120,13 +119,14 @@ def _is_of(name: str, data: str) -> bool:
     return plan is not None and plan.dataset == data
 
 
-def _show_look(data: str, method: str) -> Mapping[str, Any] | None:
-    """Draw and return the results of a first inspection; None while they are computed."""
-    result = answer_or_wait("look", with_change({"dataset": data, "method": method}), message("A first look"))
+def _show_look(data: str, method: str) -> tuple[int, list[str]] | None:
+    """Draw the results of a first inspection; return the number of classes and the methods that fit, or None while they
+    are computed."""
+    result = answer_or_wait("look", with_change(data, method=method), message("A first look"))
     if result is None:
         return None
     st.markdown(format.plain(result.meta["sentence"]))
-    values: dict[str, Any] = {}
+    values: dict[str, object] = {}
     for one in result.meta["suggestions"]:
         name = NAMES.get(one["setting"], one["setting"])
         st.markdown(f"**{format.plain(name)}**: {format.plain(one['text'])}")
@@ -135,7 +135,7 @@ def _show_look(data: str, method: str) -> Mapping[str, Any] | None:
     if values:
         st.caption(_("As further settings, one per line:"))
         st.code("\n".join(f"{k}={v}" for k, v in values.items()), language=None)
-    return result.meta
+    return int(result.meta["facts"]["classes"]), result.meta["methods"]
 
 
 def _show_start(data: str, method: str, fitting: list[str]) -> None:
@@ -155,8 +155,10 @@ def _show_start(data: str, method: str, fitting: list[str]) -> None:
     if len(methods) == 1:
         st.caption(_("Choose at least two methods, or none to compare all that fit."))
     elif choose:
-        values = with_change({"dataset": data, "method": method, "minutes": float(minutes), "choose": choose})
-        _plan_and_try(data, values | ({"methods": methods} if methods else {}))
+        values = {"methods": methods} if methods else {}
+        if START in choose:
+            values["references"] = [run.name for run in references_on(data_key(data, None))]
+        _plan_and_try(data, method, float(minutes), choose, values)
     else:
         offered = [f"{locale.text(name)}: {locale.text(QUESTIONS[name])}" for name in QUESTIONS]
         st.caption(_("Choose at least one question: {questions}").format(questions="; ".join(offered)))
@@ -179,13 +181,12 @@ def _among(fitting: list[str]) -> list[str]:
     )
 
 
-def _plan_and_try(data: str, values: dict[str, Any]) -> None:
-    """Plan the chosen search, then start it."""
-    if START in values["choose"]:
-        values["references"] = [run.name for run in references_on(data_key(data, None))]
+def _plan_and_try(data: str, method: str, minutes: float, choose: list[str], compared: Mapping[str, list[str]]) -> None:
+    """Plan the chosen search, then start it. Args: compared: methods and references, if any."""
+    values = with_change(data, method=method, minutes=minutes, choose=choose, **compared)
     plan_key = f"planned {cache.digest(values)}"
     help, icon = _("Times a few steps; trains nothing."), ":material/timer:"
-    if of_methods := "method" in values["choose"]:
+    if of_methods := "method" in choose:
         help = _("Times a few steps of every method, which can take minutes; trains nothing.")
     if st.button(_("Plan it"), icon=icon, help=help):
         st.session_state[plan_key] = True
@@ -202,8 +203,8 @@ def _plan_and_try(data: str, values: dict[str, Any]) -> None:
             place.caption(text)
         return
     st.markdown(format.plain(found.meta["sentence"]))
-    key, icon = f"advise-{cache.digest(data, values['method'])}", ":material/science:"
-    busy = next((n for n in adviser_names() if _is_of(n, data) and running_advisers.is_running(n)), None)
+    key, icon = f"advise-{cache.digest(data, method)}", ":material/science:"
+    busy = next((n for n in adviser_names() if _is_of(n, data) and is_running(n)), None)
     if busy:
         text = _("{busy} is already running on these images. Wait for it to finish or stop it.")
         st.caption(format.plain(text.format(busy=busy)))
@@ -218,7 +219,7 @@ def _plan_and_try(data: str, values: dict[str, Any]) -> None:
 def _start(plan: Plan) -> None:
     """Start or continue a saved plan; finished trials are kept."""
     with guard.errors_shown():
-        job = running_advisers.job_of(plan.name, (plan.dataset, "--name", plan.name))
+        job = job_of(plan.name, (plan.dataset, "--name", plan.name))
         job.start(label=message("Adviser {name}", name=plan.name))
         st.rerun()  # all of the page: it says above what is training
 
@@ -226,7 +227,7 @@ def _start(plan: Plan) -> None:
 @st.fragment(run_every=2.0)
 def _show_progress(name: str) -> None:
     """Draw the progress of a search, and its results so far."""
-    plan, answer, job = load_plan(name), read_answer(name), running_advisers.job_of(name)
+    plan, answer, job = load_plan(name), read_answer(name), job_of(name)
     assert plan is not None
     is_done = answer is not None and answer["done"]
     if job.is_running():
@@ -329,3 +330,62 @@ def _chart(rows: list[AnswerRow]) -> Any:
         legend={"orientation": "h", "yanchor": "top", "y": -0.25},  # above stands Plotly's bar
     )
     return figure
+
+
+# --- advisers that run ---
+
+
+def job_of(name: str, arguments: tuple[str, ...] = ()) -> Job:
+    """Return the job of an adviser. arguments: of the command line after `advise`."""
+    return Job(f"_adviser.{name}", folder_of(name) / "answer.json", ("advise", *arguments))
+
+
+def is_running(name: str) -> bool:
+    """Return whether an adviser runs here or in another process, such as a terminal."""
+    return job_of(name).is_running() or is_locked(lock_of(name))
+
+
+def running() -> list[str]:
+    """Return the names of the running advisers, newest first."""
+    return [name for name in adviser_names() if is_running(name)]
+
+
+def watch_if_running() -> None:
+    """Draw the running advisers, if there are any."""
+    if running():
+        _watch()
+
+
+@st.fragment(run_every=2.0)
+def _watch() -> None:
+    """Draw each running adviser; redraw the page when the last one has ended."""
+    names = running()
+    if not names:
+        st.rerun()
+    for name in names:
+        plan = None
+        with contextlib.suppress(ValueError):  # its plan is damaged: the adviser says so
+            plan = load_plan(name)
+        if plan is None:
+            continue
+        job = job_of(name)
+        text = _(
+            "The adviser {name} is training on {dataset}. It runs one try after another and then gives its answer."
+        )
+        st.info(format.plain(text.format(name=name, dataset=format.data_of(plan.dataset))))
+        if job.is_running():
+            bar(job.progress() or Progress("starting"), message("Adviser {name}", name=name))
+        else:
+            st.caption(_("It was started in another process: stop it there."))
+        with st.container(horizontal=True):
+            icon, key = ":material/visibility:", f"watch-adviser-{name}"
+            if st.button(_("Watch the adviser"), icon=icon, key=key, on_click=_open, args=(plan,)):
+                st.rerun()  # all of the page
+            if job.is_running() and st.button(_("Stop"), icon=":material/stop:", key=f"stop-adviser-{name}"):
+                job.stop()
+
+
+def _open(plan: Plan) -> None:
+    """Restart the page with an adviser and its images, before the fields are drawn."""
+    where = path_input.address_of(plan.dataset)
+    query_params.begin({**where, "method": plan.method, "adviser": "yes", "advice": plan.name})

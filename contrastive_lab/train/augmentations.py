@@ -1,14 +1,18 @@
-"""The stage before a training: a real batch with its augmented views, and a chip for each augmentation."""
+"""The stage before a training: a real batch with its augmented views, and a chip for each augmentation. train.css sets
+the size of the images."""
 
-import dataclasses
-from typing import Any
+import base64
+import html
+import io
+from collections.abc import Sequence
 
+import numpy as np
 import streamlit as st
 
 from contrastive_core.base.cards import MethodEntry
 from contrastive_core.data import datasets
 from contrastive_core.data.dataset import USUAL as USUAL_FORM
-from contrastive_core.data.dataset import form_of
+from contrastive_core.data.dataset import form_of, visible
 from contrastive_core.data.named_sets import GENERATED
 from contrastive_core.data.recipe import Recipe, view_changes
 from contrastive_core.runs.train_config import TrainConfig
@@ -16,7 +20,7 @@ from contrastive_core.spaces.results import Result
 from contrastive_lab import cache, format, locale, query_params
 from contrastive_lab.locale import N_, _, message
 from contrastive_lab.progress import answer_or_wait
-from contrastive_lab.train.view_picture import view_table
+from contrastive_lab.train.folder import with_change
 
 ASKED, LAST, DRAWS = "views asked for", "views shown last", "draws of views"  # of the session
 STEPS = {  # each with its name and how often it is applied when it is switched on
@@ -32,6 +36,9 @@ STEPS = {  # each with its name and how often it is applied when it is switched 
     "cutout": (N_("cutout"), 0.5),
 }
 USUAL = 6  # of the steps, whose chips are always there
+MOST_PIXELS = 128  # of a side of a tile
+SMOOTH_FROM = 48  # pixels of a side; smaller images show their pixels
+ROWS, OTHERS = 5, 8  # the fifth on a phone alone
 
 
 def choose_steps(config: TrainConfig, channels: int) -> list[str]:
@@ -51,10 +58,17 @@ def choose_steps(config: TrainConfig, channels: int) -> list[str]:
 
     key = f"steps-{cache.digest(*offered, *usual)}"  # another recipe begins anew
     help = _("The encoder must learn to ignore these changes. Click a chip to switch an augmentation on or off.")
-    look: dict[str, Any] = {"selection_mode": "multi", "format_func": label, "help": help}
-    look["label_visibility"] = "collapsed"
     on = query_params.many_of(
-        st.pills, _("Augmentations"), offered, name="augmentations", default=usual, key=key, **look
+        st.pills,
+        _("Augmentations"),
+        offered,
+        name="augmentations",
+        default=usual,
+        key=key,
+        selection_mode="multi",
+        format_func=label,
+        help=help,
+        label_visibility="collapsed",
     )
     switched = {step: STEPS[step][1] * (step in on) for step in offered if (step in on) != (step in usual)}
     return [f"recipe.{step}={share:g}" for step, share in switched.items()]
@@ -73,21 +87,20 @@ def draw_again() -> None:
         st.session_state[DRAWS] = st.session_state.get(DRAWS, 0) + 1
 
 
-def draw(values: dict[str, Any] | None, card: MethodEntry) -> None:
-    """Draw the views of a training with these settings, for a method with this card. Args: values: None if the settings
-    are invalid: then the last views stay."""
-    draws = st.session_state.get(DRAWS, 0)
-    if values and draws:
-        values = {**values, "set": [*values["set"], f"seed={draws}"]}
-    bar = st.container(key="views-progress")
-    with bar:
-        result = answer_or_wait("views", values, message("The views")) if values else None
+def draw(data: str, method: str, card: MethodEntry, settings: list[str] | None) -> None:
+    """Draw the views of a training on these data. Args: card: of the method; settings: `key=value`; None if they are
+    invalid: then the last views stay."""
+    result = None
+    with st.container(key="views-progress"):
+        if settings is not None:
+            draws = st.session_state.get(DRAWS, 0)
+            lines = [*settings, f"seed={draws}"] if draws else settings
+            result = answer_or_wait("views", with_change(data, method=method, set=lines), message("The views"))
     if result is not None:
-        assert values is not None
-        st.session_state[LAST] = (values["dataset"], result)
-    data, last = st.session_state.get(LAST, ("", None))
-    if last is not None and (result or values is None or values["dataset"] == data):
-        _show(last, data, card)
+        st.session_state[LAST] = (data, result)
+    last_data, last = st.session_state.get(LAST, ("", None))
+    if last is not None and (result or settings is None or last_data == data):
+        _show(last, last_data, card)
 
 
 def is_quick(data: str, config: TrainConfig | None) -> bool:
@@ -101,7 +114,8 @@ def is_quick(data: str, config: TrainConfig | None) -> bool:
 
 def _show(result: Result, data: str, card: MethodEntry) -> None:
     notes = [_("A real batch of {dataset}, augmented with this recipe.").format(dataset=format.data_of(data))]
-    notes += map(locale.text, said(result.meta["recipe"])) if len(Recipe(**result.meta["recipe"]).each) > 1 else []
+    recipe = Recipe(**result.meta["recipe"])
+    notes += map(locale.text, said(recipe)) if len(recipe.each) > 1 else []
     notes += [_("With labels, images of the same class are pulled too.")] if card["needs_labels"] else []
     notes += filter(None, [result.meta.get("left_out")])
     st.html(view_table(result.arrays["images"], result.arrays["views"], *headings(card), " ".join(notes)))
@@ -119,15 +133,66 @@ def headings(card: MethodEntry) -> tuple[list[str], bool]:
     return [_("image"), views, _("all others of the batch: push away")], True
 
 
-def said(recipe: dict[str, Any]) -> list[str]:
+def said(recipe: Recipe) -> list[str]:
     """Describe the augmentations that are on, in one text for each view if views differ."""
-    each = [steps(dataclasses.asdict(one)) for one in Recipe(**recipe).each]
+    each = [steps(one) for one in recipe.each]
     if len(each) == 1:
         return each
     return [_("View {number}: {steps}").format(number=number, steps=one) for number, one in enumerate(each, 1)]
 
 
-def steps(recipe: dict[str, Any]) -> str:
+def steps(recipe: Recipe) -> str:
     """Describe the augmentations that are on, with their probabilities."""
-    on = [f"{name} {100 * recipe[name]:.0f} %" for name in STEPS if recipe[name] > 0]
+    on = [f"{name} {100 * share:.0f} %" for name in STEPS if (share := getattr(recipe, name)) > 0]
     return _("On: {on}.").format(on=", ".join(on)) if on else _("No augmentation is on: every view is the image.")
+
+
+# --- the table of a batch ---
+
+
+def view_table(images: np.ndarray, views: np.ndarray, heads: Sequence[str], is_pushed: bool, note: str = "") -> str:
+    """Return a table of images (k, c, h, w) and their views (k, v, c, h, w). Args: heads: for the images, the views and
+    the others; is_pushed: whether the others are pushed away; note: beside the last heading."""
+    kind = "push" if is_pushed else "beside"
+    names = ("image", "pull", kind)
+    texts = [f"<b>{html.escape(text)}</b>" for text in heads]
+    texts[-1] += f"<small>{html.escape(note)}</small>" if note else ""
+    head = "".join(f'<th class="{name}"><div>{text}</div></th>' for name, text in zip(names, texts, strict=True))
+    rows = []
+    for i in range(min(ROWS, len(images))):
+        cells = ([images[i]], _two(views, i), _others(views, i))
+        words = (_("image {number}"), _("view of image {number}"), _("view of an image other than {number}"))
+        drawn = (
+            "".join(_tile(tile, text.format(number=i + 1)) for tile in tiles)
+            for tiles, text in zip(cells, words, strict=True)
+        )
+        rows.append(
+            "".join(f'<td class="{name}"><div>{all}</div></td>' for name, all in zip(names, drawn, strict=True))
+        )
+    body = "".join(f"<tr>{row}</tr>" for row in rows)
+    return f'<table class="views"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
+
+
+def _two(views: np.ndarray, i: int) -> list[np.ndarray]:
+    """Return a view of each kind, or two views if there is only one kind."""
+    return [views[i][0], views[i][views.shape[1] // 2]]
+
+
+def _others(views: np.ndarray, i: int) -> list[np.ndarray]:
+    """Return views of the other images: one of each, then the second of each."""
+    k = len(views)
+    every = [view for step in range(1, k) for view in _two(views, (i + step) % k)]
+    return [*every[::2], *every[1::2]][:OTHERS]
+
+
+def _tile(image: np.ndarray, text: str) -> str:
+    """Return an image (c, h, w) uint8 as HTML, scaled down if it is large."""
+    from PIL import Image
+
+    kind = "smooth" if min(image.shape[1:]) >= SMOOTH_FROM else "pixels"
+    step = max(1, -(-max(image.shape[1:]) // MOST_PIXELS))
+    pixels = np.moveaxis(image[visible(len(image)), ::step, ::step], 0, -1)
+    buffer = io.BytesIO()
+    Image.fromarray(pixels[..., 0] if pixels.shape[-1] == 1 else pixels).save(buffer, "PNG")
+    uri = f"data:image/png;base64,{base64.b64encode(buffer.getvalue()).decode()}"
+    return f'<img class="{kind}" src="{uri}" alt="{html.escape(text, quote=True)}" />'

@@ -1,19 +1,34 @@
-"""Curves of a training: of two towers (recall, modality gap, temperature and bias), and monitors of a collapse."""
+"""Curves of a training: the small ones of the inspector; loss and kNN accuracy; of two towers recall, modality gap,
+temperature and bias; and monitors of a collapse."""
 
-from collections.abc import Mapping, Sequence
+import html
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
+import numpy as np
 import streamlit as st
 
+from contrastive_core.base.score import wilson
+from contrastive_core.engine import training
+from contrastive_core.runs.run import Run
+from contrastive_core.runs.run_metrics import MetricsReader, labeled_images
+from contrastive_lab import cache
 from contrastive_lab import figures as plots
+from contrastive_lab.components.scatter import PALETTE
 from contrastive_lab.locale import N_, _
 from contrastive_lab.setting_names import Marks, draw_marks, marks_of
+from contrastive_lab.train.folder import with_change
 
+KNN = "knn_train_sample"
+FEW_STEPS = 300  # points of a curve
+HIGH = 64  # pixels
+MARGIN = 0.08  # of the range, above and below
 FORTH = "recall_1_forth"
 RECALL = {FORTH: N_("image → caption"), "recall_1_back": N_("caption → image")}
 GAP = "modality_gap"
 LEARNED = {"temperature": N_("Temperature τ"), "bias": N_("Bias")}  # by the method, if it has them
-Line = Mapping[str, Any]  # of a run's metrics
+Line = Mapping[str, float]  # of a run's metrics
 NO_MARKS = marks_of([], [])
 OF_SAMPLE = N_(
     "Computed on the fixed sample of training images and their captions. At gap 0, both towers share one region."
@@ -36,7 +51,168 @@ SHARES = {
 }
 
 
-def figures(epochs: Sequence[Line], steps: Sequence[Line] = (), marks: Marks = NO_MARKS) -> dict[str, Any]:
+# --- in the inspector ---
+
+
+def figures_of_now(run: Run, metrics: MetricsReader, epochs: int) -> None:
+    """Draw loss and score with their curves: kNN accuracy with classes, recall between two towers."""
+    if not (lines := thinned(metrics)):
+        if training.status_of(run)["status"] != "done":
+            st.caption(_("The first step is running…"))
+        return
+    newest = (metrics.latest or metrics.epochs)[-1]
+    done = max(0.02, min(1.0, (newest.get("epoch") or 1) / max(1, epochs)))
+    loss = (metrics.epochs or metrics.latest)[-1]["loss"]
+    steps = _("step {step}").format(step=f"{newest['step']:,}")
+    last = max(1, newest["step"])
+    marks = [min(1.0, change["step"] / last) for change in run.changes()]
+    drawn = [sparkline(_("Loss"), f"{loss:.3g}", [x["loss"] for x in lines], share=done, note=steps, marks=marks)]
+    scored, forth = scores_of(metrics, KNN), scores_of(metrics, FORTH)
+    if scored or run.manifest.get("classes"):
+        shares = [100 * share for _epoch, share in scored]
+        value = f"{shares[-1]:.3g} %" if shares else "–"
+        title, note = _("kNN on the training sample"), _("Other images of the sample vote on each image.")
+        drawn.append(sparkline(title, value, shares, baselines(run), done, note))
+    elif forth:
+        shares = [100 * share for _epoch, share in forth]
+        title = _("Recall@1, image → caption")
+        drawn.append(sparkline(title, f"{shares[-1]:.3g} %", shares, {}, done, _(OF_SAMPLE)))
+    st.html("".join(drawn))
+    if any("z_std" in line for line in lines) and not training.status_of(run).get("is_warned"):
+        last = next(line for line in reversed(lines) if "z_std" in line)
+        deviation = f"{last['z_std']:.2g}"
+        text = _("No sign of collapse: the deviation of z is {value}.")
+        st.markdown(f":green[●] {text.format(value=deviation)}")
+    if metrics.latest:
+        speed = float(np.median([x["images_per_s"] for x in metrics.latest]))
+        st.caption(_("{speed} images/s").format(speed=f"{speed:,.0f}"))
+
+
+def baselines(run: Run) -> dict[str, float]:
+    """Return the kNN accuracy in per cent of pixels and of an untrained encoder, if a first inspection measured it."""
+    data, method = (str(run.config.get(name)) for name in ("dataset", "method"))
+    try:
+        found = cache.result("look", with_change(data, method=method))
+    except (OSError, ValueError):
+        return {}
+    facts = found.meta["facts"] if found else {}
+    named = ((_("pixels"), facts.get("pixels_knn")), (_("untrained"), facts.get("random_encoder")))
+    return {f"{name} {100 * value:.3g}": 100 * value for name, value in named if value is not None}
+
+
+def sparkline(
+    title: str,
+    value: str,
+    ys: Sequence[float],
+    baselines: Mapping[str, float] = {},
+    share: float = 1.0,
+    note: str = "",
+    marks: Sequence[float] = (),
+) -> str:
+    """Return a curve as an HTML element. Args: ys: spread evenly over `share` of the width; baselines: by name; marks:
+    positions of vertical lines, as parts of that share."""
+    every = [*ys, *baselines.values()]
+    low, high = (min(every), max(every)) if every else (0.0, 1.0)
+    room = MARGIN * (high - low) or 1.0
+
+    def down(y: float) -> float:
+        return 100 * (high + room - y) / (high - low + 2 * room)
+
+    steps = [100 * share * k / max(1, len(ys) - 1) for k in range(len(ys))]
+    upper = [f"{x:.2f}% calc({down(y):.2f}% - 1px)" for x, y in zip(steps, ys, strict=True)]
+    lower = [f"{x:.2f}% calc({down(y):.2f}% + 1px)" for x, y in zip(steps, ys, strict=True)]
+    outline = ", ".join([*upper, *reversed(lower)])  # as a shape: st.html leaves SVG out
+    line = f'<b style="clip-path: polygon({outline})"></b>' if len(ys) > 1 else ""
+    ticks = "".join(f'<u style="top: {down(y):.2f}%"></u>' for y in baselines.values())
+    ticks += "".join(f'<s style="left: {100 * share * place:.2f}%"></s>' for place in marks)
+    dot = f'<i style="left: {steps[-1]:.2f}%; top: {down(ys[-1]):.2f}%"></i>' if ys else ""
+    names = "".join(
+        f'<small class="name" style="top: {down(y):.2f}%">{html.escape(name)}</small>' for name, y in baselines.items()
+    )
+    head = f"<div><span>{html.escape(title)}</span><strong>{html.escape(value)}</strong></div>"
+    return (
+        f'<div class="sparkline">{head}<div class="line" style="height: {HIGH}px">{ticks}{line}{dot}{names}</div>'
+        f"<small>{html.escape(note)}</small></div>"
+    )
+
+
+# --- on the stage ---
+
+
+def thinned(metrics: MetricsReader) -> Sequence[Line]:
+    """Return as many lines of steps as a curve shows; for a shipped run without them, those of its epochs."""
+    lines = metrics.steps or metrics.epochs
+    return lines[:: max(1, -(-len(lines) // FEW_STEPS))]
+
+
+def scores_of(metrics: MetricsReader, name: str) -> list[tuple[int, float]]:
+    """Return the named score after each epoch that has one."""
+    return [(x["epoch"], x[name]) for x in metrics.epochs if name in x]
+
+
+def draw_curves(run: Run, metrics: MetricsReader, marks: Marks) -> None:
+    """Draw all curves of the training: kNN accuracy with classes, recall between two towers."""
+    if not (thin := thinned(metrics)):
+        return
+    loss = {"loss": ([x["step"] for x in thin], [x["loss"] for x in thin])}
+    towers = tower_figures(metrics.epochs, thin, marks)
+    drawn = {"loss": plots.curves(loss, "step", _("Loss")), **towers}
+    draw_marks(drawn["loss"], marks["step"])
+    cells: list[Callable[[], object]] = [
+        partial(st.plotly_chart, figure, key=f"{key}-{run.name}", config=plots.SVG) for key, figure in drawn.items()
+    ]
+    scored = scores_of(metrics, KNN)
+    if scored or run.manifest.get("classes"):
+        cells.insert(1, partial(vote, run, scored, marks))
+    for at in range(0, len(cells), 2):
+        for column, cell in zip(st.columns(2), cells[at : at + 2], strict=False):
+            with column:
+                cell()
+    if "recall" in towers:
+        st.caption(_(OF_SAMPLE))
+
+
+def vote(run: Run, scored: list[tuple[int, float]], marks: Marks) -> None:
+    """Draw kNN accuracy over the epochs with intervals and baselines, and a sentence about the intervals."""
+    epochs, n = [epoch for epoch, _share in scored], labeled_images(run)
+    knn = {"kNN": (epochs, [100 * share for _epoch, share in scored])}
+    figure = plots.curves(knn, "epoch", _("kNN on the training sample, %"))
+    if ends := shares(scored, n):
+        plots.band(figure, epochs, ends, "95 %", PALETTE[0])
+    for name, value in baselines(run).items():
+        figure.add_hline(y=value, line={"dash": "dot", "color": "gray"}, annotation_text=name)
+    draw_marks(figure, marks["epoch"])
+    figure.update_layout(showlegend=False)
+    st.plotly_chart(figure, key=f"knn-{run.name}", config=plots.SVG)
+    if ends:
+        st.caption(since(epochs, ends, n))
+
+
+def shares(scored: list[tuple[int, float]], n: int) -> list[tuple[float, float]]:
+    """Return the 95 % interval of each share of n images, in per cent; empty if n is unknown."""
+    ends = [wilson(round(share * n), n) for _epoch, share in scored] if n else []
+    return [(100 * low, 100 * high) for low, high in ends]
+
+
+def since(epochs: list[int], ends: list[tuple[float, float]], n: int) -> str:
+    """Describe from which epoch on the intervals overlap the last one, so no difference is shown."""
+    low, high = ends[-1]
+    first = len(ends) - 1
+    while first and ends[first - 1][0] <= high and low <= ends[first - 1][1]:
+        first -= 1
+    of = _("The band is the 95 % interval over {n} images, for this seed only.").format(n=f"{n:,}")
+    if len(ends) == 1:
+        return of
+    template = _("{band} Accuracy has not changed significantly since epoch {epochs}.")
+    if first == len(ends) - 1:
+        template = _("{band} The interval of the last epoch does not overlap that of the epoch before.")
+    return template.format(band=of, epochs=epochs[first])
+
+
+# --- two towers, and monitors of a collapse ---
+
+
+def tower_figures(epochs: Sequence[Line], steps: Sequence[Line] = (), marks: Marks = NO_MARKS) -> dict[str, Any]:
     """Return figures of recall@1 in both directions, the modality gap, and learned values, by name; empty without two
     towers.
     Args: marks: of changed settings."""
@@ -61,9 +237,9 @@ def _curve(lines: Sequence[Line], key: str, x: str, title: str) -> Any:
     return figure
 
 
-def draw(name: str, epochs: Sequence[Line]) -> None:
+def draw_towers(name: str, epochs: Sequence[Line]) -> None:
     """Draw the figures over the epochs side by side if the run has two towers. Args: name: of the run."""
-    drawn = figures(epochs)
+    drawn = tower_figures(epochs)
     for column, (key, figure) in zip(st.columns(2) if drawn else (), drawn.items(), strict=False):
         column.plotly_chart(figure, key=f"{key}-{name}", config=plots.SVG)
     if drawn:

@@ -1,22 +1,41 @@
-"""The settings of a training as fields, each with its default and the reason, as resolved by the worker."""
+"""The settings of a training as fields, each with its default and the reason, as resolved by the worker. The encoder
+and its weights are new, from another run, or from a library, and are checked while typing."""
 
-from collections.abc import Mapping
-from typing import Any
+import contextlib
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypedDict, cast
 
 import streamlit as st
 
 from contrastive_core import runs
+from contrastive_core.base.cards import KnobEntry, MethodEntry
 from contrastive_core.base.errors import BadName
+from contrastive_core.cli.import_checkpoint import import_preview as preview_import
+from contrastive_core.data.captions import SENTENCE_TOWER
 from contrastive_core.data.dataset import LARGEST, RESIZES, SMALL
-from contrastive_core.engine import queue
-from contrastive_core.runs.train_config import RECIPES, Resolved
-from contrastive_lab import locale, query_params
-from contrastive_lab.locale import N_, _, ngettext, sentence
+from contrastive_core.engine import queue, training
+from contrastive_core.runs.train_config import RECIPES, Resolved, settings_of
+from contrastive_lab import cache, format, locale, query_params, state
+from contrastive_lab.locale import N_, _, ngettext, sentence, text
+from contrastive_lab.path_input import path_input
 
 OPTIMIZERS = {"sgd": N_("SGD with momentum"), "adamw": "AdamW", "lars": "LARS"}
 RECIPE_TITLES = {"short": N_("short runs"), "cifar": "CIFAR", "imagenet": "ImageNet"}
 RESIZE_TITLES = {"crop": N_("crop to the middle"), "pad": N_("pad with black")}
 VIEWS_TITLES = {"": N_("all alike (default)"), "byol": N_("two strengths, as in BYOL")}
+LIBRARY = N_("another one, of timm or torchvision…")
+NEW = N_("new, with random weights")
+LIBRARIES = ("timm:", "torchvision:")
+TOWER_FOLDER = "sentence-transformers"
+TOWERS = {
+    "": N_("small transformer (default)"),
+    "bag_of_words": N_("bag of words"),
+    TOWER_FOLDER: N_("folder of sentence-transformers…"),
+}
+MODELS = "timm:vit_small_patch16_224 or torchvision:resnet50"
 
 
 def chosen_before() -> list[str]:
@@ -28,7 +47,7 @@ def chosen_before() -> list[str]:
     return lines + ([f"batch_size={batch}"] if str(batch).isdecimal() else [])
 
 
-def numbers(found: Resolved | None, temperature: Mapping[str, Any] | None) -> tuple[list[str], int, str]:
+def numbers(found: Resolved | None, temperature: KnobEntry | None) -> tuple[list[str], int, str]:
     """Draw temperature (a knob; None for a loss without), batch size, learning rate and seed; return `key=value` lines
     of the chosen ones, the seed, and the error."""
     columns = iter(st.columns(2) + st.columns(2))
@@ -37,9 +56,10 @@ def numbers(found: Resolved | None, temperature: Mapping[str, Any] | None) -> tu
     def field(label: str, name: str, setting: str, usual: Any, why: str, bounds: tuple[float, float, float]) -> Any:
         low, high, step = bounds
         usually = "default" if usual is None else _("{value} (default)").format(value=f"{usual:g}")
-        look: dict[str, Any] = {"step": step, "placeholder": usually, "help": why}
-        look |= {"format": "%.6g"} if isinstance(low, float) else {}
-        value = query_params.number(next(columns).number_input, label, low, high, name=name, default=None, **look)
+        box, form = next(columns).number_input, "%.6g" if isinstance(low, float) else None
+        value = query_params.number(
+            box, label, low, high, name=name, default=None, step=step, placeholder=usually, help=why, format=form
+        )
         lines.extend([f"{setting}={value:.10g}"] if value is not None else [])
         return value
 
@@ -57,8 +77,9 @@ def numbers(found: Resolved | None, temperature: Mapping[str, Any] | None) -> tu
     return lines, seed, wrong
 
 
-def choose_recipe(found: Resolved | None, published: Mapping[str, Any]) -> list[str]:
-    """Draw the recipe, and the settings that were `published` with it; return its `key=value` line if it was chosen."""
+def choose_recipe(found: Resolved | None, method: MethodEntry) -> list[str]:
+    """Draw the recipe, and the settings that the method's paper published with it; return its `key=value` line if it
+    was chosen."""
     name, why = (found.config.training_recipe or "", found.reasons["training_recipe"]) if found else ("", "")
     titles = {"": _("default"), **{one: _(title) for one, title in RECIPE_TITLES.items()}}
     help = _(
@@ -72,7 +93,7 @@ def choose_recipe(found: Resolved | None, published: Mapping[str, Any]) -> list[
     if not chosen and name:
         text = _("{recipe}: {why}.")
         st.caption(text.format(recipe=_(RECIPE_TITLES[name]), why=locale.text(why)))
-    if about := published.get(name):
+    if about := method["published"].get(name):
         text = ngettext("{source}, {epochs} epoch.", "{source}, {epochs} epochs.", about["epochs"])
         st.caption(text.format(source=locale.text(about["source"]), epochs=f"{about['epochs']:,}"))
     elif name not in ("", "short"):
@@ -97,15 +118,18 @@ def decay_and_micro_batch() -> list[str]:
         "Each layer learns at this fraction of the rate of the layer after it. 1 suits a new encoder; 0.65 to 0.75 "
         "preserves a pretrained one."
     )
-    look: dict[str, Any] = {"step": 0.05, "format": "%.2f", "placeholder": _("1 (default)"), "help": help}
-    label = _("Layer-wise decay")
-    decay = query_params.number(st.number_input, label, 0.01, 1.0, name="layer_decay", default=None, **look)
+    box, label, hint = st.number_input, _("Layer-wise decay"), _("1 (default)")
+    decay = query_params.number(
+        box, label, 0.01, 1.0, name="layer_decay", default=None, step=0.05, format="%.2f", placeholder=hint, help=help
+    )
     help = _(
         "Number of images encoded at a time. Set it when a batch does not fit in memory: the loss still compares the "
         "whole batch, and a step takes about a third longer."
     )
-    look = {"step": 32, "placeholder": _("whole batch (default)"), "help": help}
-    size = query_params.number(st.number_input, _("Micro-batch"), 2, 65536, name="micro_batch", default=None, **look)
+    label, hint = _("Micro-batch"), _("whole batch (default)")
+    size = query_params.number(
+        box, label, 2, 65536, name="micro_batch", default=None, step=32, placeholder=hint, help=help
+    )
     lines = [f"layer_decay={decay:g}"] if decay is not None else []
     return lines + ([f"micro_batch={size}"] if size is not None else [])
 
@@ -161,3 +185,159 @@ def wrong_name(name: str) -> str:
         return sentence(error)
     taken = name in queue.taken_names()
     return _("there is a run {name} already; choose another name").format(name=f"{name!r}") if taken else ""
+
+
+# --- the encoder and its weights ---
+
+
+@dataclass(frozen=True)
+class Encoder:
+    """The choice of an encoder. `name` as on the command line; `settings`: further `key=value` lines; `weights`: a file
+    to import as a run first; `wrong`: why it cannot be trained."""
+
+    name: str
+    settings: tuple[str, ...] = ()
+    weights: str = ""
+    wrong: str = ""
+
+
+class ImportPreview(TypedDict, total=False):
+    """The run that an import would create, or a library's model whose weights are not here: it has no `matched`."""
+
+    encoder: str
+    pixels: int
+    kind: str
+    method: str
+    head: dict[str, str]
+    of_library: bool
+    notes: list[str]
+    matched: int  # tensors of the file, and names of the others
+    missing: list[str]
+    unlike: list[str]
+    unused: list[str]
+    host: str  # of the weights, which can be fetched; "" if not
+    size: int  # bytes
+    size_is_exact: bool
+    license: str
+
+
+def choose_encoder(names: Sequence[str]) -> Encoder:
+    """Draw the fields, each with its error beside it."""
+    runs = [run for run in state.all_runs() if run.config.get("encoder") and not run.is_recording]
+    by_name = {run.name: run for run in runs if run.weights.exists()}
+    words, help = {NEW: ""}, _("Another run's encoder, with its weights, instead of a new one.")
+    start = query_params.one_of(
+        st.selectbox, _("Start from"), [NEW, *by_name], name="start", text=lambda n: words.get(n, n), help=help
+    )
+    if start != NEW:
+        run = by_name[start]
+        name, data = str(run.config["encoder"]), format.data_of(run.config.get("dataset"))
+        st.caption(format.plain(_("Its encoder is {name}, trained on {data}.").format(name=name, data=data)))
+        help = _("The head after the encoder. It fits if the method's head has the same shape.")
+        head = query_params.switch(st.checkbox, _("Take its head too"), name="head", help=help)
+        knobs = settings_of({"encoder_knobs": run.config.get("encoder_knobs") or {}})[1::2]  # it has the run's form
+        return Encoder(name, (f"start={run.name}", *knobs, *(["start_head=on"] if head else [])))
+    encoder = query_params.one_of(
+        st.selectbox, _("Encoder"), [*names, LIBRARY], name="encoder", text=lambda n: "other" if n == LIBRARY else n
+    )
+    return _of_library() if encoder == LIBRARY else Encoder(encoder)
+
+
+def opened_weights(encoder: Encoder, data: str) -> tuple[str, ...]:
+    """Import a file of weights as a run; return the arguments of a training from it. Raises ValueError, OSError."""
+    stem = re.sub(r"[^A-Za-z0-9._-]+", "-", Path(encoder.weights).stem[:40]).strip("-._")
+    name = queue.free_name(f"{stem or 'file'}-weights")
+    training.start_import(name, [encoder.name, "--weights", encoder.weights, "--dataset", data])
+    return ("--start", name)
+
+
+def _of_library() -> Encoder:
+    help = _("Any model of torchvision, or of timm if it is installed.")
+    model = query_params.text(st.text_input, _("Model"), name="model", placeholder=MODELS, help=help).strip()
+    label = _("A file of its weights; without one they are random")
+    file = path_input(label, "weights", placeholder="/path/to/weights.safetensors")
+    if not model:
+        return Encoder("", wrong=_("Enter the model's name above, for example timm:resnet18."))
+    name = model if model.startswith(LIBRARIES) else f"timm:{model}"
+    try:
+        about = _looked_up(name, file)
+    except (ValueError, OSError) as error:
+        return Encoder(name, wrong=sentence(error))
+    if bad := [*about.get("missing", ()), *about.get("unlike", ())] if file else []:
+        wrong = _("The file does not match: {count} tensors are missing or have another shape, for example {example}.")
+        return Encoder(name, wrong=wrong.format(count=len(bad), example=bad[0]))
+    st.caption(format.plain(_known(name, about, file)))
+    return Encoder(name, weights=file)
+
+
+def _known(name: str, about: ImportPreview, file: str) -> str:
+    size = ""
+    if pixels := about.get("pixels"):
+        template = _(" It expects images of {pixels} pixels. Images of a folder are resized to that.")
+        if pixels > LARGEST:
+            template = _(
+                " It expects images of {pixels} pixels. Images of a folder are stored at {largest} pixels, the "
+                "maximum here, and scaling them up adds no detail."
+            )
+        size = template.format(pixels=pixels, largest=LARGEST)
+    if not file:
+        return _("{name} is available. It starts from random weights.{size}").format(name=name, size=size)
+    matched = about["matched"]
+    return _("{name}: {matched} tensors of the file fit.{size}").format(name=name, matched=matched, size=size)
+
+
+def _looked_up(name: str, file: str) -> ImportPreview:
+    """Return the library's description of a model, or the contents of a file, cached for the session. Raises
+    ValueError, OSError."""
+    words = [name, *(("--weights", file) if file else ())]
+    changed = Path(file).expanduser().stat().st_mtime_ns if file else 0
+    known: dict[str, ImportPreview | str] = st.session_state.setdefault("encoders looked up", {})  # or the error
+    key = cache.digest(*words, changed)
+    if key not in known:
+        with st.spinner(_("Looking it up…")):
+            try:
+                known[key] = cast(ImportPreview, preview_import(*words))
+            except ValueError as error:
+                known[key] = sentence(error)
+    if isinstance(found := known[key], str):
+        raise ValueError(found)
+    return found
+
+
+# --- the tower of captions --------------------------------------------------------------------------
+
+
+def choose_text_tower(needs_captions: bool) -> tuple[list[str], str]:
+    """Draw the field of the text tower, if the method needs captions; return its settings and its error."""
+    if not needs_captions:
+        return [], ""
+    help = _("Encoder of the captions. A pretrained one knows words that no caption has.")
+    kind = query_params.one_of(
+        st.selectbox, _("Text tower"), list(TOWERS), name="text_tower", format_func=lambda k: text(TOWERS[k]), help=help
+    )
+    if kind != TOWER_FOLDER:
+        return ([f"method.text_encoder={kind}"] if kind else []), ""
+    folder = path_input(
+        _("Folder of the text tower"),
+        "text_tower_folder",
+        placeholder="/path/to/all-MiniLM-L6-v2",
+        help=_("A model of sentence-transformers on this machine, with model.safetensors. Nothing is downloaded."),
+    )
+    help = _("Train it too, at 1 % of the learning rate. Off: it stays as it is, and only its head is trained.")
+    trains = query_params.switch(st.checkbox, _("Train the text tower"), name="train_text_tower", help=help)
+    settings = [f"method.text_tower={SENTENCE_TOWER}{folder}", f"method.train_text_tower={'on' if trains else 'off'}"]
+    return settings, wrong_tower(folder)
+
+
+def wrong_tower(folder: str) -> str:
+    """Return the reason why a folder contains no text tower, judging by file names; "" if it may."""
+    if not folder:
+        return _("Enter the folder of the text tower.")
+    with contextlib.suppress(OSError, ValueError, RuntimeError):
+        path = Path(folder).expanduser()
+        if (path / "modules.json").is_file():
+            return ""
+        if path.is_dir():
+            template = _("{folder} is not a model of sentence-transformers: it has no modules.json.")
+            return template.format(folder=folder)
+    return _("There is no folder {folder}.").format(folder=folder)

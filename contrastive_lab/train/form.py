@@ -1,61 +1,55 @@
-"""The training form: method, data, settings and Start."""
+"""The training form: method, data, settings and Start; with estimates of its time, from a similar earlier training on
+this machine, and of its space on the disk."""
 
+import shutil
 from dataclasses import dataclass, field
-from typing import Any
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from contrastive_core import runs
 from contrastive_core.base.cards import Catalog, MethodEntry
-from contrastive_core.base.errors import BadSetting, Locked
-from contrastive_core.data import datasets, image_listings, named_sets
-from contrastive_core.data.dataset import KNOWN, SMALL, DatasetInfo
+from contrastive_core.base.errors import Locked
+from contrastive_core.base.paths import data_home
+from contrastive_core.data import datasets, named_sets
+from contrastive_core.data.dataset import SMALL, DatasetInfo, form_of
 from contrastive_core.data.folder_selection import name_of, values_of
+from contrastive_core.data.image_cache import space_of
+from contrastive_core.data.image_sets import allowed_space
 from contrastive_core.engine import queue, training
 from contrastive_core.engine.calls import resolved_settings
 from contrastive_core.runs import stem_of
+from contrastive_core.runs.run import Run
 from contrastive_core.runs.train_config import Resolved, TrainConfig, as_options, literal, usual_epochs, with_settings
-from contrastive_lab import cache, format, guard, locale, query_params
+from contrastive_lab import cache, format, guard, query_params
 from contrastive_lab.locale import N_, _, sentence
 from contrastive_lab.path_input import path_input
 from contrastive_lab.progress import catalog_or_wait
 from contrastive_lab.setting_names import shown_name, shown_value
-from contrastive_lab.train import folder_picker
+from contrastive_lab.train import folder as folders
 from contrastive_lab.train.adviser import adviser_card
 from contrastive_lab.train.augmentations import choose_steps, is_quick
-from contrastive_lab.train.encoder import Encoder, choose_encoder, choose_text_tower, opened_weights
-from contrastive_lab.train.estimates import about_disk, expected, wrong_size
 from contrastive_lab.train.fields import (
+    Encoder,
+    choose_encoder,
     choose_optimizer,
     choose_recipe,
+    choose_text_tower,
     chosen_before,
     decay_and_micro_batch,
     further_settings,
     image_form,
     numbers,
+    opened_weights,
     wrong_name,
 )
-from contrastive_lab.train.folder import wrong_folder
+from contrastive_lab.train.folder import Data, facts_of, with_label, wrong_folder
 from contrastive_lab.train.watch import watch_next
 
 FOLDER = N_("folder of images…")
-NO_CLASSES = N_("none: no classes")
+EXAMPLES = (64, 224)  # pixels of a side
 DEFAULT_LOSS = N_("the method's default")
 STARTED = N_("runs started here")
-
-
-@dataclass(frozen=True)
-class Data:
-    """The chosen data. `name` as on the command line; "" while a folder is chosen but none is named."""
-
-    name: str
-    download: bool = False
-    fetch: bool = False  # it is not on this machine
-
-    @property
-    def files(self) -> str:
-        """The path of the images, if a folder or a list is chosen."""
-        return self.name.partition(":")[2] if datasets.is_files(self.name) else ""
 
 
 @dataclass(frozen=True)
@@ -117,7 +111,7 @@ def settings(catalog: Catalog, method: str, data: Data, chips: DeltaGenerator) -
     found, wrong = resolved(method, data.name, facts, asked)
     config = found.config if found else None
     with fields.in_recipe:
-        own = choose_recipe(found, card["published"])
+        own = choose_recipe(found, card)
     with fields.in_optimizer:
         own += choose_optimizer(found)
     with in_numbers:
@@ -145,8 +139,8 @@ def settings(catalog: Catalog, method: str, data: Data, chips: DeltaGenerator) -
         adviser_card(data.name, method, config, is_quick(data.name, config))
     with st.container(key="train-next"):
         expected(config, data.name)
-        look: dict[str, Any] = {"icon": ":material/play_arrow:", "width": "stretch", "help": format.plain(why)}
-        go = st.button(_("Start"), type="primary", key="start", disabled=is_off, **look)
+        icon, help = ":material/play_arrow:", format.plain(why)
+        go = st.button(_("Start"), "start", help, type="primary", icon=icon, disabled=is_off, width="stretch")
     if go and not is_off:  # a press can come with the number that is wrong
         lines = [f"method={method}", f"dataset={data.name}", f"epochs={epochs}", f"seed={seed}"]
         more = [*fields.further, *switched]
@@ -198,20 +192,6 @@ def resolved(method: str, data: str, facts: DatasetInfo | None, lines: list[str]
         return None, sentence(error)
 
 
-def facts_of(data: Data) -> DatasetInfo | None:
-    """Return the facts that defaults depend on; None while a folder's images are being counted."""
-    if not data.files:
-        return KNOWN.get(data.name)
-    if (preview := cache.result("folder", values_of(data.files))) is None:
-        return None
-    meta, images = preview.meta, preview.arrays["images"]
-    is_color = len(images) and (images[:, :1] != images).any()  # in some images of a folder
-    channels, side = int(meta.get("channels") or 0) or 3 * bool(is_color), int(meta.get("side") or SMALL)
-    classes = sum(train > 0 for train, _test in meta["counts"]) if meta["classes"] else 0
-    n_train = sum(train for train, _test in meta["counts"])
-    return DatasetInfo((channels, side, side), n_train, classes, meta["captions"][2] > 0)
-
-
 def _name() -> str:
     key = f"train-name-{st.session_state.get(STARTED, 0)}"  # a new field once it was used
     typed = query_params.text(st.text_input, _("Name"), name="called", key=key, placeholder=_("made from the settings"))
@@ -251,16 +231,16 @@ def choose_data(subject: DeltaGenerator) -> Data:
         subject.selectbox, _("Data"), names, name="data", text=lambda n: "folder" if n == FOLDER else n, width=200
     )
     if name == FOLDER:
-        folder_picker.take_over_drop("path-folder")
+        folders.take_over_drop("path-folder")
         folder = path_input(
             _("Folder (one folder per class, or images only)"),
             "folder",
             placeholder="/path/to/images",
             help=_("Or the path of a list of images (.csv with the columns file, label and split)."),
         )
-        folder_picker.browser("path-folder")
+        folders.browser("path-folder")
         if folder:
-            folder_picker.show_left_out(folder)
+            folders.show_left_out(folder)
         return Data(with_label(name_of(folder)) if folder else "")
     # Its files are here, or its images already decoded.
     if name not in named_sets.SIZES or named_sets.is_there(name, None) or datasets.is_made(name, "train"):
@@ -270,28 +250,6 @@ def choose_data(subject: DeltaGenerator) -> Data:
         _("Fetch {name}: {size}").format(name=name, size=size), help=_("It is not on this machine yet.")
     )
     return Data(name, fetch, True)
-
-
-def with_label(name: str) -> str:
-    """Draw the choice of the class column for a list of images; return the list's name with it."""
-    path, column = image_listings.list_and_column(name.removeprefix("csv:"))
-    if not name.startswith("csv:") or column:
-        return name
-    try:
-        columns = image_listings.columns_of(path)
-    except BadSetting:  # what the folder holds says so
-        return name
-    if columns in ([], [image_listings.LABEL]):
-        return name
-    usual = image_listings.LABEL if image_listings.LABEL in columns else NO_CLASSES
-    options = [usual, *(c for c in columns if c != usual)]
-    chosen = st.selectbox(
-        _("Classes are in the column"),
-        options,
-        key="train-label-column",
-        format_func=lambda c: locale.text(c) if c == NO_CLASSES else c,  # else a name of the file's
-    )
-    return name if chosen == usual else f"{name}#{chosen}"
 
 
 def choose_loss(catalog: Catalog) -> str:
@@ -324,3 +282,81 @@ def start(name: str, arguments: list[str], fields: Advanced, data: Data) -> None
         watch_next(name)
         st.session_state[STARTED] = st.session_state.get(STARTED, 0) + 1
         st.rerun()
+
+
+# --- its time, and its space on the disk ---
+
+
+def expected(config: TrainConfig | None, data: str) -> None:
+    """Draw the estimated time, or a note that no similar run was trained here. `config`: resolved settings."""
+    names = ("dataset", "method", "encoder", "batch_size", "image_size")
+    for run in runs.list_runs() if config else ():
+        is_same = all(run.config.get(name) == getattr(config, name) for name in names)
+        if not (is_same and config) or run.shipped or run.is_recording:
+            continue
+        path = run.path / "metrics.jsonl"
+        if rate := _seconds_per_epoch(str(path), path.stat().st_mtime_ns if path.exists() else 0, run):
+            each = f"{rate:.2g} s" if rate < 10 else format.duration(rate)
+            text = _("About {epochs}, estimated from {each} per epoch of {name} on this machine.")
+            st.caption(
+                format.plain(text.format(epochs=format.duration(config.epochs * rate), each=each, name=run.name))
+            )
+            return
+    if data:
+        st.caption(_("No time estimate yet: nothing similar was trained on this machine."))
+
+
+@st.cache_data(max_entries=64, show_spinner=False)
+def _seconds_per_epoch(path: str, changed: int, _run: Run) -> float | None:
+    """Return the seconds of a run's last measured epoch, cached until its metrics change; None if there is none."""
+    lines = [x for x in _run.metrics() if x.get("seconds") and x.get("epoch")]
+    return float(lines[-1]["seconds"]) / int(lines[-1]["epoch"]) if lines else None
+
+
+def wrong_size(folder: str, config: TrainConfig) -> str:
+    """Return the reason why decoded images do not fit on the disk."""
+    free = _free_space()
+    if config.cache != "memory-map" or not (beyond := _beyond(folder, config, free)):
+        return ""
+    return _(
+        "Decoded at {side} pixels, {n} images take {needed} GB, and {free} GB are free: choose a smaller size."
+    ).format(side=config.image_size, n=f"{beyond[0]:,}", needed=f"{beyond[1] / 1e9:,.1f}", free=f"{free / 1e9:,.1f}")
+
+
+def about_disk(folder: str, config: TrainConfig | None) -> list[str]:
+    """Describe the disk space of the decoded images, at two common sizes if theirs is unknown; or that none is used."""
+    if (result := cache.result("folder", values_of(folder))) is None:
+        return []
+    try:
+        allowed = allowed_space(data_home())
+    except ValueError as error:
+        return [sentence(error)]
+    if config and (config.cache == "stream" or (config.cache == "auto" and _beyond(folder, config, allowed))):
+        return [_("The images are decoded again in each epoch of training. Nothing is stored on disk.")]
+    n, channels = sum(map(sum, result.meta["counts"])), result.meta.get("channels")
+    template = _("{n} images of {channels} channels") if channels else _("{n} images in color")
+    images, at_side = template.format(n=f"{n:,}", channels=channels), _("{space_of} MB at {side} pixels")
+    sides = (config.image_size,) if config and config.image_size else EXAMPLES
+    sizes = [at_side.format(space_of=f"{space_of(n, at, channels or 3) / 1e6:,.0f}", side=at) for at in sides]
+    free, text = f"{_free_space() / 1e9:,.0f}", _("Decoded once, {images} take {sizes}; {free} GB are free.")
+    return [text.format(images=images, sizes=", ".join(sizes), free=free)]
+
+
+def _beyond(folder: str, config: TrainConfig, allowed: float) -> tuple[int, int] | None:
+    """Return the number of images to decode and their bytes if these exceed the allowed space; else None."""
+    if (result := cache.result("folder", values_of(folder))) is None:
+        return None
+    parts = {split: sum(counts[i] for counts in result.meta["counts"]) for i, split in enumerate(("train", "test"))}
+    form, channels = form_of(config.to_dict()), result.meta.get("channels") or 3
+    side = form.size or SMALL
+    if space_of(sum(parts.values()), side, channels) < allowed:
+        return None
+    n = sum(k for split, k in parts.items() if not datasets.is_made(name_of(folder), split, form))
+    needed = space_of(n, side, channels)
+    return (n, needed) if n and needed >= allowed else None
+
+
+def _free_space() -> int:
+    """Return the free bytes on the disk of decoded images."""
+    home = data_home()
+    return shutil.disk_usage(next(path for path in (home, *home.parents) if path.exists())).free

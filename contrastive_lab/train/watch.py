@@ -1,20 +1,22 @@
-"""A running training: its forming map, curves, monitors or log, with its progress and links to follow-up pages."""
+"""A running training: its forming map, curves, monitors or log, its progress, sliders of its settings, and its
+branches."""
 
-from collections.abc import Callable, Sequence
-from functools import partial
-from typing import Any
+import contextlib
+import math
+from collections.abc import Iterable, Sequence
+from typing import Literal
 
-import numpy as np
 import streamlit as st
 
 from contrastive_core import runs
 from contrastive_core.advice.plan import is_trial
-from contrastive_core.base.json_files import JsonObject
 from contrastive_core.base.progress import Progress
-from contrastive_core.base.score import wilson
-from contrastive_core.engine import process, queue, training
+from contrastive_core.base.registry import Knob
+from contrastive_core.engine import calls, catalog, process, queue, training
+from contrastive_core.runs import changes as live_changes
+from contrastive_core.runs.changes import Live
 from contrastive_core.runs.run import Run
-from contrastive_core.runs.run_metrics import MetricsReader, labeled_images
+from contrastive_core.runs.run_metrics import MetricsReader
 from contrastive_lab import (
     cache,
     format,
@@ -27,23 +29,19 @@ from contrastive_lab import (
     stage,
     state,
 )
-from contrastive_lab import figures as plots
-from contrastive_lab.components.scatter import PALETTE
 from contrastive_lab.locale import N_, _
 from contrastive_lab.progress import bar
-from contrastive_lab.setting_names import Marks, changes_by_epoch, draw_marks, marks_of
-from contrastive_lab.train import curves as figures
-from contrastive_lab.train import live as live_settings
-from contrastive_lab.train.folder import with_change
-from contrastive_lab.train.sparklines import sparkline
+from contrastive_lab.setting_names import changes_by_epoch, marks_of, sign
+from contrastive_lab.train import curves
 
 WATCHED = "watched"  # the run that is chosen, for the session
 PICKER = "train-watched"  # the key of its picker
 AT_WORK = "training"  # of the session: the run that is chosen once it is done
 NEW = "new run"  # of the session: the form stands there, not the run
-KNN = "knn_train_sample"
 VIEWS = {"map": N_("Map"), "curves": N_("Curves"), "monitors": N_("Monitors"), "log": N_("Log")}
-FEW_STEPS = 300  # points of a curve
+REFUSED = "live-refused"  # of the session: the run that did not take a change, and why
+SPAN = 100.0  # of a logarithmic slider: from the first value up, and down
+IN_A_DECADE = (1.0, 1.25, 1.6, 2.0, 2.5, 3.2, 4.0, 5.0, 6.3, 8.0)
 
 
 def watch_next(name: str) -> None:
@@ -84,10 +82,6 @@ def watch_again() -> None:
     st.session_state.pop(NEW, None)
 
 
-def _begin_new() -> None:
-    st.session_state[NEW] = True
-
-
 def watch(name: str) -> None:
     """Draw the watched run: its picture, and its progress beside it."""
     st.session_state[WATCHED] = name
@@ -98,18 +92,23 @@ def watch(name: str) -> None:
             st.markdown(f"**{format.plain(name)}**", width="content")
         else:
             query_params.choose(PICKER, name)
-            more: dict[str, Any] = {"key": PICKER, "on_change": _picked, "width": 260}
-            name = query_params.one_of(st.selectbox, _("Watch"), options, name="watch", **more)
+            name = query_params.one_of(
+                st.selectbox,
+                _("Watch"),
+                options,
+                name="watch",
+                key=PICKER,
+                on_change=lambda: st.session_state.update({WATCHED: query_params.chosen(PICKER)}),
+                width=260,
+            )
         st.space("stretch")
         view = query_params.one_of(
             st.segmented_control, _("View"), list(VIEWS), name="view", format_func=lambda v: locale.text(VIEWS[v])
         )
-        st.button(_("New run"), icon=":material/add:", key="new-run", on_click=_begin_new)
+        st.button(
+            _("New run"), icon=":material/add:", key="new-run", on_click=st.session_state.update, args=({NEW: True},)
+        )
     live(name, view)
-
-
-def _picked() -> None:
-    st.session_state[WATCHED] = query_params.chosen(PICKER)
 
 
 @st.fragment(run_every=1.0)
@@ -126,10 +125,10 @@ def live(name: str, view: str) -> None:
             st.subheader(format.plain(name))
             not_yet(name, error)
         return
-    family = live_settings.family(run)
+    family = family_of(run)
     if any(map(queue.progress_of, family)):
         st.session_state[AT_WORK] = name
-    elif st.session_state.get(AT_WORK) == name and (done := live_settings.done(family)):
+    elif st.session_state.get(AT_WORK) == name and (done := finished(family)):
         del st.session_state[AT_WORK]
         if len(done) > 1:
             st.switch_page("pages/compare.py", query_params={"runs": ",".join(done)})
@@ -146,10 +145,10 @@ def live(name: str, view: str) -> None:
             is_running = run.status()["status"] == "running"
             forming_map.draw(run, changed=changes_by_epoch(changed, metrics.epochs), is_running=is_running)
         elif view == "curves":
-            curves(run, metrics, marks_of(changed, metrics.epochs))
+            curves.draw_curves(run, metrics, marks_of(changed, metrics.epochs))
         elif view == "monitors":
             marks = marks_of(changed, metrics.epochs)
-            figures.draw_collapse(run.name, thinned(metrics), metrics.epochs, marks)
+            curves.draw_collapse(run.name, curves.thinned(metrics), metrics.epochs, marks)
         else:
             st.code(process.log_of(name, 200) or _("nothing"), language=None)
 
@@ -202,14 +201,16 @@ def progress(run: Run, metrics: MetricsReader, branches: Sequence[str]) -> None:
     if now in ("running", "starting") and st.button(_("Stop"), icon=":material/stop:", key="stop"):
         training.stop(run.name)
     if now == "running":
-        live_settings.sliders(run)
-    live_settings.not_taken(run)
-    live_settings.branches_at_work(branches)
-    if now in ("running", "stopped", "failed") and not run.shipped and live_settings.branch_form(run):
+        sliders(run)
+    not_taken(run)
+    if started := [name for name in branches if queue.progress_of(name)]:
+        text = _("Started: {names}. Choose one at the top to follow it.")
+        st.info(format.plain(text.format(names=", ".join(started))))
+    if now in ("running", "stopped", "failed") and not run.shipped and branch_form(run):
         st.rerun()
     if note := status.get("note"):
         (st.warning if status.get("is_warned") else st.info)(format.plain(format.in_form(note)))
-    figures_of_now(run, metrics, epochs)
+    curves.figures_of_now(run, metrics, epochs)
     if now == "done":
         score_strip.show_accuracies(run)
     is_waiting = in_line(run.name)
@@ -231,7 +232,6 @@ def progress(run: Run, metrics: MetricsReader, branches: Sequence[str]) -> None:
 
 def _ways_on(run: Run, is_done: bool) -> None:
     """Draw links to the pages that show the results of a finished training; to wrong labels only if it has labels."""
-    look: dict[str, Any] = {"width": "stretch", "disabled": not is_done}
     page = ""
     if is_done and recordings.has_rows(run):
         label, icon = _("Open its loss in the Loss Lab"), ":material/tune:"
@@ -240,124 +240,126 @@ def _ways_on(run: Run, is_done: bool) -> None:
         label, icon = _("Find wrong labels"), ":material/image_search:"
         page = "samples" if st.button(label, icon=icon, key="find-wrong-labels", width="stretch") else page
     label = _("Explore it") if is_done else _("Explore it when done")
-    if st.button(label, icon=":material/scatter_plot:", key="explore", type="primary", **look):
+    icon = ":material/scatter_plot:"
+    if st.button(label, icon=icon, key="explore", type="primary", width="stretch", disabled=not is_done):
         page = "explore"
     if page:
         state.choose_run(run.name)
         st.switch_page(f"pages/{page}.py")
 
 
-def thinned(metrics: MetricsReader) -> list[JsonObject]:
-    """Return as many lines of steps as a curve shows; for a shipped run without them, those of its epochs."""
-    lines = metrics.steps or metrics.epochs
-    return lines[:: max(1, -(-len(lines) // FEW_STEPS))]
+# --- sliders of its settings, and branches ---
 
 
-def scores_of(metrics: MetricsReader, name: str) -> list[tuple[int, float]]:
-    """Return the named score after each epoch that has one."""
-    return [(x["epoch"], x[name]) for x in metrics.epochs if name in x]
+def live_of(run: Run) -> dict[str, Live]:
+    """Return the settings of a run that can be changed during training; {} before the catalog is ready."""
+    config = run.config
+    knobs = _knobs("losses", str(config.get("loss"))), _knobs("methods", str(config.get("method")))
+    return live_changes.live_settings(config, *knobs)
 
 
-def figures_of_now(run: Run, metrics: MetricsReader, epochs: int) -> None:
-    """Draw loss and score with their curves: kNN accuracy with classes, recall between two towers."""
-    if not (lines := thinned(metrics)):
-        if training.status_of(run)["status"] != "done":
-            st.caption(_("The first step is running…"))
+@st.cache_resource(max_entries=40, show_spinner=False)
+def _knobs(kind: Literal["methods", "losses"], name: str) -> dict[str, Knob]:
+    return catalog.knobs(cache.catalog()[kind].get(name, {}).get("knobs", {}))
+
+
+def sliders(run: Run) -> None:
+    """Draw a slider for each setting, at the last requested value. A change from elsewhere replaces the slider; after a
+    change by the user it stays and keeps the focus."""
+    taken = {change["id"] for change in run.logged_changes()}
+    asked = [*run.changes(), *(one for one in run.requests() if one["id"] not in taken)]
+    for name, setting in live_of(run).items():
+        values = [setting.start, *(one["to"] for one in asked if one["name"] == name)]
+        key, value, label = f"live-{run.name}-{name}", values[-1], sign(name)
+        last: list[float] = st.session_state.setdefault(key, [0, value])  # how many sliders so far, and its value
+        if last[1] != value:
+            last[:] = last[0] + 1, value
+        drawn, help = f"{key}-{last[0]}", _(setting.knob.help) if setting.knob.help else None
+        if setting.knob.log:
+            st.select_slider(label, stops(setting, values), value, _short, drawn, help, _send, (run, name, key))
+        else:
+            kind = int if isinstance(setting.knob.default, int) else float
+            low, high = kind(setting.knob.low or 0), kind(setting.knob.high or 1)
+            step, shown = (1, None) if kind is int else ((high - low) / 200, "%.4g")
+            st.slider(label, low, high, kind(value), step, shown, drawn, help, _send, (run, name, key))
+
+
+def _short(value: float) -> str:
+    return f"{value:.4g}"
+
+
+def stops(setting: Live, values: Iterable[float]) -> list[float]:
+    """Return values of a logarithmic slider around the initial one, ten per decade, and all earlier values."""
+    start, (low, high) = setting.start or setting.knob.default, (setting.knob.low or 0.0, setting.knob.high or math.inf)
+    low, high = max(low, start / SPAN), min(high, start * SPAN)
+    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    every = (float(f"{part}e{decade}") for decade in decades for part in IN_A_DECADE)
+    shown = {_short(one): one for one in [*(one for one in every if low <= one <= high), *values]}
+    return sorted(shown.values())
+
+
+def _send(run: Run, name: str, key: str) -> None:
+    """Request the value of a slider that the user moved; a browser also sends values of sliders that were only
+    drawn."""
+    number, before = st.session_state[key]
+    if (value := st.session_state[f"{key}-{number}"]) == before:
         return
-    newest = (metrics.latest or metrics.epochs)[-1]
-    done = max(0.02, min(1.0, (newest.get("epoch") or 1) / max(1, epochs)))
-    loss = (metrics.epochs or metrics.latest)[-1]["loss"]
-    steps = _("step {step}").format(step=f"{newest['step']:,}")
-    last = max(1, newest["step"])
-    marks = [min(1.0, change["step"] / last) for change in run.changes()]
-    drawn = [sparkline(_("Loss"), f"{loss:.3g}", [x["loss"] for x in lines], share=done, note=steps, marks=marks)]
-    scored, forth = scores_of(metrics, KNN), scores_of(metrics, figures.FORTH)
-    if scored or run.manifest.get("classes"):
-        shares = [100 * share for _epoch, share in scored]
-        value = f"{shares[-1]:.3g} %" if shares else "–"
-        title, note = _("kNN on the training sample"), _("Other images of the sample vote on each image.")
-        drawn.append(sparkline(title, value, shares, baselines(run), done, note))
-    elif forth:
-        shares = [100 * share for _epoch, share in forth]
-        title = _("Recall@1, image → caption")
-        drawn.append(sparkline(title, f"{shares[-1]:.3g} %", shares, {}, done, _(figures.OF_SAMPLE)))
-    st.html("".join(drawn))
-    if any("z_std" in line for line in lines) and not training.status_of(run).get("is_warned"):
-        last = next(line for line in reversed(lines) if "z_std" in line)
-        deviation = f"{last['z_std']:.2g}"
-        text = _("No sign of collapse: the deviation of z is {value}.")
-        st.markdown(f":green[●] {text.format(value=deviation)}")
-    if metrics.latest:
-        speed = float(np.median([x["images_per_s"] for x in metrics.latest]))
-        st.caption(_("{speed} images/s").format(speed=f"{speed:,.0f}"))
-
-
-def baselines(run: Run) -> dict[str, float]:
-    """Return the kNN accuracy in per cent of pixels and of an untrained encoder, if a first inspection measured it."""
-    asked = {"dataset": str(run.config.get("dataset")), "method": str(run.config.get("method"))}
+    st.session_state.pop(REFUSED, None)
     try:
-        found = cache.result("look", with_change(asked))
-    except (OSError, ValueError):
-        return {}
-    facts = found.meta["facts"] if found else {}
-    named = ((_("pixels"), facts.get("pixels_knn")), (_("untrained"), facts.get("random_encoder")))
-    return {f"{name} {100 * value:.3g}": 100 * value for name, value in named if value is not None}
+        live_changes.request(run, live_of(run), {name: value})
+        st.session_state[key][1] = value
+    except (ValueError, OSError) as error:
+        st.session_state[REFUSED] = (run.name, str(error))
 
 
-def curves(run: Run, metrics: MetricsReader, marks: Marks) -> None:
-    """Draw all curves of the training: kNN accuracy with classes, recall between two towers."""
-    if not (thin := thinned(metrics)):
-        return
-    loss = {"loss": ([x["step"] for x in thin], [x["loss"] for x in thin])}
-    towers = figures.figures(metrics.epochs, thin, marks)
-    drawn = {"loss": plots.curves(loss, "step", _("Loss")), **towers}
-    draw_marks(drawn["loss"], marks["step"])
-    cells: list[Callable[[], object]] = [
-        partial(st.plotly_chart, figure, key=f"{key}-{run.name}", config=plots.SVG) for key, figure in drawn.items()
-    ]
-    scored = scores_of(metrics, KNN)
-    if scored or run.manifest.get("classes"):
-        cells.insert(1, partial(vote, run, scored, marks))
-    for at in range(0, len(cells), 2):
-        for column, cell in zip(st.columns(2), cells[at : at + 2], strict=False):
-            with column:
-                cell()
-    if "recall" in towers:
-        st.caption(_(figures.OF_SAMPLE))
+def not_taken(run: Run) -> None:
+    """Draw changes that were refused, or came too late."""
+    name, why = st.session_state.get(REFUSED, ("", ""))
+    if name == run.name:
+        st.error(format.plain(why))
+    logged = {change["id"] for change in run.logged_changes()}
+    late = [one for one in run.requests() if one["id"] not in logged]
+    if late and run.status()["status"] in ("done", "stopped", "failed"):
+        told = ", ".join(f"{sign(one['name'])} {one['to']:.4g}" for one in late)
+        text = _("The run ended before this change was applied: {changes}")
+        st.info(format.plain(text.format(changes=told)))
 
 
-def vote(run: Run, scored: list[tuple[int, float]], marks: Marks) -> None:
-    """Draw kNN accuracy over the epochs with intervals and baselines, and a sentence about the intervals."""
-    epochs, n = [epoch for epoch, _share in scored], labeled_images(run)
-    knn = {"kNN": (epochs, [100 * share for _epoch, share in scored])}
-    figure = plots.curves(knn, "epoch", _("kNN on the training sample, %"))
-    if ends := shares(scored, n):
-        plots.band(figure, epochs, ends, "95 %", PALETTE[0])
-    for name, value in baselines(run).items():
-        figure.add_hline(y=value, line={"dash": "dot", "color": "gray"}, annotation_text=name)
-    draw_marks(figure, marks["epoch"])
-    figure.update_layout(showlegend=False)
-    st.plotly_chart(figure, key=f"knn-{run.name}", config=plots.SVG)
-    if ends:
-        st.caption(since(epochs, ends, n))
+def branch_form(run: Run) -> str:
+    """Draw a form for branches of a run from a saved epoch; return the first one's name once they have started."""
+    names: list[str] = []
+    with st.expander(_("Branch here")), st.form(f"branch-{run.name}", border=False):
+        st.caption(_("Each line continues from a saved epoch as a separate run. Compare opens when all have ended."))
+        kept: dict[int, str] = {0: _("the newest state")}  # a list shows no None
+        kept |= {epoch: _("epoch {epoch}").format(epoch=epoch) for epoch in reversed(live_changes.saved_epochs(run))}
+        help = _("At most eight states are kept, spread over the training.")
+        epoch = st.selectbox(
+            _("From"), [*kept], format_func=kept.__getitem__, key=f"branch-epoch-{run.name}", help=help
+        )
+        example = "loss.temperature=0.05\nloss.temperature=0.5, lr=0.001"
+        text = st.text_area(_("Other values, one branch per line"), placeholder=example)
+        pressed = st.form_submit_button(_("Start the branches"), icon=":material/fork_right:")
+        with guard.errors_kept(f"branch-{run.name}", text, pressed):
+            if pressed:
+                lines = [line.split(",") for line in text.splitlines() if line.strip()]
+                every = [live_changes.settings_of(line) for line in lines]
+                names = [made.name for made in calls.branch(run, epoch or None, *every)]
+                for name in names:
+                    queue.resume(name)
+    return names[0] if names else ""
 
 
-def shares(scored: list[tuple[int, float]], n: int) -> list[tuple[float, float]]:
-    """Return the 95 % interval of each share of n images, in per cent; empty if n is unknown."""
-    ends = [wilson(round(share * n), n) for _epoch, share in scored] if n else []
-    return [(100 * low, 100 * high) for low, high in ends]
+def family_of(run: Run) -> list[str]:
+    """Return the names of a run, or of the run that it branched off, and of all its branches."""
+    origins = {one.name: one.manifest.get("branch", {}).get("run") for one in runs.list_runs()}
+    first = run.name if run.name in origins.values() else str(origins.get(run.name) or run.name)
+    return [first, *sorted(name for name, origin in origins.items() if origin == first)]
 
 
-def since(epochs: list[int], ends: list[tuple[float, float]], n: int) -> str:
-    """Describe from which epoch on the intervals overlap the last one, so no difference is shown."""
-    low, high = ends[-1]
-    first = len(ends) - 1
-    while first and ends[first - 1][0] <= high and low <= ends[first - 1][1]:
-        first -= 1
-    of = _("The band is the 95 % interval over {n} images, for this seed only.").format(n=f"{n:,}")
-    if len(ends) == 1:
-        return of
-    template = _("{band} Accuracy has not changed significantly since epoch {epochs}.")
-    if first == len(ends) - 1:
-        template = _("{band} The interval of the last epoch does not overlap that of the epoch before.")
-    return template.format(band=of, epochs=epochs[first])
+def finished(names: Iterable[str]) -> list[str]:
+    """Return the names of the runs that have finished."""
+    found = []
+    for name in names:
+        with contextlib.suppress(ValueError, OSError):  # deleted since
+            found += [name] if runs.load(name).status()["status"] == "done" else []
+    return found

@@ -18,9 +18,9 @@ from contrastive_core.spaces import loaded_vectors
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.space import Space
 from contrastive_lab import cache, format
-from contrastive_lab.compare import disagreements, dumbbells, maps, score_tables, verdict
+from contrastive_lab.compare import overview, score_tables, space_picker, verdict
 from contrastive_lab.compare.disagreements import ComparedSamples
-from contrastive_lab.compare.dumbbells import Dumbbell
+from contrastive_lab.compare.verdict import Dumbbell
 from contrastive_lab.samples.example import OFFERED
 
 PAIR = ("simclr-digits", "sup_con-digits")
@@ -119,7 +119,7 @@ def test_a_and_b_change_places_and_stay_in_the_address(monkeypatch: pytest.Monke
 def test_the_page_says_in_words_which_kind_of_map_it_shows(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of maps that were made before, a choice changes only what a canvas shows."""
     notes: list[str] = []
-    monkeypatch.setattr(maps.scatter, "draw_scatter", lambda data, *_, **__: notes.append(data.note))
+    monkeypatch.setattr(overview.scatter, "draw_scatter", lambda data, *_, **__: notes.append(data.note))
     app = page_of(compared(2.0), monkeypatch)
     app.button_group(key="compare-map").set_value("pca").run()
     assert not app.exception
@@ -132,7 +132,7 @@ def test_dumbbells_stand_on_one_axis_and_are_thick_where_the_interval_excludes_z
         Dumbbell("<cross>", (0.5, 0.6), -0.1, (-0.25, 0.05)),
         Dumbbell("unknown", (None, 0.6)),
     ]
-    text = dumbbells.markup(rows[:1], rows[1:], ["a", "b"])
+    text = verdict.dumbbells(rows[:1], rows[1:], ["a", "b"])
     assert [row.is_shown for row in rows] == [True, False, False]
     assert text.count(" shown") == 1
     assert "left:5.0%" in text  # of an axis from 40 to 80 %
@@ -154,10 +154,10 @@ def test_dumbbells_stand_on_one_axis_and_are_thick_where_the_interval_excludes_z
     ],
 )
 def test_the_axis_spans_the_values_and_tells_where_it_begins(shares: tuple[float, ...], ends: tuple[int, int]) -> None:
-    axis = dumbbells.axis_of([Dumbbell("kNN accuracy", shares)])
+    axis = verdict.axis_of([Dumbbell("kNN accuracy", shares)])
     assert (axis.low, axis.high) == ends
     assert all(0 <= axis.place(share) <= 100 for share in shares)
-    text = dumbbells.markup([Dumbbell("kNN accuracy", shares)], [], ["a", "b"][: len(shares)])
+    text = verdict.dumbbells([Dumbbell("kNN accuracy", shares)], [], ["a", "b"][: len(shares)])
     assert ("not at 0" in text) == (ends[0] > 0)
 
 
@@ -240,7 +240,7 @@ def test_disagreement_opens_where_samples_are() -> None:
         found.differences[0].only_b,
         int((~found.correct["knn"]).all(0).sum()),
     ]
-    rows, _texts = disagreements._in_strip(samples)
+    rows, _texts = overview._in_strip(samples)
     assert {*rows.tolist()} <= {*np.concatenate([*samples.ways.values()][:2]).tolist()}  # those that the button counts
 
 
@@ -268,7 +268,7 @@ def test_the_example_of_questions_opens_with_its_judgments_and_asks_a_link_from_
     app = opened("compare", monkeypatch, example="questions")  # from the front page, which `opened` shows first
     assert not app.exception
     assert [about["name"] for about in loaded_vectors.loaded().values()] == ["ngrams.npz", "trigrams.npz"]
-    judged = app.session_state[verdict.QRELS]
+    judged = app.session_state[space_picker.QRELS]
     assert judged.endswith("qrels.tsv")
     keys = [*loaded_vectors.loaded()]
     for key in keys:

@@ -221,11 +221,11 @@ def test_a_goal_that_was_met_outlives_a_reload_until_the_lesson_begins_anew(monk
 
 
 def test_after_the_last_lesson_there_is_a_next_step() -> None:
-    assert lesson_panel._next_of(10)["number"] == 1
+    assert lesson_panel.panel_of(10)["next"]["number"] == 1
     for number in range(1, 10):
         lesson_panel._keep({"number": number, "met": ["1"], "isDone": True})
-    assert lesson_panel._next_of(10) == {"number": lesson_panel.TRAIN, "text": "Train your own encoder →"}
-    assert lesson_panel._next_of(3)["number"] == 4
+    assert lesson_panel.panel_of(10)["next"] == {"number": lesson_panel.TRAIN, "text": "Train your own encoder →"}
+    assert lesson_panel.panel_of(3)["next"]["number"] == 4
 
 
 def test_another_run_or_another_view_ends_a_lesson(monkeypatch: pytest.MonkeyPatch) -> None:

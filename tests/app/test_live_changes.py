@@ -19,7 +19,7 @@ from contrastive_lab import forming_map, setting_names
 from contrastive_lab.components.loss_view import LossView
 from contrastive_lab.components.scatter import ScatterData
 from contrastive_lab.loss_lab import batch
-from contrastive_lab.train import live
+from contrastive_lab.train import watch
 
 CONFIG = {"method": "simclr", "dataset": "digits", "epochs": 3, "loss": "nt_xent", "lr": 0.003, "seed": 0}
 CONFIG |= {"loss_knobs": {"temperature": 0.2}}
@@ -50,7 +50,7 @@ def test_a_slider_asks_for_a_change_and_follows_those_of_other_tabs(monkeypatch:
         run.append_changes([{**run.requests()[0], "step": 3, "from": 0.2}])
         app.run()
         assert temperature(app).key == mine  # the same slider, which keeps the focus
-        live_changes.request(run, live.live_of(run), {"loss.temperature": 0.37})  # another tab, between two stops
+        live_changes.request(run, watch.live_of(run), {"loss.temperature": 0.37})  # another tab, between two stops
         app.run()
         assert temperature(app).value == 0.37
         assert temperature(app).key != mine
@@ -67,12 +67,12 @@ def test_a_slider_that_is_only_drawn_asks_for_nothing(monkeypatch: pytest.Monkey
     run = runs.create("mine", CONFIG)
     run.set_status("queued")
     at = {"key": [2, 0.2], "key-2": 0.2}
-    monkeypatch.setattr(live.st, "session_state", at)
-    live._send(run, "loss.temperature", "key")
+    monkeypatch.setattr(watch.st, "session_state", at)
+    watch._send(run, "loss.temperature", "key")
     assert run.requests() == []
     at["key-2"] = 0.1
-    live._send(run, "loss.temperature", "key")
-    live._send(run, "loss.temperature", "key")
+    watch._send(run, "loss.temperature", "key")
+    watch._send(run, "loss.temperature", "key")
     assert [one["to"] for one in run.requests()] == [0.1]
 
 
@@ -190,5 +190,5 @@ def test_branches_are_started_from_runs_and_compared_when_they_end(monkeypatch: 
     app.run()
     assert not app.exception
     assert app.title[0].value == "Compare"
-    assert live.family(run) == live.family(runs.load(started[1])) == ["mine", *started]
+    assert watch.family_of(run) == watch.family_of(runs.load(started[1])) == ["mine", *started]
     assert opened("train", monkeypatch, watch=started[0]).title[0].value == "Train"  # they had ended before

@@ -18,7 +18,7 @@ from contrastive_core.engine import client
 from contrastive_core.engine.jobs import Job
 from contrastive_core.spaces.space import Space, path_of
 from contrastive_lab import cache, forming_map, stage
-from contrastive_lab.compare import maps
+from contrastive_lab.compare import overview
 
 PAGES = ("home", "explore", "loss_lab", "train", "compare", "samples", "runs", "methods")
 SHIPPED = sorted(p.parent.name for p in SHIPPED.glob("*/run.json"))
@@ -95,7 +95,7 @@ def test_two_data_sets_get_a_sentence_and_no_empty_tabs(monkeypatch: pytest.Monk
 def test_maps_are_drawn_while_scores_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     """Embedded runs without scores: their maps stand below what is being prepared."""
     drawn: list[int] = []
-    monkeypatch.setattr(maps.scatter, "draw_scatter", lambda data, *_, **__: drawn.append(len(data.ids)))
+    monkeypatch.setattr(overview.scatter, "draw_scatter", lambda data, *_, **__: drawn.append(len(data.ids)))
     monkeypatch.setattr(cache, "scores", lambda run: None)
     app = page_on("compare", monkeypatch)
     assert not app.exception

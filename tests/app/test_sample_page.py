@@ -28,7 +28,7 @@ from contrastive_core.spaces import loaded_vectors
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.nearest import nearest_of
 from contrastive_lab import cache
-from contrastive_lab.samples import example, lists, table_picker
+from contrastive_lab.samples import example, lists, subject
 from contrastive_lab.samples.retrain import change_of
 
 pytestmark = pytest.mark.usefixtures("no_processes")
@@ -329,7 +329,7 @@ def test_a_table_that_is_not_there_is_asked_for_once(no_processes: list[str]) ->
 def test_what_takes_minutes_is_begun_when_it_is_asked_for(
     no_processes: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(table_picker, "MANY", 299)
+    monkeypatch.setattr(subject, "MANY", 299)
     monkeypatch.setattr(client, "call", lambda function, *asked: called(function)(*asked))
     name = loaded_vectors.PREFIX + loaded_vectors.save_vectors(blobs(), "large.npy")
     app = opened(on=name)

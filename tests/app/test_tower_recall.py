@@ -18,7 +18,7 @@ from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.space import Space
 from contrastive_core.spaces.towers import joined, towers_of
 from contrastive_lab import locale, path_input
-from contrastive_lab.compare import space_picker, tower_recall, verdict
+from contrastive_lab.compare import space_picker, towers, verdict
 from contrastive_lab.compare.disagreements import ComparedSamples
 
 N = 30
@@ -114,15 +114,15 @@ def test_the_page_compares_by_relevance_judgments_and_orders_queries_by_their_di
 
 def test_recall_stands_side_by_side_where_towers_have_other_names() -> None:
     same, other, one = recall(("image", "text")), recall(("question", "answer")), {}
-    assert tower_recall.side_by_side([same, same, one]) == [same, same, one]
-    assert tower_recall.directions(["x", "y", "z"], [same, same, one]) == ""
-    first, second, none = tower_recall.side_by_side([same, other, one])
+    assert towers.side_by_side([same, same, one]) == [same, same, one]
+    assert towers.directions(["x", "y", "z"], [same, same, one]) == ""
+    first, second, none = towers.side_by_side([same, other, one])
     assert not none
     titles = [[locale.text(score.title) for score in scores.values()] for scores in (first, second)]
     assert titles[0] == titles[1]
     assert "Recall@1, first tower → second tower" in titles[0]
     assert "Recall@5, second tower → first tower" in titles[0]
-    said = tower_recall.directions(["x", "y", "z"], [same, other, one])
+    said = towers.directions(["x", "y", "z"], [same, other, one])
     assert said == "First tower → second tower: x: image → text; y: question → answer."
 
 

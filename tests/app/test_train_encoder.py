@@ -12,7 +12,7 @@ from test_named_files import page_at
 
 from contrastive_core.engine import process, queue, training
 from contrastive_lab import format
-from contrastive_lab.train import encoder as encoders
+from contrastive_lab.train import fields as encoders
 
 
 def queued(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:

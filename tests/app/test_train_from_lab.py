@@ -10,7 +10,7 @@ from streamlit.testing.v1 import AppTest
 from contrastive_core import runs
 from contrastive_core.engine import catalog
 from contrastive_core.runs.run import Run
-from contrastive_lab.loss_lab import batch, controls, lesson_panel, train_address
+from contrastive_lab.loss_lab import batch, controls, lesson_panel
 from contrastive_lab.loss_setting import dragged
 
 RELEASED = {
@@ -66,7 +66,7 @@ def test_what_cannot_be_trained_so_offers_a_lesson(monkeypatch: pytest.MonkeyPat
     assert [one["number"] for one in offered] == [1, lesson_panel.WITH_THIS]
     imported = runs.load("simclr-shapes")
     imported.manifest["imported"] = {"encoder": "small"}
-    assert not train_address.can_train(imported)
+    assert not batch.can_train(imported)
 
 
 def test_a_run_leads_to_the_lab_at_any_saved_epoch(monkeypatch: pytest.MonkeyPatch) -> None:

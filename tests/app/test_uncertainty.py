@@ -11,7 +11,7 @@ from contrastive_core.compare.evaluation import read_evaluation
 from contrastive_core.sweeps.sweep_file import load, read
 from contrastive_lab import figures
 from contrastive_lab.runs.sweeps import toml_of
-from contrastive_lab.train.watch import shares, since
+from contrastive_lab.train.curves import shares, since
 
 
 def test_a_band_lies_between_its_ends() -> None:

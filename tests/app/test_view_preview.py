@@ -11,10 +11,11 @@ from opened_page import opened
 from PIL import Image
 
 from contrastive_core.data import datasets
+from contrastive_core.data.recipe import Recipe
 from contrastive_core.engine import answers, catalog
 from contrastive_core.spaces import results
 from contrastive_lab.train import augmentations
-from contrastive_lab.train.view_picture import view_table
+from contrastive_lab.train.augmentations import view_table
 
 
 def test_views_are_those_of_the_recipe() -> None:
@@ -26,10 +27,10 @@ def test_views_are_those_of_the_recipe() -> None:
     assert views.shape == (6, 5, 1, 8, 8)
     assert (images[0] == datasets.load("digits", "train").images[0]).all()
     assert (views == images[:, None]).all()
-    assert augmentations.steps(found.meta["recipe"]).startswith("No augmentation")
+    assert augmentations.steps(Recipe(**found.meta["recipe"])).startswith("No augmentation")
     other = answers.make("views", {**asked, "set": []})
     assert (other.arrays["views"] != other.arrays["images"][:, None]).any()
-    assert "crop 100 %" in augmentations.steps(other.meta["recipe"])
+    assert "crop 100 %" in augmentations.steps(Recipe(**other.meta["recipe"]))
     assert results.read("views", asked) is not None, "kept for the next visit"
 
 
@@ -42,11 +43,11 @@ def test_views_that_differ_stand_beside_each_other_and_are_said_of_each() -> Non
     assert views.shape[1] == 6
     assert (views[:, :3] == images[:, None]).all()
     assert (views[:, 3:] == np.where(images >= 128, 255 - images, images)[:, None]).all()
-    one, two = augmentations.said(found.meta["recipe"])
+    one, two = augmentations.said(Recipe(**found.meta["recipe"]))
     assert one == "View 1: No augmentation is on: every view is the image."
     assert two == "View 2: On: solarize 100 %."
     plain = answers.make("views", {**asked, "set": off})
-    assert len(augmentations.said(plain.meta["recipe"])) == 1
+    assert len(augmentations.said(Recipe(**plain.meta["recipe"]))) == 1
 
 
 def test_what_cannot_be_shown_says_why() -> None:

@@ -191,7 +191,7 @@ def test_a_folder_of_runs_that_is_deleted_while_one_trains_is_named_as_the_reaso
 def test_only_trainings_and_imports_have_keys_of_runs() -> None:
     """A run may be named like a job; no run's name begins with `_`."""
     from contrastive_lab.report import button
-    from contrastive_lab.train import running_advisers
+    from contrastive_lab.train import adviser
 
     run = runs.load("simclr-digits")
     others = [
@@ -201,7 +201,7 @@ def test_only_trainings_and_imports_have_keys_of_runs() -> None:
         jobs.analysis("views", {}),
         jobs.decoding({"dataset": "digits"}, "test"),
         button.job_of([run.name], "test", "h"),
-        running_advisers.job_of("first"),
+        adviser.job_of("first"),
     ]
     assert all(job.key.startswith("_") and Path(job.key).name == job.key for job in others)
     with pytest.raises(ValueError, match="_evaluate"):

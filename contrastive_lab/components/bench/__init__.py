@@ -3,7 +3,7 @@ Decisions are reported in order, and repeated until the server confirms them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypedDict
+from typing import TypedDict
 
 import numpy as np
 
@@ -99,12 +99,20 @@ def draw_bench(bench: Bench, key: str) -> None:
     mount("bench", pack(bench), "decided", key, first={})
 
 
+class DeskEvent(TypedDict, total=False):
+    """A decision as the browser reports it, or "undo"."""
+
+    seq: int
+    what: str
+    items: list[dict[str, str | None]]  # each with `id`, and `label` for a relabel
+
+
 class BenchReport(TypedDict, total=False):
     """The browser's last report."""
 
     nonce: str
     list: str  # the key of the list
-    events: Sequence[dict[str, Any]]  # decisions, in order
+    events: Sequence[DeskEvent]  # in order
     at: str  # the id of the sample at hand
     go: int
 

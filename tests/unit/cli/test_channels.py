@@ -19,7 +19,7 @@ from contrastive_core.engine import answers
 from contrastive_core.exchange import export_weights
 from contrastive_lab import cache
 from contrastive_lab.components.shared.transport import thumbnail_sheet
-from contrastive_lab.train.view_picture import view_table
+from contrastive_lab.train.augmentations import view_table
 
 __all__ = ["folder"]
 

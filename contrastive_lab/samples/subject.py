@@ -1,7 +1,7 @@
-"""The choice of split and run on the Samples page, with their tables and images."""
+"""The subject of the Samples page: source and split with their tables and pictures, and the current sample."""
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from itertools import repeat
 from typing import Any
 
@@ -20,9 +20,8 @@ from contrastive_core.spaces.results import Result
 from contrastive_core.spaces.space import TOWERS, Space
 from contrastive_core.spaces.towers import TEXT
 from contrastive_lab import cache, format, load_vectors, locale, query_params, recordings, score_strip, state
-from contrastive_lab.locale import N_, _, message
+from contrastive_lab.locale import N_, _, message, ngettext
 from contrastive_lab.progress import answer_or_wait, embedded_or_wait, follow
-from contrastive_lab.samples.current_sample import open_one
 
 BOTH = "both"
 SPLITS = {"train": N_("Train"), "test": N_("Test"), BOTH: N_("Both splits")}
@@ -33,6 +32,13 @@ LOOKS = {"pairs": N_("Pairs"), "rows": N_("Single rows")}  # of two towers
 LONGEST = 2_000  # characters of a text that is shown
 CHIP = 128  # pixels of a short select
 SHOWN = 50  # snapshots of a recording that are offered
+AT = "sample-at"  # of the session: the id of the sample at hand
+ASKED = "sample-asked"  # the one that was asked for by its id
+ASKED_OF = "sample-asked-of"  # the tables that it was asked for of
+PLACE = "sample-place"  # where in the list it stood last
+OF = "sample-of"  # which tables the list was made of last
+LIST = "sample-list"  # the list that was shown last, on which its decisions are made
+MOVES = "sample-moves"  # how often the page brought another to hand, and not the bench
 
 
 def take_subject() -> str | None:
@@ -70,8 +76,11 @@ def choose(chips: DeltaGenerator, more: DeltaGenerator) -> list[SampleRequest]:
     with chips:
         space = Space(_choose_source(names))
         has_towers = _has_towers(space)
-        look: dict[str, Any] = {"format_func": LOOKS.get, "width": CHIP}
-        are_pairs = has_towers and query_params.one_of(st.selectbox, _("Look at"), LOOKS, name="of", **look) == "pairs"
+        are_pairs = (
+            has_towers
+            and query_params.one_of(st.selectbox, _("Look at"), LOOKS, name="of", format_func=LOOKS.get, width=CHIP)
+            == "pairs"
+        )
         splits = _choose_splits(space, has_towers, are_pairs)
     if space.is_recording:
         st.caption(locale.text(recordings.LACKS))
@@ -96,14 +105,17 @@ def _choose_basis(space: Space, run: Run | None, has_towers: bool) -> tuple[str,
     both."""
     trained_with = None if run is None or space.is_file else run.config.get("loss")
     titles, key = cache.titles("losses"), f"samples-loss-{cache.digest(space.name)}"
-    look: dict[str, Any] = {"default": str(trained_with or "sup_con"), "format_func": titles.get, "key": key}
-    loss = query_params.one_of(st.selectbox, _("Loss"), titles, name="loss", **look)
+    usual = str(trained_with or "sup_con")
+    loss = query_params.one_of(
+        st.selectbox, _("Loss"), titles, name="loss", default=usual, format_func=titles.get, key=key
+    )
     if has_towers or space.is_loaded:
         return loss, ""
-    by, shown, key = "", {"": _("This run's encoder")}, f"samples-by-{cache.digest(space.name)}"
-    if named := [one.name for one in references_of(runs.load(space.name))]:
-        look = {"format_func": lambda name: shown.get(name, name), "key": key}
-        by = query_params.one_of(st.selectbox, _("Lists by"), ["", *named], name="by", **look)
+    by, key = "", f"samples-by-{cache.digest(space.name)}"
+    shown: dict[str, str] = {"": _("This run's encoder")}
+    shown |= {one.name: one.name for one in references_of(runs.load(space.name))}
+    if len(shown) > 1:
+        by = query_params.one_of(st.selectbox, _("Lists by"), shown, name="by", format_func=shown.get, key=key)
     score_strip.choose_references()
     return loss, by
 
@@ -147,8 +159,8 @@ def _choose_source(names: list[str]) -> str:
             return _("{name} (vectors)").format(name=about["name"])
         return name.removeprefix(recorded_rows.PREFIX)
 
-    look: dict[str, Any] = {"key": _key_of_source(names), "format_func": title, "width": 240}
-    return query_params.one_of(st.selectbox, _("Source"), names, name="on", **look)
+    key = _key_of_source(names)
+    return query_params.one_of(st.selectbox, _("Source"), names, name="on", key=key, format_func=title, width=240)
 
 
 def _recorded(run: Run | None) -> list[str]:
@@ -282,3 +294,78 @@ class Pictures:
         images = [self.get(sample, split) for sample, split in zip(samples, splits or repeat(None), strict=False)]
         known = [image for image in images if image is not None]
         return np.stack(known) if known and len(known) == len(images) else None
+
+
+# --- the current sample ---
+
+
+def go_to(sample: str | None = None) -> None:
+    """Make a sample current; None for the first of the list."""
+    st.session_state[AT] = sample
+    st.session_state[PLACE] = 0
+    st.session_state[MOVES] = moves() + 1
+
+
+def look_at(sample: str) -> None:
+    """Take over the bench's current sample."""
+    st.session_state[AT] = sample
+
+
+def follow_list(of: str) -> None:
+    """Restart from the page's current sample if the list now comes from other tables."""
+    if st.session_state.get(OF, of) != of:
+        st.session_state[MOVES] = moves() + 1
+        st.session_state[PLACE] = 0
+    st.session_state[OF] = of
+
+
+def moves() -> int:
+    """Return a counter that grows when the page, not the bench, changes the current sample."""
+    return int(st.session_state.get(MOVES, 0))
+
+
+def open_one(sample: str) -> None:
+    """Make a sample current even if it is not on the list."""
+    go_to(sample)
+    st.session_state[ASKED] = sample
+    st.session_state.pop(ASKED_OF, None)
+
+
+def row_of(table: SampleTable, rows: np.ndarray, decided: np.ndarray) -> int | None:
+    """Return the row of the current sample, else the first that is not `decided`; None for an empty list."""
+    sample = st.session_state.get(AT)
+    row = table.row(sample) if sample else None
+    if sample and row is None:  # its id in its own split, where the list has another for it, or the other way round
+        own, split = table.extra["own_id"], str(table.extra["split"][0])
+        row = table.row(sample.removeprefix(f"{split}/"))
+        row = next(iter(np.flatnonzero(own == sample).tolist()), None) if row is None else row
+    if sample and sample == st.session_state.get(ASKED):
+        of = st.session_state.get(OF)
+        is_of_these = st.session_state.setdefault(ASKED_OF, of) == of  # not of another run
+        if row is None and is_of_these:
+            st.warning(format.plain(_("There is no sample {sample} here.").format(sample=sample)))
+    elif row not in rows:  # it was at hand in another list, or of another space
+        row = None
+    if not sample and len(open_places := np.flatnonzero(~np.isin(rows, decided))):
+        row = int(rows[open_places[0]])
+    if row is None and len(rows):  # the list lost it: the one that stands in its place
+        row = int(rows[min(st.session_state.get(PLACE, 0), len(rows) - 1)])
+    if row is not None:
+        st.session_state[PLACE] = next(iter(np.flatnonzero(rows == row).tolist()), 0)
+        st.session_state[AT] = str(table.columns["id"][row])
+        query_params.keep(sample=st.session_state[AT])
+    return row
+
+
+def say_skipped(table: SampleTable, rows: np.ndarray, row: int, decided: Container[str]) -> None:
+    """At the end of the list, draw the number of undecided rows before it and a button to the first one."""
+    if not len(rows) or row != rows[-1]:
+        return
+    skipped = [name for name in table.columns["id"][rows[:-1]].tolist() if name not in decided]
+    if not skipped:
+        return
+    line = st.container(horizontal=True, vertical_alignment="center")
+    count = len(skipped)
+    text = ngettext("{count} row before this one is undecided.", "{count} rows before this one are undecided.", count)
+    line.caption(text.format(count=f"{count:,}"))
+    line.button(_("Go to the first undecided row"), on_click=go_to, args=(skipped[0],))
