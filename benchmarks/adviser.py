@@ -74,7 +74,7 @@ class Judge:
 
     def __init__(self, dataset: str, epochs: int) -> None:
         from contrastive_core.advice.candidates import AdviceRequest, make_plan
-        from contrastive_core.advice.held_out import write_ids
+        from contrastive_core.advice.evidence import write_ids
         from contrastive_core.advice.search import Search
         from contrastive_core.data import datasets
 

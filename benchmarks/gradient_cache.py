@@ -26,7 +26,7 @@ from contrastive_core.base.device import memory_bytes
 from contrastive_core.data.batch_loader import Batch
 from contrastive_core.models.encoders import create_encoder
 from contrastive_core.ops.collectives import World
-from contrastive_core.train.global_batch import GradientBuckets
+from contrastive_core.train.large_batches import GradientBuckets
 from contrastive_core.train.loop import compute_step
 from contrastive_core.train.optim import create_optimizer
 

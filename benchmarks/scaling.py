@@ -38,7 +38,7 @@ from contrastive_core.data.batch_loader import Batch
 from contrastive_core.data.recipe import Recipe
 from contrastive_core.models.encoders import create_encoder
 from contrastive_core.ops import collectives
-from contrastive_core.train import global_batch
+from contrastive_core.train import large_batches
 from contrastive_core.train.optim import create_optimizer
 
 SIZE, VIEWS, WORLDS = 32, 2, (1, 2, 4)
@@ -80,9 +80,9 @@ def worker(rank: int, size: int, work: Work, folder: str) -> None:
         n_train=batch,
         recipe=Recipe(),
     )
-    global_batch.synchronize_norms(method)
+    large_batches.synchronize_norms(method)
     parameters = list(method.parameters())
-    buckets = global_batch.GradientBuckets(parameters)
+    buckets = large_batches.GradientBuckets(parameters)
     optimizer = create_optimizer("adamw", parameters, 1e-3, 1e-4)
     loss, generator = losses.create("nt_xent"), torch.Generator().manual_seed(rank)
     index = torch.arange(batch)[part_of(batch, (world.rank, world.size))]
@@ -90,9 +90,9 @@ def worker(rank: int, size: int, work: Work, folder: str) -> None:
     mine = Batch(images, torch.zeros_like(index), index)
 
     def step() -> float:
-        pairs = global_batch.global_pairs(method.pairs(mine, generator), by_label=False)
+        pairs = large_batches.global_pairs(method.pairs(mine, generator), by_label=False)
         optimizer.zero_grad(set_to_none=True)
-        value = global_batch.local_value(loss(pairs))
+        value = large_batches.local_value(loss(pairs))
         if work.overlaps:
             buckets.start()
         value.backward()

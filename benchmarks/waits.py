@@ -31,7 +31,7 @@ from contrastive_core.data.dataset import Captions
 from contrastive_core.losses import _base, _softmax
 from contrastive_core.models.encoders import create_encoder
 from contrastive_core.ops.collectives import World
-from contrastive_core.train.global_batch import GradientBuckets
+from contrastive_core.train.large_batches import GradientBuckets
 from contrastive_core.train.loop import compute_step
 from contrastive_core.train.optim import create_optimizer
 from contrastive_core.train.state import new_totals

@@ -7,11 +7,18 @@ from pathlib import Path
 import streamlit as st
 
 from contrastive_core.base.score import Score, Scores
-from contrastive_core.compare.evaluation import BESIDE, SOURCES, name_of
+from contrastive_core.compare.evaluation import (
+    BESIDE,
+    MOST_REFERENCES,
+    PREFIX,
+    SOURCES,
+    name_of,
+    reference_names,
+    references_of,
+    set_references,
+)
 from contrastive_core.data.dataset import described
 from contrastive_core.engine import catalog
-from contrastive_core.runs import references
-from contrastive_core.runs.references import PREFIX
 from contrastive_core.runs.run import Run
 from contrastive_lab import cache, format, locale, state
 from contrastive_lab.locale import N_, _
@@ -212,13 +219,13 @@ def _key(names: list[str], scores: dict[str, Scores]) -> str:
 
 def reference_scores(run: Run) -> dict[str, Scores]:
     """Return the computed scores of a run's references on its test images, by source."""
-    scored = {one.name: cache.scores(one) for one in references.references_of(run)}
-    return {references.PREFIX + name: record.scores.get("h", {}) for name, record in scored.items() if record}
+    scored = {one.name: cache.scores(one) for one in references_of(run)}
+    return {PREFIX + name: record.scores.get("h", {}) for name, record in scored.items() if record}
 
 
 def follow_missing_reference(run: Run) -> None:
     """Score the first unscored reference of a run; draw the progress or the failure."""
-    if missing := next((one for one in references.references_of(run) if cache.scores(one) is None), None):
+    if missing := next((one for one in references_of(run) if cache.scores(one) is None), None):
         scored_or_wait(missing)
 
 
@@ -236,12 +243,12 @@ def choose_references() -> None:
             "and under the lists of Samples."
         )
     )
-    named = references.read_names()
+    named = reference_names()
     key = f"references-{cache.digest(*named)}"  # the list may change elsewhere
     able = [run.name for run in state.all_runs() if run.weights.exists()]
     options = [*dict.fromkeys([*named, *able])]
-    chosen = st.multiselect(_("References"), options, named, key=key, max_selections=references.MOST)
+    chosen = st.multiselect(_("References"), options, named, key=key, max_selections=MOST_REFERENCES)
     if chosen != named:
-        references.write_names(chosen)
+        set_references(chosen)
         st.rerun()
     st.page_link("pages/runs.py", label=_("Import an encoder on Runs"), icon=":material/download:")

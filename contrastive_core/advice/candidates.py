@@ -7,12 +7,11 @@ import dataclasses
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from contrastive_core import losses, methods
-from contrastive_core.advice.held_out import held_out_rows
+from contrastive_core.advice.evidence import held_out_rows
 from contrastive_core.advice.plan import (
     ENOUGH,
     NEEDS_LABELS,
@@ -30,15 +29,15 @@ from contrastive_core.advice.plan import (
 from contrastive_core.base.errors import BadSetting
 from contrastive_core.base.messages import N_, message
 from contrastive_core.base.progress import OnProgress, ignore_progress
+from contrastive_core.compare.evaluation import references_named
 from contrastive_core.data import datasets
 from contrastive_core.data.captions import add_captions
 from contrastive_core.data.datasets import Dataset
 from contrastive_core.data.recipe import Recipe
 from contrastive_core.runs import free_name, new_name
-from contrastive_core.runs.references import named_on
 from contrastive_core.runs.run import data_key
 from contrastive_core.runs.train_config import TrainConfig
-from contrastive_core.train.loop import seconds_per_epoch
+from contrastive_core.sweeps.training import seconds_per_epoch
 from contrastive_core.train.settings import usual_settings
 
 TEMPERATURES = (0.05, 1.0, 0.5, 0.1, 0.3, 0.7, 0.2)  # widely spaced values first: a short plan cannot try all
@@ -89,7 +88,7 @@ def candidates(question: str, method: str, dataset: Dataset, among: Sequence[str
     Args: among: methods to choose from; empty: all that fit the data."""
     cls, usual = methods.get(method), usual_settings(method, dataset)
     default: str
-    others: dict[str, dict[str, Any]] = {}
+    others: Mapping[str, Mapping[str, object]] = {}
     match question:
         case "temperature":
             loss = usual.get("loss") or cls.card.default_loss
@@ -123,7 +122,7 @@ def candidates(question: str, method: str, dataset: Dataset, among: Sequence[str
         case _:
             default = N_("usual views")
             others = _recipe_changes(usual.get("recipe", Recipe()), dataset)
-    return [Candidate(label=default), *(Candidate(label=x, settings=settings) for x, settings in others.items())]
+    return [Candidate(label=default), *(Candidate(label=x, settings={**settings}) for x, settings in others.items())]
 
 
 def batch_of(usual: int, n: int) -> int:
@@ -134,7 +133,7 @@ def batch_of(usual: int, n: int) -> int:
     return best
 
 
-def _recipe_changes(usual: Recipe, dataset: Dataset) -> dict[str, dict[str, Any]]:
+def _recipe_changes(usual: Recipe, dataset: Dataset) -> dict[str, dict[str, float]]:
     """Return the settings of each single change to the usual recipe, by label."""
     _, c, h, _ = dataset.images.shape
     changes = {"no mirroring" if usual.flip else "mirroring": {"recipe.flip": 0.0 if usual.flip else 0.5}}
@@ -245,7 +244,7 @@ def make_plan(
         raise BadSetting("nothing to choose: {choose} has only one setting here", choose=", ".join(choose))
     usual = int(usual_settings(method, dataset).get("batch_size", USUAL_BATCH))
     batch = batch_of(usual, len(dataset))
-    references = named_on(request.references, data_key(dataset.name, request.root))
+    references = references_named(request.references, data_key(dataset.name, request.root))
     plan = Plan(
         name=new_name(request.name),
         dataset=dataset.name,

@@ -6,7 +6,7 @@ import hashlib
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypedDict
+from typing import TypedDict
 
 import numpy as np
 import torch
@@ -14,7 +14,7 @@ from torch.nn.functional import adaptive_avg_pool2d
 
 from contrastive_core import losses, methods
 from contrastive_core.advice.candidates import USUAL_BATCH, batch_of, fitting_methods
-from contrastive_core.advice.held_out import FEWEST
+from contrastive_core.advice.evidence import FEWEST
 from contrastive_core.base.messages import N_, join, message
 from contrastive_core.base.progress import OnProgress, ignore_progress
 from contrastive_core.base.score import difference, wilson
@@ -82,7 +82,7 @@ class Suggestion:
     text: str
     reason: str
     settle: str
-    values: dict[str, Any] = field(default_factory=dict)  # in the form of `--set`; {} if it is not a setting
+    values: Mapping[str, float] = field(default_factory=dict)  # in the form of `--set`; {} if it is not a setting
     best: float | None = None  # best value on measured data sets of this kind
 
 
@@ -95,7 +95,7 @@ class Look:
     suggestions: tuple[Suggestion, ...]
     methods: tuple[str, ...] = ()  # methods that can train on it
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         return dataclasses.asdict(self)
 
 
@@ -127,12 +127,10 @@ def look(
         h = untrained_rows(TrainConfig(method=method, dataset=name), part, device)
         facts["random_encoder"] = float((vote_of(h[asked], h[others], labels[others], device) == labels[asked]).mean())
     on_progress(N_("conclusions"), 0.9)
-    card = methods.get(method).card
-    about = {"needs_labels": card.needs_labels, "has_temperature": "temperature" in losses.knobs(card.default_loss)}
-    defaults = {"recipe": Recipe(), "batch_size": USUAL_BATCH, **about, **usual_settings(method, train)}
-    facts["batch_size"] = defaults["batch_size"]
-    fitting = tuple(fitting_methods(train)[0])
-    return Look(name, facts, tuple(suggestions(name, facts, defaults)), fitting)
+    usual = {"recipe": Recipe(), "batch_size": USUAL_BATCH, **usual_settings(method, train)}
+    facts["batch_size"] = int(usual["batch_size"])
+    found = suggestions(name, facts, method, usual["recipe"].flip > 0)
+    return Look(name, facts, tuple(found), tuple(fitting_methods(train)[0]))
 
 
 def in_words(facts: Facts) -> str:
@@ -282,16 +280,19 @@ def _likeness(rows: np.ndarray, labels: np.ndarray) -> Facts:
 # --- what follows ---
 
 
-def suggestions(name: str, facts: Facts, defaults: Mapping[str, Any]) -> list[Suggestion]:
-    """Return the suggestions that the facts of the data set `name` support, for the current `defaults`."""
+def suggestions(name: str, facts: Facts, method: str, is_mirrored: bool) -> list[Suggestion]:
+    """Return the suggestions for a method that the facts of the data set `name` support. `is_mirrored`: its views are,
+    by default."""
+    card = methods.get(method).card
+    has_temperature = "temperature" in losses.knobs(card.default_loss)
     batch, temperature, augmentation = (
         shlex.join(["contrastive-lab", "advise", name, "--choose", question, "--minutes", "30"])
         for question in ("batch", "temperature", "augmentation")
     )
     found = [
-        _batch(facts, int(defaults["batch_size"]), bool(defaults["needs_labels"]), batch),
-        _temperature(facts, bool(defaults["needs_labels"]), temperature) if defaults["has_temperature"] else None,
-        _mirror(facts, defaults["recipe"].flip > 0, augmentation),
+        _batch(facts, facts["batch_size"], card.needs_labels, batch),
+        _temperature(facts, card.needs_labels, temperature) if has_temperature else None,
+        _mirror(facts, is_mirrored, augmentation),
         _color(facts, augmentation),
         _copied(facts),
         _uneven(facts),

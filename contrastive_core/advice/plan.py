@@ -13,7 +13,6 @@ from typing import Any, TypedDict
 
 from contrastive_core.base import json_files
 from contrastive_core.base.errors import BadSetting
-from contrastive_core.base.json_files import JsonObject
 from contrastive_core.base.messages import N_, join, message
 from contrastive_core.base.paths import runs_home
 from contrastive_core.base.safe_files import FileCache
@@ -48,7 +47,7 @@ class Candidate:
     """Settings to try, {} for the default. `value` is their position on a plot's axis if they are one number."""
 
     label: str
-    settings: dict[str, Any] = field(default_factory=dict)
+    settings: dict[str, object] = field(default_factory=dict)
     value: float | None = None
     epochs: int = 0
 
@@ -94,7 +93,7 @@ class Plan:
         return RESERVE * 60 * self.minutes
 
     @property
-    def settings(self) -> JsonObject:
+    def settings(self) -> dict[str, object]:
         """Settings that all trainings share."""
         shared = {"root": self.root, "batch_size": self.batch_size}
         return {"method": self.method, "dataset": self.dataset, **{k: v for k, v in shared.items() if v is not None}}
@@ -165,13 +164,13 @@ class Plan:
         """Planned seconds of all trainings."""
         return self._trainings(len(self.candidates)) * (self.seconds + OVERHEAD)
 
-    def to_dict(self) -> JsonObject:
+    def to_dict(self) -> dict[str, object]:
         return dataclasses.asdict(self)
 
     @classmethod
     def from_dict(cls, raw: Mapping[str, Any]) -> "Plan":
         """Rebuild a plan from the result of `to_dict`. Raises KeyError, TypeError for other input."""
-        values: JsonObject = {name: tuple(value) if isinstance(value, list) else value for name, value in raw.items()}
+        values = {name: tuple(value) if isinstance(value, list) else value for name, value in raw.items()}
         return cls(**{**values, "candidates": tuple(Candidate(**one) for one in raw["candidates"])})
 
 
@@ -238,7 +237,7 @@ class AnswerRow(TypedDict):
     `is_chosen` marks the recommended row."""
 
     label: str
-    settings: JsonObject
+    settings: dict[str, object]
     is_default: bool
     is_chosen: bool
     value: float | None
@@ -252,11 +251,22 @@ class AnswerRow(TypedDict):
     runs: list[str]
 
 
+ClassChange = TypedDict("ClassChange", {"class": str, "change": float, "n": int})
+
+
+class ClassChanges(TypedDict, total=False):
+    """The classes that gain and lose most with the best candidate, if it is known."""
+
+    best: list[dict[str, str]]  # its label
+    gain: list[ClassChange]
+    lose: list[ClassChange]
+
+
 class Answer(TypedDict):
     """The answer so far; `done` is true after the evaluation on test images. `comparisons` are sentences that support
     the verdict, `recommended` is the row to train for longer, `test` is a sentence on the test images."""
 
-    plan: JsonObject
+    plan: dict[str, object]
     rows: list[AnswerRow]
     references: list[AnswerRow]
     verdict: str
@@ -265,7 +275,7 @@ class Answer(TypedDict):
     recommended: AnswerRow | None
     untried: list[str]
     failed: dict[str, str]
-    classes: dict[str, list[JsonObject]]
+    classes: ClassChanges
     test: str
     done: bool
 

@@ -11,11 +11,12 @@ from collections.abc import Callable
 import numpy as np
 
 from contrastive_core import metrics, runs
-from contrastive_core.advice.answer import Evidence, answer_of
-from contrastive_core.advice.held_out import (
+from contrastive_core.advice.evidence import (
+    Evidence,
     HeldOutScores,
     References,
     Trial,
+    answer_of,
     held_out_rows,
     read_scores,
     score_run,
@@ -37,7 +38,6 @@ from contrastive_core.advice.plan import (
 )
 from contrastive_core.base import json_files
 from contrastive_core.base.errors import CannotGoOn
-from contrastive_core.base.json_files import JsonObject
 from contrastive_core.base.lock import lock
 from contrastive_core.base.messages import N_, join, message, sentence
 from contrastive_core.base.progress import OnProgress, ignore_progress
@@ -47,8 +47,7 @@ from contrastive_core.data import datasets
 from contrastive_core.data.datasets import Dataset
 from contrastive_core.runs.train_config import TrainConfig
 from contrastive_core.sweeps.sweep_file import Cell, config_of
-from contrastive_core.sweeps.training import train_cell
-from contrastive_core.train import loop
+from contrastive_core.sweeps.training import seconds_per_epoch, train_cell
 
 FEWEST = 2  # candidates tried regardless of the time: the default and one other
 
@@ -159,13 +158,13 @@ class Search:
     def _going_on(self, name: str) -> Candidate:
         """Plan to continue from a run's encoder, as long as training from scratch takes. Raises ValueError, OSError."""
         config = runs.load(name).config
-        settings: JsonObject = {"start": name, "encoder": config["encoder"]}
+        settings: dict[str, object] = {"start": name, "encoder": config["encoder"]}
         settings |= {f"encoder.{k}": v for k, v in (config.get("encoder_knobs") or {}).items()}
         made = Candidate(label=message("training continued from {name}", name=name), settings=settings)
         self.on_progress(N_("timing a few steps"), None)
         epochs = self.plan.candidates[0].epochs
         with contextlib.suppress(CannotGoOn, ValueError, OSError, RuntimeError):  # the training reports the error
-            epochs = max(1, int(self.plan.seconds / loop.seconds_per_epoch(self._config(made))))
+            epochs = max(1, int(self.plan.seconds / seconds_per_epoch(self._config(made))))
         return dataclasses.replace(made, epochs=epochs)
 
     def _trial(self, candidate: Candidate) -> Trial:
@@ -197,7 +196,7 @@ class Search:
 
     def cell(self, candidate: Candidate, seed: int) -> Cell:
         """Return the sweep cell of a candidate. Candidates with equal settings share a run."""
-        settings: JsonObject = {**self.plan.settings, "epochs": candidate.epochs, "snapshot_every": 0}
+        settings: dict[str, object] = {**self.plan.settings, "epochs": candidate.epochs, "snapshot_every": 0}
         settings |= {"exclude": str(self.folder / "held_out.txt"), **candidate.settings}
         run = f"{self.plan.name}-{candidate.key}-e{candidate.epochs}-s{seed}"
         return Cell(run, {"setting": candidate.label}, settings, seed)

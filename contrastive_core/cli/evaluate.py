@@ -26,14 +26,20 @@ from contrastive_core.cli.output import (
     score_beside_chance,
 )
 from contrastive_core.compare.comparison import judgments_request
-from contrastive_core.compare.compression import METRICS, best_by_size, scores_of, smallest
 from contrastive_core.compare.evaluate import evaluate_vectors, metric_names, scored_rows
-from contrastive_core.compare.evaluation import name_of, read_evaluation
-from contrastive_core.compare.judged_queries import FIGURES
+from contrastive_core.compare.evaluation import (
+    PREFIX,
+    add_reference,
+    name_of,
+    read_evaluation,
+    reference_names,
+    references_named,
+    remove_reference,
+)
 from contrastive_core.compare.likeness import figure
+from contrastive_core.compare.retrieval import FIGURES, METRICS, best_by_size, scores_of, smallest
 from contrastive_core.engine import answers
 from contrastive_core.engine.answers.scores import evaluate as evaluate_run
-from contrastive_core.runs.references import PREFIX, add, named_on, read_names, remove
 from contrastive_core.runs.run import LoopCheck
 from contrastive_core.runs.run_metrics import read_loop_check
 from contrastive_core.spaces import file_formats, results
@@ -93,7 +99,7 @@ def evaluate(args: Namespace) -> None:
                 record["recording"] = {
                     "towers": place.tower_names,
                     "figures": {name: v for line in run.metrics() for name, v in line.items() if v is not None},
-                    "loop_check": cast(LoopCheck | None, read_loop_check(run)),
+                    "loop_check": read_loop_check(run),
                     "note": run.status().get("note") or "",
                 }
             scored = {space.title: scores_from_json(record["scores"])}
@@ -106,7 +112,7 @@ def evaluate(args: Namespace) -> None:
             by_source = dict(evaluation.scores)
             if args.reference and split != "test":
                 raise BadSetting("references are scored on the test images; remove --reference or --split train")
-            beside = named_on(args.reference, run.data_key, but=run.name) if split == "test" else []
+            beside = references_named(args.reference, run.data_key, but=run.name) if split == "test" else []
             for reference in beside:
                 taken = evaluate_run(reference, split, args.device, on_progress, chosen).scores["h"]
                 by_source[PREFIX + reference.name] = shown = {name: taken[name] for name in metric_names(chosen)}
@@ -255,6 +261,6 @@ def analyze(args: Namespace) -> None:
 def references(args: Namespace) -> None:
     """Add or remove reference runs, then list all."""
     for name in args.runs:
-        (remove if args.remove else add)(name)
-    names = read_names()
+        (remove_reference if args.remove else add_reference)(name)
+    names = reference_names()
     print_result(args, {"references": names}, "\n".join(names) or "no references")

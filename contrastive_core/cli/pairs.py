@@ -13,13 +13,13 @@ from contrastive_core.base.json_files import json_bytes
 from contrastive_core.base.safe_files import printable, write_bytes, write_table
 from contrastive_core.cli import sources
 from contrastive_core.cli.output import counted, out_path, print_note, print_result, progress_of
-from contrastive_core.compare.judged_queries import NOT_TOWERS
 from contrastive_core.compare.match_threshold import JudgedPairs, find_threshold
+from contrastive_core.compare.retrieval import NOT_TOWERS
 from contrastive_core.compare.towers import tower_notes
 from contrastive_core.data.captions import LENGTH, split_words
 from contrastive_core.engine import answers
-from contrastive_core.samples import cleaned_triplets
-from contrastive_core.samples.given_negatives import find_given_negatives
+from contrastive_core.samples import corrected_data
+from contrastive_core.samples.pair_table import GivenNegatives, find_given_negatives
 from contrastive_core.samples.tower_pairs import TowerPairs, find_tower_pairs
 from contrastive_core.spaces import file_formats
 from contrastive_core.spaces.embedding_set import EmbeddingSet
@@ -55,8 +55,11 @@ def pairs(args: Namespace) -> None:
         )
     found, said = find_tower_pairs(towers), tower_notes(towers)
     columns = _columns(rows, found)
-    given, score = find_given_negatives(towers, found.partner if found.query_tower else found.query)
-    columns |= {"given_negative": np.where(given < 0, "", np.array(rows.ids)[given]), "given_score": score}
+    given = find_given_negatives(towers, *(found.query, found.partner)[:: -1 if found.query_tower else 1])
+    columns |= {
+        "given_negative": np.where(given.row < 0, "", np.array(rows.ids)[given.row]),
+        "given_score": given.score,
+    }
     lists = _lists(rows, found, columns, given, args.top)
     notes = [str(note) for note in said.warnings + said.notes]
     if out:
@@ -82,7 +85,7 @@ def _export(args: Namespace) -> None:
     out = out_path(args.export, path.suffix, option="--export")
     if out.exists():
         raise ValueError(f"{printable(out)} already exists")
-    counts = cleaned_triplets.export(path, out, sources.space_of(args.file, args).name)
+    counts = corrected_data.export_triplets(path, out, sources.space_of(args.file, args).name)
     text = f"{printable(out)}: {counts['rows']:,} of {counted(counts['all_rows'], 'row')}, "
     text += f"{counted(counts['negatives'], 'negative')} removed, {counted(counts['positives'], 'positive')} replaced"
     print_result(args, {"file": args.file, "export": str(out), **counts}, text)
@@ -116,9 +119,9 @@ def _columns(rows: EmbeddingSet, found: TowerPairs) -> dict[str, np.ndarray]:
 
 
 def _lists(
-    rows: EmbeddingSet, found: TowerPairs, columns: Mapping[str, np.ndarray], given: np.ndarray, top: int
+    rows: EmbeddingSet, found: TowerPairs, columns: Mapping[str, np.ndarray], given: GivenNegatives, top: int
 ) -> dict[str, list[Entry]]:
-    """Return the first entries of the three lists. Args: given: (n) the row of each pair's given negative; −1: none."""
+    """Return the first entries of the three lists."""
 
     def pair(i: int) -> dict[str, str]:
         return {"query": _named(rows, found.query[i]), "partner": _named(rows, found.partner[i])}
@@ -134,12 +137,12 @@ def _lists(
         own = {"similarity": float(found.similarity[i]), "other_similarity": float(found.similarity[j])}
         others = {f"other_{name}": text for name, text in pair(j).items()}
         false_negatives.append({"false_negative": float(score), **own, **pair(i), **others})
-    is_same = (given == found.query) | (given == found.partner)  # certain, whatever the score
-    order = np.lexsort((-columns["given_score"], ~is_same)).tolist()
+    order = np.lexsort((-given.score, ~given.is_positive)).tolist()
     negatives: list[Entry] = []
-    for i in [i for i in order if given[i] >= 0][:top]:
-        own = {"score": float(columns["given_score"][i]), "similarity": float(found.similarity[i])}
-        negatives.append({**own, **pair(i), "negative": _named(rows, given[i])})
+    for i in [i for i in order if given.row[i] >= 0][:top]:
+        own = {"score": float(given.score[i]), "similarity": float(found.similarity[i])}
+        is_positive = bool(given.is_positive[i])
+        negatives.append({**own, **pair(i), "negative": _named(rows, given.row[i]), "is_positive": is_positive})
     return {"mismatched": mismatched, "false_negatives": false_negatives, "given_negatives": negatives}
 
 
@@ -184,11 +187,10 @@ def _text(
         ]
     lines += ["", "Given negatives that resemble the query and its answers"] if lists["given_negatives"] else []
     for one in lists["given_negatives"]:
-        is_same = one["negative"] in (one["query"], one["partner"])
-        score = f"{'same':>7}" if is_same else f"{one['score']:7.2f}"
+        score = f"{'same':>7}" if one["is_positive"] else f"{one['score']:7.2f}"
         lines += [f"{score}  {one['query']} | {one['partner']} (cosine {one['similarity']:.2f})"]
         same = "         given as a negative: the same document as the positive"
-        lines += [same if is_same else f"         given as a negative: {one['negative']}"]
+        lines += [same if one["is_positive"] else f"         given as a negative: {one['negative']}"]
     return "\n".join(lines)
 
 

@@ -15,7 +15,7 @@ from contrastive_core.base.safe_files import printable, read_table, write_bytes,
 from contrastive_core.cli import sources
 from contrastive_core.cli.output import counted, note_left_out, out_path, print_result, progress_of
 from contrastive_core.engine.answers.scores import sample_table
-from contrastive_core.samples import annotations, corrected_folder
+from contrastive_core.samples import annotations, corrected_data
 from contrastive_core.samples.issues import SampleInputs, build_table
 from contrastive_core.samples.label_audit import CLEAN, LabelAudit, audit_table, estimate, is_wrong
 from contrastive_core.samples.sample_lists import RANDOM, why_no_suspects
@@ -64,14 +64,14 @@ def _export(args: Namespace) -> None:
     if out.suffix in (".csv", ".sh"):
         out_path(args.export, out.suffix)
         text = (
-            corrected_folder.script(dataset, by_split)
+            corrected_data.folder_script(dataset, by_split)
             if out.suffix == ".sh"
             else annotations.labels_csv(by_split, annotations.every_label(run.config))
         )
         write_bytes(out, text.encode())
         said = f"{out}: {counted(count, 'decision')}"
     else:
-        images = corrected_folder.write_folder(dataset, by_split, out, args.move)
+        images = corrected_data.write_folder(dataset, by_split, out, args.move)
         said = f"{out}: {counted(images, 'image')}, {counted(count, 'decision')}"
     print_result(args, {"run": run.name, "decisions": count, "export": str(out)}, said)
 

@@ -31,12 +31,12 @@ from contrastive_core.exchange.checkpoint_import import create_run, open_checkpo
 from contrastive_core.ops import collectives
 from contrastive_core.ops.collectives import World
 from contrastive_core.runs import changes
-from contrastive_core.runs.branch import branch as branch_off
-from contrastive_core.runs.branch import live_settings_of
 from contrastive_core.runs.changes import read_schedule
 from contrastive_core.runs.run import Run
 from contrastive_core.runs.train_config import OPTIONS, TrainConfig, from_dict, usual_epochs, with_settings
 from contrastive_core.train import loop
+from contrastive_core.train.changes import branch as branch_off
+from contrastive_core.train.changes import live_settings_of
 from contrastive_core.train.settings import inherit_encoder, kept_smaller, with_cache, with_image_size
 from contrastive_core.train.setup import TrainSetup, manifest_of, prepare
 

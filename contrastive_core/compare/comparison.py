@@ -69,7 +69,7 @@ def judgments_request(qrels: str | Path) -> Values:
     return {"qrels": {"file": str(judgments_file(qrels).absolute()), "content": hash_of(qrels)}} if qrels else {}
 
 
-def without_seed(config: JsonObject) -> JsonObject:
+def without_seed(config: Mapping[str, object]) -> dict[str, object]:
     """Return the settings of a run in which it agrees with a repetition: all but seed, device and threads."""
     return {k: v for k, v in config.items() if k not in ("seed", "device", "threads")}
 
@@ -206,7 +206,7 @@ class Comparison:
         }
         return arrays | {f"{name}:{m}": v for name, found in by_accuracy.items() for m, v in found.items()}
 
-    def plain(self) -> JsonObject:
+    def plain(self) -> dict[str, object]:
         """Return the comparison without its arrays as plain values."""
         names = ("names", "ids", "accuracy", "k", "seeds", "made_of", "recall")
         return {
@@ -217,7 +217,7 @@ class Comparison:
         }
 
     @classmethod
-    def of(cls, plain: JsonObject, arrays: Mapping[str, Any]) -> Comparison:
+    def of(cls, plain: JsonObject, arrays: Mapping[str, np.ndarray]) -> Comparison:
         """Rebuild a comparison from the results of `plain` and `arrays`."""
         fields = {
             **plain,

@@ -182,7 +182,10 @@ def find_differences(
         chance = np.zeros((2, HALVES))
         for number, split in np.ndindex(chance.shape):
             on_progress(N_("estimating chance"), (number * HALVES + split) / chance.size)
-            chance[number, split] = _largest_gap(*_halves((a, b)[number][judged], generator))
+            x = (a, b)[number][judged]
+            rotation = np.linalg.qr(generator.standard_normal((x.shape[1], x.shape[1])))[0].astype(np.float32)
+            halves = [unit_rows(half) for half in np.array_split(x @ rotation, 2, axis=1)]  # of rotated columns
+            chance[number, split] = _largest_gap(halves[0], halves[1])
         bar = float(np.sort(chance, axis=1)[:, -int(LEVEL * (HALVES + 1))].max())
         for name, *pair in seeds:
             on_progress(N_("estimating the variation over seeds"), None)
@@ -278,13 +281,6 @@ def _cohesion(ranks: Int[np.ndarray, "j j"], member: Bool[np.ndarray, " j"]) -> 
         return 0.5
     u = ranks[np.ix_(member, member)].sum(1) + 1 - (k - 1) * (k - 2) / 2
     return float((u / ((k - 1) * (n - k))).mean())
-
-
-def _halves(x: Float[np.ndarray, "j d"], generator: np.random.Generator) -> list[np.ndarray]:
-    """Rotate rows at random and return the two halves of their columns."""
-    width = x.shape[1]
-    rotation = np.linalg.qr(generator.standard_normal((width, width)))[0].astype(np.float32)
-    return [unit_rows(half) for half in np.array_split(x @ rotation, 2, axis=1)]
 
 
 def _largest_gap(a: np.ndarray, b: np.ndarray) -> float:

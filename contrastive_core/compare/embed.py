@@ -17,7 +17,6 @@ from torch.nn.functional import adaptive_avg_pool2d
 
 from contrastive_core.base import json_files, safe_files
 from contrastive_core.base.device import choose, enough_memory
-from contrastive_core.base.json_files import JsonObject
 from contrastive_core.base.large_arrays import RowBuffer, rows_of_sample, sample_text
 from contrastive_core.base.messages import N_, message
 from contrastive_core.base.progress import OnFraction, ignore_fraction
@@ -89,12 +88,12 @@ def from_weights(run: Run, dataset: Dataset, device: str = "auto") -> dict[str, 
     return {k: _as_set(v, dataset, k, _origin(run)) for k, v in both.items()}
 
 
-def _origin(run: Run) -> JsonObject:
+def _origin(run: Run) -> dict[str, str]:
     return {"run": run.name, "weights": run.weights_hash()}
 
 
 def load_model(
-    run: Run, dataset: Dataset | None = None, device: str = "auto", weights: Mapping[str, Any] | None = None
+    run: Run, dataset: Dataset | None = None, device: str = "auto", weights: Mapping[str, torch.Tensor] | None = None
 ) -> Any:
     """Load the run's method with encoder, head and text tower (if any), in evaluation mode, on the device.
 
@@ -163,7 +162,7 @@ def random_encoder(
     return h, z
 
 
-def _reference(dataset: Dataset, source: str, width: int | None = None) -> tuple[Dataset, JsonObject]:
+def _reference(dataset: Dataset, source: str, width: int | None = None) -> tuple[Dataset, dict[str, str]]:
     """Return the images for a baseline, all or a sample, and a note on it. `width` is the number of values per image,
     if not all pixels."""
     n = len(dataset)
@@ -194,7 +193,7 @@ def _forward(
     return {"h": h.full(), "z": z.full()}
 
 
-def _as_set(features: np.ndarray, dataset: Dataset, layer: str, about: JsonObject) -> EmbeddingSet:
+def _as_set(features: np.ndarray, dataset: Dataset, layer: str, about: Mapping[str, str]) -> EmbeddingSet:
     is_labeled, form = bool((dataset.labels >= 0).any()), dataset.form
     brought_to = {"image_size": form.size, "resize": form.resize} if form is not None else {}  # of a folder's images
     return EmbeddingSet(

@@ -2,14 +2,14 @@
 
 Samples are matched by their ids. Spaces are compared by two accuracies, the kNN vote and the linear probe. If every
 space has two towers, recall@1 and MRR@10 of partners take their place, or, with relevance judgments, metrics of queries
-(judged_queries.py); these need no classes. McNemar's exact test on correctness, or a permutation test for other
+(retrieval.py); these need no classes. McNemar's exact test on correctness, or a permutation test for other
 metrics, gives p values, which Holm's method corrects for the number of pairs and metrics. The 95 % interval of a
 difference is a paired bootstrap. A difference is significant only if its interval excludes zero and its corrected p is
 below 0.05. This holds for these encoders; a statement about methods needs three seeds of each."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
 
@@ -18,8 +18,8 @@ from contrastive_core.base.progress import OnProgress, ignore_progress
 from contrastive_core.base.score import Scores
 from contrastive_core.compare.comparison import Comparison, common
 from contrastive_core.compare.evaluate import evaluate_sets, metric_names
-from contrastive_core.compare.judged_queries import FIGURES, check_documents, figures_of_rows
 from contrastive_core.compare.representation_similarity import ckas, graphs_of, matrix, overlaps, procrustes
+from contrastive_core.compare.retrieval import FIGURES, check_documents, figures_of_rows
 from contrastive_core.compare.towers import recall_of_rows
 from contrastive_core.compare.verdicts import ACCURACIES, compare_methods, compare_runs, paired_tests
 from contrastive_core.spaces.embedding_set import EmbeddingSet
@@ -114,18 +114,35 @@ def _of_queries(
     return values, titles, {m: one[2] for m, one in found.items() if one[2] is not None}
 
 
-def _alike(sets: Sequence[EmbeddingSet], kept: Graphs, is_left_out: bool) -> dict[str, Any]:
+class Alike(TypedDict):
+    """The similarity of spaces of the same rows: the fields of `Comparison` of these names."""
+
+    cka: np.ndarray
+    overlap: np.ndarray
+    procrustes: np.ndarray
+    k: int
+    graphs: np.ndarray
+    recall: float | None
+
+
+def _alike(sets: Sequence[EmbeddingSet], kept: Graphs, is_left_out: bool) -> Alike:
     """Return the similarity matrices of spaces of the same rows and the nearest rows of each; NaN and empty if
     `is_left_out`."""
     if is_left_out:
         unknown = np.full((len(sets), len(sets)), np.nan)
-        matrices = dict.fromkeys(("cka", "overlap", "procrustes"), unknown)
-        return {**matrices, "k": 0, "graphs": np.empty((len(sets), len(sets[0]), 0), np.int64), "recall": None}
+        empty = np.empty((len(sets), len(sets[0]), 0), np.int64)
+        return Alike(cka=unknown, overlap=unknown, procrustes=unknown, k=0, graphs=empty, recall=None)
     kept.on_progress(N_("similarity of the spaces"), None)
     features = [s.features for s in sets]
     graphs, recall = graphs_of(sets, min(NEAREST, len(sets[0]) - 1), kept)
-    matrices = {"cka": ckas(features), "overlap": overlaps(graphs), "procrustes": matrix(features, procrustes)}
-    return {**matrices, "k": graphs[0].shape[1], "graphs": np.stack(graphs), "recall": recall}
+    return Alike(
+        cka=ckas(features),
+        overlap=overlaps(graphs),
+        procrustes=matrix(features, procrustes),
+        k=graphs[0].shape[1],
+        graphs=np.stack(graphs),
+        recall=recall,
+    )
 
 
 def _scores(

@@ -7,28 +7,50 @@ split in the same way as in the app: by its column `split`, or a fixed fifth of 
 Published scores of a run are recomputed from its weights and compared. Rounding differs between processors, so
 embeddings differ in their last digits, and a few samples near a decision boundary may change sides. The accepted
 deviation is a tenth of the width of the score's 95 % interval or two samples, whichever is more; 1 % of a score
-without an interval."""
+without an interval.
+
+Zero-shot accuracy (CLIP, arXiv 2103.00020, section 3.1) compares an image with the names of the classes. A class vector
+is the mean of the unit prompts, one prompt per template. The templates are fixed in advance and stored in the score's
+settings."""
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
 
 from contrastive_core import metrics
-from contrastive_core.base.errors import CannotScore
+from contrastive_core.base.errors import BadSetting, CannotScore
 from contrastive_core.base.json_files import JsonObject
 from contrastive_core.base.messages import N_, message, sentence
 from contrastive_core.base.progress import OnProgress, ignore_progress
 from contrastive_core.base.score import Score, Scores, scores_to_json
 from contrastive_core.compare import embed
-from contrastive_core.compare.evaluation import SOURCES, TOWERS, Evaluation, name_of, read_evaluation
-from contrastive_core.compare.towers import tower_record
-from contrastive_core.compare.zero_shot import scores_of_towers
+from contrastive_core.compare.embed import data_of, embed_run, encode_texts, load_model, tower_rows
+from contrastive_core.compare.evaluation import SOURCES, ZERO_SHOT, Evaluation, name_of, read_evaluation
+from contrastive_core.compare.towers import Share, tower_record, tower_scores, zero_shot
 from contrastive_core.metrics import Metric
 from contrastive_core.runs.run import Run
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.graphs import Graphs
 from contrastive_core.spaces.loaded_vectors import check_usable
-from contrastive_core.spaces.space import train_test_split
-from contrastive_core.spaces.towers import towers_of
+from contrastive_core.spaces.space import TOWERS, train_test_split
+from contrastive_core.spaces.towers import DEFAULT_TEMPLATES, Towers, towers_of
+
+ScoreCache = dict[tuple[str, ...], Scores]
+CHECKED = ("knn", "linear_probe", "alignment", "uniformity", "rankme")  # the scores that pages show first
+TENTH = 0.1  # of an interval's width
+SAMPLES = 2
+RELATIVE = 0.01
+READING = N_(
+    "Share of images that are more similar to the name of their own class, put into {count} "
+    "sentences, than to the names of the {others} other classes. Higher is better. Chance is "
+    "{chance} %."
+)
+NO_CLASSES = N_("zero-shot accuracy needs at least two named classes")
+UNKNOWN = N_("the text tower has not learned these class names: {names}")
+SLOT = N_("a template needs one pair of braces where the class name goes; got {template}")
+MOST_TEMPLATES, LONGEST = 50, 200  # and characters of one
 
 
 def metric_names(chosen: Sequence[str] | None) -> list[str]:
@@ -131,13 +153,6 @@ def _usable(name: str, vectors: EmbeddingSet) -> EmbeddingSet:
     return vectors if len(usable) == len(vectors) else vectors.take(usable)
 
 
-ScoreCache = dict[tuple[str, ...], Scores]
-CHECKED = ("knn", "linear_probe", "alignment", "uniformity", "rankme")  # the scores that pages show first
-TENTH = 0.1  # of an interval's width
-SAMPLES = 2
-RELATIVE = 0.01
-
-
 def computed_anew(
     run: Run, names: Sequence[str], split: str = "test", device: str = "auto", cache: ScoreCache | None = None
 ) -> Evaluation:
@@ -145,7 +160,14 @@ def computed_anew(
 
     Args: cache: scores by the content of the rows, shared between runs (for example for raw pixels); it is extended."""
     cache = {} if cache is None else cache
-    train, test = (_sources(run, s, device) for s in ("train", split))
+    train, test = (
+        {
+            **embed.from_weights(run, dataset, device),
+            "raw": embed.raw_pixels(dataset),
+            "random": embed.random_encoder(run, dataset, device)[0],
+        }
+        for dataset in (embed.data_of(run, s) for s in ("train", split))
+    )
     scores = {}
     for source in SOURCES:
         key = (*names, train[source].content_hash, test[source].content_hash)
@@ -192,8 +214,77 @@ def accepted(score: Score) -> float:
     return max(TENTH * width, SAMPLES / n if n else 0.0) + 1e-12
 
 
-def _sources(run: Run, split: str, device: str) -> dict[str, EmbeddingSet]:
-    dataset = embed.data_of(run, split)
-    untrained, _ = embed.random_encoder(run, dataset, device)
-    trained = embed.from_weights(run, dataset, device)
-    return {**trained, "raw": embed.raw_pixels(dataset), "random": untrained}
+# --- zero-shot accuracy ------------------------------------------------------------------------------
+
+
+def check_templates(templates: Sequence[str]) -> tuple[str, ...]:
+    """Return the templates without blank ones. Raises BadSetting for none, too many, or a template without `{}`."""
+    kept = tuple(t.strip() for t in templates if t.strip())
+    if not 1 <= len(kept) <= MOST_TEMPLATES:
+        raise BadSetting("one to {most} templates are needed; got {n}", most=MOST_TEMPLATES, n=len(kept))
+    for template in kept:
+        if template.count("{}") != 1 or len(template) > LONGEST:
+            raise BadSetting(SLOT, template=repr(template[:LONGEST]))
+    return kept
+
+
+def prompts_of(classes: Sequence[str], templates: Sequence[str]) -> list[str]:
+    """Return every class name in every template, class by class."""
+    words = [name.replace("_", " ") for name in classes]
+    return [template.replace("{}", name) for name in words for template in templates]
+
+
+def zero_shot_scores(
+    towers: Towers, opened: Callable[[], Any], templates: Sequence[str] = DEFAULT_TEMPLATES
+) -> tuple[Scores, Scores]:
+    """Return the zero-shot accuracy of the images in a run's two towers, and its chance level, {} without an accuracy.
+    Args: opened: returns the run's method. Raises BadSetting for invalid templates."""
+    templates, rows = check_templates(templates), towers.rows
+    try:
+        share = _share(towers, templates, opened)
+    except CannotScore as error:
+        return {"zero_shot": Score(ZERO_SHOT, missing=sentence(error))}, {}
+    values = {"count": len(templates), "others": len(rows.classes) - 1, "chance": f"{100 * share.chance:.1f}"}
+    reading = message(READING, **values)
+    settings, about = {"templates": list(templates)}, {"n": share.n}
+    score = Score(
+        title=ZERO_SHOT,
+        reading=reading,
+        value=share.value,
+        interval=share.interval,
+        unit="share",
+        higher_is_better=True,
+        settings=settings,
+        extras=about,
+    )
+    return {"zero_shot": score}, {"zero_shot": Score(ZERO_SHOT, reading, share.chance, unit="share")}
+
+
+def _share(towers: Towers, templates: Sequence[str], opened: Callable[[], Any]) -> Share:
+    rows, classes = towers.rows, towers.rows.classes
+    if len(classes) < 2 or rows.labels is None:
+        raise CannotScore(NO_CLASSES)
+    method = opened()
+    tower = method.text_tower
+    if strange := [name for name in classes if not tower.known_words(name.replace("_", " "))]:
+        raise CannotScore(UNKNOWN, names=", ".join(map(repr, strange[:5])))
+    prompts = encode_texts(method, prompts_of(classes, templates))
+    of = np.repeat(np.arange(len(classes)), len(templates))
+    return zero_shot(rows.features[towers.a], prompts, of, rows.labels[towers.a])
+
+
+def scores_of_towers(run: Run, split: str, device: str = "auto", images: EmbeddingSet | None = None) -> Scores:
+    """Return recall in both directions, modality gap and zero-shot accuracy of a run's split, or the reason if its
+    captions cannot be read. Args: images: z of the split, to bypass the cache."""
+    try:
+        dataset = data_of(run, split)
+        method = load_model(run, dataset, device)
+        if images is None:
+            rows = embed_run(run, split, TOWERS, device, method=method)
+        else:
+            rows = tower_rows(method, images, dataset)
+        towers = towers_of(rows)
+    except (ValueError, OSError) as error:
+        return {"zero_shot": Score(ZERO_SHOT, missing=sentence(error))}
+    assert towers is not None
+    return {**zero_shot_scores(towers, lambda: method)[0], **tower_scores(towers)[0]}

@@ -1,5 +1,8 @@
 """The scores of a run in one record: of h and z, the baselines (raw pixels, untrained encoder), and two towers.
-They come from the results store, so pages, tables and commands show the same values. Torch-free."""
+They come from the results store, so pages, tables and commands show the same values. Torch-free.
+
+References are runs that are compared with every other run on the same images, such as an imported encoder that training
+should beat. The user names them once; the list is stored in `data_home()`."""
 
 from __future__ import annotations
 
@@ -10,11 +13,13 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
-from contrastive_core.base.json_files import JsonObject
-from contrastive_core.base.messages import N_, sentence
+from contrastive_core import runs
+from contrastive_core.base import json_files
+from contrastive_core.base.errors import BadSetting
+from contrastive_core.base.json_schema import schema_of
+from contrastive_core.base.messages import N_, message, sentence
+from contrastive_core.base.paths import data_home
 from contrastive_core.base.score import Score, Scores, scores_from_json, scores_to_json
-from contrastive_core.runs import load
-from contrastive_core.runs.references import PREFIX, source_title
 from contrastive_core.runs.run import Run
 from contrastive_core.spaces import results
 from contrastive_core.spaces.results import Result, Values
@@ -31,6 +36,9 @@ BESIDE = ("raw", "random")  # baselines of every run
 OF_TOWERS = N_("image and text z")
 ACCURACIES = ("knn", "linear_probe")  # shown in the table of all runs
 ZERO_SHOT = N_("Zero-shot accuracy")
+PREFIX = "reference:"  # of a source of scores; the run's name follows
+NO_REFERENCE = "none"  # on the command line: no reference
+MOST_REFERENCES = 20
 
 Read = Callable[[str, Values], Result | None]  # the result of a kind and its values
 
@@ -60,7 +68,7 @@ class Evaluation:
         scores = {k: {n: v for n, v in s.items() if n in names} for k, s in self.scores.items()}
         return dataclasses.replace(self, scores=scores)
 
-    def to_json(self) -> JsonObject:
+    def to_json(self) -> dict[str, object]:
         """Return plain values without arrays."""
         return {**vars(self), "scores": {k: scores_to_json(s) for k, s in self.scores.items()}}
 
@@ -105,7 +113,7 @@ def _accuracies(name: str, path: Path, changed: int) -> Evaluation | None:
         kept = {k: {n: s for n, s in v.items() if n in ACCURACIES} or v for k, v in meta["scores"].items()}
         return Result({**meta, "scores": kept})
 
-    return gather(load(name), "test", read)
+    return gather(runs.load(name), "test", read)
 
 
 def gather(run: Run, split: str, read: Read, metrics: Sequence[str] = ()) -> Evaluation | None:
@@ -144,3 +152,90 @@ def evaluation_path(run: Run) -> Path:
 def comparison_path(run: Run) -> Path:
     """Return the file of the accuracies of h that comparisons store. Raises ValueError without weights."""
     return results.path("accuracies", {"space": Space.of_run(run).values})
+
+
+# --- references -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _References:
+    """Content of the file with the list of references."""
+
+    runs: list[str]
+
+
+REFERENCES = schema_of(_References)
+
+
+def reference_names() -> list[str]:
+    """Return the names of the references, in the user's order; none if the file is missing or damaged."""
+    try:
+        return [str(name) for name in json_files.read_object(data_home() / "references.json", REFERENCES)["runs"]][
+            :MOST_REFERENCES
+        ]
+    except (OSError, ValueError):
+        return []
+
+
+def set_references(names: list[str]) -> None:
+    """Replace the list. Raises BadSetting for more than MOST_REFERENCES names."""
+    if len(names) > MOST_REFERENCES:
+        raise BadSetting("at most {most} references; remove one first", most=MOST_REFERENCES)
+    json_files.write_json(data_home() / "references.json", {"runs": names})
+
+
+def add_reference(name: str) -> None:
+    """Add a run to the references. Raises ValueError if it does not exist or has no weights."""
+    runs.load(name).weights_hash()
+    set_references([*(one for one in reference_names() if one != name), name])
+
+
+def remove_reference(name: str) -> None:
+    """Remove a run from the references. Raises BadSetting if it is not one."""
+    names = reference_names()
+    if name not in names:
+        listed = ", ".join(names) or N_("none")
+        raise BadSetting("{name} is not among the references: {listed}", name=repr(name), listed=listed)
+    set_references([one for one in names if one != name])
+
+
+def references_on(data_key: str, but: str = "") -> list[Run]:
+    """Return the references on some images, except the run `but`. Deleted runs are skipped.
+    Args: data_key: as from `Run.data_key`."""
+    found = []
+    for name in reference_names():
+        try:
+            run = runs.load(name)
+        except (ValueError, OSError):  # gone, or damaged
+            continue
+        if name != but and run.weights.exists() and run.data_key == data_key:
+            found.append(run)
+    return found
+
+
+def references_of(run: Run) -> list[Run]:
+    """Return the references of a run: other runs on the same images."""
+    return references_on(run.data_key, but=run.name)
+
+
+def references_named(names: list[str] | None, data_key: str, but: str = "") -> list[Run]:
+    """Return the references that a command names, or the stored ones if it names none. Raises BadSetting for a run on
+    other images, ValueError for one without weights."""
+    if names is None:
+        return references_on(data_key, but)
+    found = [runs.load(name) for name in dict.fromkeys(names) if name != NO_REFERENCE]
+    for run in found:
+        run.weights_hash()
+        if run.data_key != data_key:
+            raise BadSetting(
+                "{name} uses {own}, not {data}: `import run:{name} --dataset {data}` creates a run on {data}",
+                name=run.name,
+                own=run.data_key,
+                data=data_key,
+            )
+    return found
+
+
+def source_title(source: str) -> str:
+    """Return the title of a reference as a source of scores."""
+    return message("{name}, reference", name=source.removeprefix(PREFIX))

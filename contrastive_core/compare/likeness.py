@@ -8,8 +8,11 @@ line from a reference r to the feature map X (Möller et al., arXiv 2310.05703, 
 f(X) − f(r), so the parts sum to the similarity less the terms with f(r). We deviate in r: zeros, or for tokens of an
 image, which a LayerNorm would scale back, those of an image of one color.
 
-A patch is a position of a layer; it also depends on its surroundings, up to the encoder's receptive field."""
+A patch is a position of a layer; it also depends on its surroundings, up to the encoder's receptive field.
 
+The images of a run that are most similar to a sentence, or to a picture of the user, are found here too."""
+
+import contextlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,12 +24,20 @@ from jaxtyping import Bool, Float, UInt8
 from PIL import Image
 from torch import Tensor, nn
 
-from contrastive_core.base.errors import CannotScore
+from contrastive_core.base.errors import BadSetting, CannotScore
+from contrastive_core.base.lock import scratch_folder
 from contrastive_core.base.score import over_seeds
+from contrastive_core.compare.embed import data_of, embed_run, encode_texts, load_model
 from contrastive_core.data.augmentations import to_float
 from contrastive_core.data.captions import PADDING, split_words
+from contrastive_core.data.dataset import Dataset
+from contrastive_core.data.image_sets import StreamedImages
 from contrastive_core.models.encoders import forward_batch_size
 from contrastive_core.models.text_tower import TextTower
+from contrastive_core.ops.partner_ranks import unit_rows
+from contrastive_core.ops.similarity import full_precision
+from contrastive_core.runs.run import Run
+from contrastive_core.spaces.towers import Towers
 
 ORDERS, COVERINGS = 20, 8  # random orders in which patches are covered, and images of each
 STEPS, TOKEN_STEPS = 32, 8  # points of an integral; fewer in a transformer, whose blocks follow
@@ -306,3 +317,44 @@ def figure(
         tiles += [plain, (gray * (1 - alpha) + BLUE * alpha).clip(0, 255).astype(np.uint8)]
     space = np.full((SIDE, GAP, 3), 255, np.uint8)
     return np.concatenate([part for tile in tiles for part in (tile, space)][:-1], axis=1)
+
+
+def nearest_images(method: Any, towers: Towers, text: str, most: int) -> tuple[np.ndarray, np.ndarray, list[str]]:
+    """Return the row numbers (k) of the images most similar to a sentence, their cosines (k), and its unknown words; no
+    rows if every word is unknown."""
+    unknown = method.text_tower.unknown_words(text)
+    if not method.text_tower.known_words(text):
+        return np.array([], np.int64), np.array([]), unknown
+    (usable, _), _ = towers.usable_sides()
+    s = unit_rows(towers.rows.features[usable]) @ unit_rows(encode_texts(method, [text]))[0]
+    order = np.argsort(-s, kind="stable")[:most]
+    return usable[order], s[order].astype(np.float64), unknown
+
+
+def nearest_to_picture(run: Run, split: str, picture: bytes, count: int) -> list[tuple[str, float]]:
+    """Return the ids of the `count` images of a split whose h is most similar to the picture's. Raises BadSetting if it
+    is not an image, ValueError without weights or data."""
+    dataset = data_of(run, split)
+    image = decode_like(dataset, picture)
+    model, rows = load_model(run, dataset), embed_run(run, split, "h")
+    device = next(model.parameters()).device
+    with torch.no_grad(), full_precision(device):
+        h = model.features(to_float(torch.from_numpy(image[None]).to(device)))[0].float().cpu().numpy()
+    cosines = rows.features @ h / (rows.lengths * max(float(np.linalg.norm(h)), 1e-12))
+    return [(rows.ids[row], float(cosines[row])) for row in np.argsort(-cosines, kind="stable")[:count]]
+
+
+def decode_like(dataset: Dataset, picture: bytes) -> np.ndarray:
+    """Decode a picture to (c, h, w) uint8, in the size and channels of a data set's images, in a separate process.
+    Raises BadSetting if it is not an image."""
+    channels, height, width = dataset.images.shape[1:]
+    form = (min(height, width), channels, dataset.form.resize if dataset.form else "crop")
+    with scratch_folder() as folder:
+        path = folder / "picture"
+        path.write_bytes(picture)
+        images = StreamedImages([str(path)], form)
+        with contextlib.closing(images.pool):
+            image = images[0]
+        if images.failed:
+            raise BadSetting("This file cannot be read as an image: {reason}", reason=images.failed[str(path)])
+    return image

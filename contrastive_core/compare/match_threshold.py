@@ -26,7 +26,7 @@ from contrastive_core.base.errors import CannotScore
 from contrastive_core.base.json_files import JsonObject
 from contrastive_core.base.messages import N_, Message, join, message
 from contrastive_core.base.score import log_capital, wilson
-from contrastive_core.compare.judged_queries import rows_by_id
+from contrastive_core.compare.retrieval import rows_by_id
 from contrastive_core.compare.towers import UNPAIRED
 from contrastive_core.ops.partner_ranks import BLOCK, unit_rows
 from contrastive_core.spaces.label_files import Qrels, check_ids

@@ -14,7 +14,7 @@ import re
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypedDict, cast
 
 import numpy as np
 import torch
@@ -23,7 +23,6 @@ from torch import Tensor
 
 from contrastive_core.base.device import pick_device
 from contrastive_core.base.errors import UnusableEmbedding
-from contrastive_core.base.json_files import JsonObject
 from contrastive_core.base.large_arrays import lowest_recall, overlap, rows_of_sample
 from contrastive_core.base.messages import N_, message
 from contrastive_core.base.progress import OnFraction
@@ -137,12 +136,21 @@ EPOCHS = 200  # umap-learn's default above 10,000 rows, used for any size: from 
 # gain at most 0.002 of trustworthiness and take 2.5 times as long (benchmarks/umap.py)
 
 
+class UmapSettings(TypedDict):
+    """The settings of a layout by UMAP."""
+
+    seed: int
+    neighbors: int
+    min_dist: float
+    metric: str
+
+
 @dataclass(frozen=True, eq=False)
 class Map:
     """Coordinates (n, 2), their settings and their quality."""
 
     xy: Float32[np.ndarray, "n 2"]
-    settings: JsonObject
+    settings: dict[str, object]
     quality: dict[str, float] = field(default_factory=dict)
 
 
@@ -244,26 +252,26 @@ def map_of(
         raise UnusableEmbedding(message("UMAP needs at least four rows; got {rows}", rows=len(rows)))
     if count := len(rows.problems["not_finite"]):
         raise UnusableEmbedding(message("{count} rows hold values that are not finite", count=count))
-    used: JsonObject = {}
+    used: dict[str, object] = {"kind": kind}
     about: dict[str, float] = {}
     landmarks = None
     if kind == "pca":
         xy = pca(rows.features)
     elif kind == "umap":
-        used = {"seed": 0, "neighbors": 15, "min_dist": 0.1, "metric": "cosine", **settings}
+        own = cast(UmapSettings, {"seed": 0, "neighbors": 15, "min_dist": 0.1, "metric": "cosine", **settings})
         if len(rows) > MANY:
-            landmarks = rows_of_sample(len(rows), LANDMARKS, int(used["seed"]))
-        xy, about = _umap_of(rows, landmarks, graphs, progress, used)
-        used |= {} if landmarks is None else {"landmarks": len(landmarks)}
+            landmarks = rows_of_sample(len(rows), LANDMARKS, int(own["seed"]))
+        xy, about = _umap_of(rows, landmarks, graphs, progress, own)
+        used |= {**own, **({} if landmarks is None else {"landmarks": len(landmarks)})}
     else:
         raise ValueError(message("a map is pca or umap; got {kind}", kind=f"{kind!r}"))
     graphs.on_progress(N_("trustworthiness and continuity"), None)
     quality = judge(rows.features, xy, device=graphs.device, landmarks=landmarks) if len(rows) >= 4 else {}
-    return Map(xy, {"kind": kind, **used}, quality | about)
+    return Map(xy, used, quality | about)
 
 
 def _umap_of(
-    rows: EmbeddingSet, landmarks: np.ndarray | None, graphs: Graphs, progress: OnFraction | None, used: JsonObject
+    rows: EmbeddingSet, landmarks: np.ndarray | None, graphs: Graphs, progress: OnFraction | None, used: UmapSettings
 ) -> tuple[np.ndarray, dict[str, float]]:
     """Return a UMAP layout (n, 2) from the neighbors in `graphs`, and facts about them. With `landmarks` (row indices),
     only these rows are laid out and the others are placed among them."""

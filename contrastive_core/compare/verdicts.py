@@ -163,10 +163,16 @@ def contrast(a: SettingScores, b: SettingScores, pool: Iterable[SettingScores] =
 
     Args: pool: further settings that contribute to the variance between seeds; tests: number of simultaneous
     comparisons."""
+    from scipy.special import ndtri  # scipy.stats needs 50 MB more, also in pages
+
     value = a.mean - b.mean
     if not (a.is_repeated and b.is_repeated):
         return Contrast(first=a.label, second=b.label, difference=value, interval=None)
-    of_images, of_seeds = _image_half(a, b, tests), _seed_half(a, b, pool, tests)
+    one, two, of_images, of_seeds = a.mean_right, b.mean_right, 0.0, _seed_half(a, b, pool, tests)
+    if one is not None and two is not None and one.shape == two.shape:
+        d = (one - two)[np.isfinite(one - two)]
+        if len(d) > 1:
+            of_images = float(-ndtri(ALPHA / 2 / tests) * d.std(ddof=1) / math.sqrt(len(d)))
     half = math.hypot(of_images, of_seeds)
     parts = [N_("images")] if of_images or not of_seeds else []
     if seeds := [len(one.scores) for one in (a, b) if not one.is_fixed]:
@@ -202,17 +208,6 @@ def best_setting(name: str, settings: Sequence[SettingScores]) -> tuple[str, str
     label = "{name} {label}" if name else "{label}"
     named = [replace(s, label=label.format(name=name, label=s.label)) for s in settings]
     return say_best(contrasts_of_best(named)), ""
-
-
-def _image_half(a: SettingScores, b: SettingScores, tests: int) -> float:
-    """Return the half-width of the interval over images for the difference of means; 0 if unknown."""
-    from scipy.special import ndtri  # scipy.stats needs 50 MB more, also in pages
-
-    one, two = a.mean_right, b.mean_right
-    if one is None or two is None or one.shape != two.shape:
-        return 0.0
-    d = (one - two)[np.isfinite(one - two)]
-    return float(-ndtri(ALPHA / 2 / tests) * d.std(ddof=1) / math.sqrt(len(d))) if len(d) > 1 else 0.0
 
 
 def _seed_half(a: SettingScores, b: SettingScores, pool: Iterable[SettingScores], tests: int) -> float:

@@ -70,9 +70,9 @@ def explain_sample(request: SampleRequest, sample: str) -> Any:
 @in_worker
 def nearest_to_picture(run: Run, split: str, picture: bytes, count: int) -> list[tuple[str, float]]:
     """Return the ids of a split's images that are most similar to a picture. Raises: BadSetting for other files."""
-    from contrastive_core.compare import own_picture
+    from contrastive_core.compare import likeness
 
-    return own_picture.nearest_to_picture(run, split, picture, count)
+    return likeness.nearest_to_picture(run, split, picture, count)
 
 
 @in_worker
@@ -86,9 +86,9 @@ def damage_of(run: Run) -> list[str]:
 @in_worker
 def branch(run: Run, epoch: int | None, *every: Mapping[str, object]) -> list[Run]:
     """Create runs that continue from a state of another run with other settings. Raises: ValueError."""
-    from contrastive_core.runs import branch
+    from contrastive_core.train import changes
 
-    return branch.branch(run, *every, epoch=epoch)
+    return changes.branch(run, *every, epoch=epoch)
 
 
 @in_worker

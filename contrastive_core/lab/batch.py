@@ -45,7 +45,7 @@ from contrastive_core.spaces.towers import TEXT, Towers, towers_of, why_ordinary
 
 # Rows (n, d) and pictures (n, c, h, w) uint8 of one augmented view of each of some images.
 Encode = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
-Weights = Mapping[str, Any]  # tensors by name; empty unless rows are the trained encoder's z
+Weights = Mapping[str, torch.Tensor]  # by name; empty unless rows are the trained encoder's z
 
 
 def queue_of(
@@ -317,7 +317,10 @@ def batch_of_towers(towers: Towers, pictures: Any, most: int, seed: int, only_a:
     others = [rng.permutation(rows)[: max(0, most - len(part))] for rows, part in zip(alone, parts, strict=True)]
     at = [np.append(part, rows).astype(np.int64) for part, rows in zip(parts, others, strict=True)]
     shown, thumbs = _tower_pictures(pictures, at[0], at[1], only_a)
-    both = np.split(_places(towers, order, np.concatenate(at)), [len(at[0])])
+    own, place = np.full(len(towers.rows), -1), {group: k for k, group in enumerate(order.tolist())}
+    own[towers.a], own[towers.b] = towers.group_a, towers.group_b
+    numbers = [place.get(g, len(order) + k) for k, g in enumerate(own[np.concatenate(at)].tolist())]
+    both = np.split(np.array(numbers), [len(at[0])])  # a row without a partner here has its own number
     r = towers.rows
     a, b = (
         LabTower(name, r.features[rows], group, row_names(r, name, rows), row_texts(r, rows), part)
@@ -328,14 +331,6 @@ def batch_of_towers(towers: Towers, pictures: Any, most: int, seed: int, only_a:
     negatives = towers.given_in(*at)
     number = len(np.setdiff1d(negatives[:, 1], np.flatnonzero(np.isin(b.groups, a.groups))))
     return TowerBatch(a, b, shown, _part(towers, a, b, number), negatives)
-
-
-def _places(towers: Towers, order: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Return the index of each row's group in `order`; a row without a partner there gets its own number."""
-    own = np.full(len(towers.rows), -1)
-    own[towers.a], own[towers.b] = towers.group_a, towers.group_b
-    place = {group: k for k, group in enumerate(order.tolist())}
-    return np.array([place.get(group, len(order) + k) for k, group in enumerate(own[rows].tolist())])
 
 
 def row_names(rows: EmbeddingSet, tower: str, at: np.ndarray) -> list[str]:

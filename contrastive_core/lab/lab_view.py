@@ -307,7 +307,7 @@ def view_arrays(asked: str, view: LabView) -> dict[str, np.ndarray]:
     return with_meta(asked, {name: value for name, value in values.items() if name not in arrays}, **arrays)
 
 
-def with_meta(asked: str, meta: Mapping[str, Any], **arrays: np.ndarray) -> dict[str, np.ndarray]:
+def with_meta(asked: str, meta: Mapping[str, object], **arrays: np.ndarray) -> dict[str, np.ndarray]:
     text = json.dumps({"asked": asked, "meta": encode(meta)}, default=lambda array: array.tolist())
     return {"meta": np.frombuffer(text.encode(), np.uint8), **arrays}
 

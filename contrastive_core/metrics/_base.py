@@ -107,7 +107,7 @@ def placed(values: np.ndarray, at: np.ndarray, n: int, missing: float = np.nan) 
     return of_all
 
 
-def sampled(drawn: np.ndarray, n: int) -> JsonObject:
+def sampled(drawn: np.ndarray, n: int) -> dict[str, str]:
     """Return the sample size to record when only some of n rows were used; empty if all were."""
     return {"sample": sample_text(len(drawn), n)} if len(drawn) < n else {}
 

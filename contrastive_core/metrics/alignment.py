@@ -9,7 +9,6 @@ import torch
 
 from contrastive_core.base.device import pick_device
 from contrastive_core.base.errors import CannotScore
-from contrastive_core.base.json_files import JsonObject
 from contrastive_core.base.messages import N_
 from contrastive_core.base.score import INFLUENCE
 from contrastive_core.metrics._base import Metric, MetricResult, mean_interval, pairs_influence
@@ -34,7 +33,7 @@ class Alignment(Metric):
     def score(self, train: EmbeddingSet | None, test: EmbeddingSet, graphs: Graphs) -> MetricResult:
         if test.views is not None:
             per_image = _of_views(test.views, pick_device(graphs.device))
-            about: JsonObject = {"pairs": N_("augmented views"), "images": len(per_image)}
+            about = {"pairs": N_("augmented views"), "images": len(per_image)}
             interval = mean_interval(per_image)
             return MetricResult(float(per_image.mean()), None, interval, N_("squared distance"), about)
         if (towers := towers_of(test)) is not None:
@@ -89,7 +88,7 @@ def _of_towers(towers: Towers) -> MetricResult:
     influence = np.full(len(rows), np.nan)
     share = partners[queries] / partners[queries].mean()
     influence[queries] = value + share * (per_sample[queries] - value)
-    about: JsonObject = {"pairs": N_("partners"), "n": len(queries)}
+    about = {"pairs": N_("partners"), "n": len(queries)}
     interval, unit = mean_interval(influence, value), N_("squared distance")
     return MetricResult(value, per_sample, interval, unit, about, {INFLUENCE: influence})
 

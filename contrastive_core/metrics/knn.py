@@ -3,11 +3,11 @@ training rows votes for its class with weight exp(s/τ). Nothing is selected on 
 training rows, and the curve over other k is only shown."""
 
 from dataclasses import dataclass
+from typing import NotRequired, TypedDict
 
 import numpy as np
 
 from contrastive_core.base.errors import CannotScore
-from contrastive_core.base.json_files import JsonObject
 from contrastive_core.base.messages import N_
 from contrastive_core.base.registry import knob
 from contrastive_core.base.score import wilson
@@ -81,15 +81,27 @@ def confusion(truth: np.ndarray, predicted: np.ndarray, classes: np.ndarray) -> 
     return np.bincount(cell, minlength=len(classes) ** 2).reshape(len(classes), -1)
 
 
-def _per_class(table: np.ndarray, classes: np.ndarray, rows: EmbeddingSet) -> list[JsonObject]:
-    """Return each class's name, accuracy with its interval, and predicted-class counts, as plain values."""
+ClassAccuracy = TypedDict(
+    "ClassAccuracy",
+    {
+        "class": str,
+        "n": int,
+        "taken_for": list[int],  # rows by predicted class
+        "value": NotRequired[float],
+        "interval": NotRequired[tuple[float, float]],
+    },
+)
+
+
+def _per_class(table: np.ndarray, classes: np.ndarray, rows: EmbeddingSet) -> list[ClassAccuracy]:
+    """Return each class's accuracy."""
     records = []
     for i, label in enumerate(classes):
         n, right = int(table[i].sum()), int(table[i, i])
-        about: JsonObject = {"class": rows.class_name(int(label)), "n": n}
+        one: ClassAccuracy = {"class": rows.class_name(int(label)), "n": n, "taken_for": table[i].tolist()}
         if n:
-            about |= {"value": right / n, "interval": wilson(right, n)}
-        records.append({**about, "taken_for": table[i].tolist()})
+            one |= {"value": right / n, "interval": wilson(right, n)}
+        records.append(one)
     return records
 
 

@@ -44,7 +44,10 @@ class Silhouette(Metric):
         labels = labels_of(test, self.title)
         rows = np.flatnonzero(labels >= 0)
         _, class_index = np.unique(labels[rows], return_inverse=True)
-        x = _unit(test.features, rows, pick_device(graphs.device))  # (m, d)
+        device = pick_device(graphs.device)
+        x = torch.empty(len(rows), test.features.shape[1], device=device)  # (m, d), without a second copy of all rows
+        for i in range(0, len(rows), BASE):
+            x[i : i + BASE] = unit_rows(test.features[rows[i : i + BASE]], device)
         asked = rows_of_sample(len(rows), PAIRS // len(rows))
         s, moved = _silhouettes(x, torch.from_numpy(class_index).to(x.device), asked)
         value, each = float(s.mean()), len(rows) / len(asked)
@@ -53,14 +56,6 @@ class Silhouette(Metric):
         per_sample = placed(s, rows[asked], len(labels))
         arrays = {INFLUENCE: placed(influence, rows, len(labels))}
         return MetricResult(value, per_sample, mean_interval(influence, value), "", extras, arrays)
-
-
-def _unit(features: np.ndarray, at: np.ndarray, device: torch.device) -> torch.Tensor:
-    """Return the rows `at` at length 1, (m, d) float32, without a second copy of all rows."""
-    x = torch.empty(len(at), features.shape[1], device=device)
-    for i in range(0, len(at), BASE):
-        x[i : i + BASE] = unit_rows(features[at[i : i + BASE]], device)
-    return x
 
 
 def _silhouettes(x: torch.Tensor, class_index: torch.Tensor, asked: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -109,7 +109,7 @@ class WatchCallback:
         self._hooks = [kwargs["model"].register_forward_hook(self._listen, with_kwargs=True)]
         if self._criterion is not None:
 
-            def listen_to_loss(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+            def listen_to_loss(module: nn.Module, args: tuple[object, ...], kwargs: dict[str, object]) -> None:
                 labels = kwargs.get("labels", args[1] if len(args) > 1 else None)
                 if torch.is_grad_enabled() and isinstance(labels, Tensor):
                     self._beside["labels"] = labels
@@ -132,7 +132,7 @@ class WatchCallback:
     def on_epoch_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         self.on_train_epoch_end(None, kwargs["model"])
 
-    def _listen(self, model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
+    def _listen(self, model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, object], output: Any) -> None:
         if self.watch is None or not model.training or not torch.is_grad_enabled():
             return
         inputs = kwargs or (args[0] if args and isinstance(args[0], Mapping) else {})

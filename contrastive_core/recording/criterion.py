@@ -1,4 +1,5 @@
-"""`w.wrap(criterion)`: wrap any loss module so that each of its training calls is recorded as a step.
+"""Loss modules of other libraries: which loss of this library matches one (`watch("my-run", loss=criterion)`), and
+`w.wrap(criterion)`, which records each of its training calls as a step.
 
 `CRITERIONS` lists the call signatures of known losses. Tested in real loops of lightly 1.6 (`NTXentLoss`,
 `NegativeCosineSimilarity`, with a memory bank as the queue), pytorch-metric-learning 2.9 (`SupConLoss`,
@@ -9,16 +10,92 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor, is_grad_enabled, nn
 
-from contrastive_core.base.messages import N_
+from contrastive_core import losses
+from contrastive_core.base.messages import N_, message
+from contrastive_core.base.registry import Knobs
+from contrastive_core.losses import Loss
 from contrastive_core.recording.steps import to_numpy
 
 if TYPE_CHECKING:
     from contrastive_core.recording.watch import Watch
+
+
+class Declaration(NamedTuple):
+    """A loss as declared to `watch`: its name and settings. `name` is None if the library has no equivalent loss."""
+
+    name: str | None
+    settings: Knobs = MappingProxyType({})
+    positives: str = "auto"
+    towers: tuple[str, str] | None = None
+    remark: str = ""
+
+    def loss(self, knobs: Knobs) -> Loss | None:
+        """Create the loss with changed settings. Raises UnknownName; ValueError; TypeError for settings but no loss."""
+        if self.name:
+            return losses.create(self.name, **{**self.settings, **knobs})
+        if knobs:
+            raise TypeError(
+                message("watch() got {map} without a loss that has this parameter", map=", ".join(map(repr, knobs)))
+            )
+        return None
+
+
+def declaration_of(loss: Any) -> Declaration:
+    """Return the declaration of a loss name, None, or a loss module of lightly, pytorch-metric-learning, open_clip or
+    sentence-transformers, with its τ."""
+    if loss is None or isinstance(loss, str):
+        return Declaration(loss)
+    remark = N_("The loss is not checked: Contrastive Lab has no equivalent loss.")
+    return _of_module(loss) or Declaration(None, remark=remark)
+
+
+def _of_module(criterion: Any) -> Declaration | None:
+    library, name = type(criterion).__module__.partition(".")[0], type(criterion).__name__
+    if library == "lightly" and name == "NTXentLoss":
+        size = getattr(criterion, "memory_bank", criterion).size  # 0, rows, or (rows, width)
+        is_of_queue = bool(size if isinstance(size, int) else size[0])
+        return Declaration("info_nce" if is_of_queue else "nt_xent", {"temperature": criterion.temperature})
+    if library == "lightly" and name == "BarlowTwinsLoss":
+        return Declaration("barlow_twins", {"off_diagonal": criterion.lambda_param})
+    if library == "pytorch_metric_learning":
+        return _of_metric_learning(criterion, name)
+    if library == "open_clip" and name in ("ClipLoss", "SigLipLoss"):
+        normalized = {"critic": "cosine"} if name == "ClipLoss" else {"normalize": True}
+        return Declaration("info_nce" if name == "ClipLoss" else "siglip", normalized, towers=("image", "text"))
+    if library == "sentence_transformers" and name.startswith("MultipleNegatives"):
+        return _of_ranking(criterion)
+    return None
+
+
+def _of_metric_learning(criterion: Any, name: str) -> Declaration | None:
+    inner = criterion.loss if (is_of_views := name == "SelfSupervisedLoss") else criterion
+    kind, distance = type(inner).__name__, getattr(inner, "distance", None)
+    is_cosine = type(distance).__name__ == "CosineSimilarity"
+    if kind not in (("NTXentLoss", "SupConLoss") if is_of_views else ("SupConLoss",)) or not is_cosine:
+        return None
+    settings = {"temperature": inner.temperature}
+    if not is_of_views:
+        return Declaration("sup_con", settings, "labels")
+    return (
+        Declaration("nt_xent", settings, "views") if criterion.symmetric else Declaration("info_nce", settings, "keys")
+    )
+
+
+def _of_ranking(criterion: Any) -> Declaration | None:
+    directions = set(getattr(criterion, "directions", ("query_to_doc",)))
+    is_both = directions == {"query_to_doc", "doc_to_query"} and criterion.partition_mode == "per_direction"
+    critics = {"cos_sim": "cosine", "dot_score": "dot"}
+    critic = critics.get(getattr(criterion.similarity_fct, "__name__", ""))
+    if getattr(criterion, "hardness_mode", None) or critic is None or not (is_both or directions == {"query_to_doc"}):
+        return None
+    settings = {"temperature": 1 / criterion.scale, "critic": critic}
+    return Declaration("info_nce", settings, "auto" if is_both else "keys", ("anchor", "candidate"))
 
 
 class Criterion(NamedTuple):
@@ -72,7 +149,7 @@ class Wrapped(nn.Module):
         self.watch.step(*call.pop("views"), queue=queue, caller_loss=loss if is_number else None, **call)
         return value
 
-    def _read(self, arguments: Mapping[str, Any], encoded: Sequence[Tensor], ids: Any) -> dict[str, Any]:
+    def _read(self, arguments: Mapping[str, object], encoded: Sequence[Tensor], ids: Any) -> dict[str, Any]:
         """Return the arguments of `Watch.step`, views included, from those of a call. Raises ValueError without
         rows."""
         kind = next(kind for kind in CRITERIONS if arguments.keys() >= {*kind.rows})
@@ -141,13 +218,13 @@ def _sentence_embeddings(criterion: Any) -> Iterator[list[Tensor]]:
 
 
 def _arguments_by_name(
-    criterion: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
-) -> dict[str, Any]:
+    criterion: Callable[..., Any], args: tuple[object, ...], kwargs: Mapping[str, object]
+) -> dict[str, object]:
     try:
         bound = inspect.signature(getattr(criterion, "forward", criterion)).bind(*args, **kwargs).arguments
     except (TypeError, ValueError):
         bound = {"args": args, **kwargs}
-    named: dict[str, Any] = {}
+    named: dict[str, object] = {}
     for name, value in bound.items():
         named |= value if isinstance(value, dict) else {name: value}
     return named

@@ -19,10 +19,9 @@ from torch.nn.functional import normalize
 from contrastive_core.base.messages import N_, join, message, sentence
 from contrastive_core.base.registry import knobs_of
 from contrastive_core.losses import Loss
-from contrastive_core.recording.fault_names import OF_ROWS, Fault, fault_of
+from contrastive_core.recording.fault_kinds import OF_ROWS, Fault, fault_of, of_healthy, of_rows
 from contrastive_core.recording.faults import Case, Suspect, harmless, suspects, with_setting
 from contrastive_core.recording.recorded_batch import RecordedBatch
-from contrastive_core.recording.row_faults import of_healthy, of_rows
 
 NOT_EXPLAINED = N_("The loss is not the declared one, and no known fault explains it.")
 VALUE_ALONE = N_("Only the loss value is compared: no gradient reached the rows. Call step before the backward pass.")

@@ -20,10 +20,9 @@ from contrastive_core.losses import Loss
 from contrastive_core.losses.barlow_twins import BarlowTwinsLoss
 from contrastive_core.pairs import Pairs
 from contrastive_core.pairs.types import Masks
-from contrastive_core.recording.fault_names import Fault, fault_of
+from contrastive_core.recording.fault_kinds import Fault, duplicates, fault_of, own_keys
 from contrastive_core.recording.figures import pairs_of, with_learned
 from contrastive_core.recording.recorded_batch import RecordedBatch, group_numbers
-from contrastive_core.recording.row_faults import duplicates, own_keys
 
 BLOCK = 1 << 17  # scores of a suspect that are held at once: 1 MB, and as much for each step of a formula
 NORMALIZED = {  # by a setting

@@ -11,15 +11,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from contrastive_core.base.json_files import JsonObject
 from contrastive_core.base.messages import N_, join, message, sentence
 from contrastive_core.losses import Loss
 from contrastive_core.ops import collectives
 from contrastive_core.recording.doctor import EPS, Diagnosis, SavedBatch, diagnose, sentences_of
-from contrastive_core.recording.fault_names import Fault, fault_of
+from contrastive_core.recording.fault_kinds import Fault, fault_of, spread_of
 from contrastive_core.recording.recorded_batch import batch_of
-from contrastive_core.recording.row_faults import spread_of
 from contrastive_core.recording.steps import Omissions, ProbeCopy, StepCopy
+from contrastive_core.runs.run import LoopCheck, LoopFault
 
 RANDOM = "random_evaluation"
 FIRST, EVERY = 20, 200  # recorded steps that are checked, and then one of so many
@@ -156,14 +155,15 @@ class LoopFindings:
         self.faults: dict[str, Fault] = {}
         self.reported, self._problems, self._problem = list[str](), Counter[str](), ""
         self._step, self._collapsed = 0, 0  # of the last diagnosis, and the first that saw a collapse
-        self._history: dict[str, Any] = {}
+        self._queue: Tensor | None = None  # of the previous step
+        self._spread: float | None = None  # of the first step
 
     def add(self, check: CheckCopy) -> None:
         """Diagnose another step."""
         try:
-            batch = replace(check.saved_batch(self.positives, self.accumulate), **self._history)
-            first = self._history.get("first_spread") or spread_of(batch.rows)[0]
-            self._history = {"queue_before": batch.rows.queue, "first_spread": first}
+            batch = check.saved_batch(self.positives, self.accumulate)
+            batch = replace(batch, queue_before=self._queue, first_spread=self._spread)
+            self._queue, self._spread = batch.rows.queue, self._spread or spread_of(batch.rows)[0]
             found = diagnose(batch, self.loss)
         except ValueError as error:
             found = Diagnosis(problem=sentence(error))
@@ -206,15 +206,21 @@ class LoopFindings:
         self.reported = names
         return join(" ", filter(None, [self._text(names), self._numbers(names)])) if names else problem
 
-    def record(self) -> JsonObject:
+    def record(self) -> LoopCheck:
         """Return the findings as a record for the recording's file."""
         names = self.confirmed()
-        faults = [
+        faults: list[LoopFault] = [
             {"name": n, "text": self.faults[n].text, "steps": self.counts[n], "rows": [*self.faults[n].rows]}
             for n in names
         ]
-        about = {"checked": self.checked, "step": self._step, "problem": self.last.problem}
-        return {**about, "text": self._text(names), "numbers": self._numbers(names), "faults": faults}
+        return {
+            "checked": self.checked,
+            "step": self._step,
+            "problem": self.last.problem,
+            "text": self._text(names),
+            "numbers": self._numbers(names),
+            "faults": faults,
+        }
 
     def _numbers(self, names: list[str]) -> str:
         return "" if names == [RANDOM] else self.last.numbers

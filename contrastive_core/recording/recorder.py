@@ -11,16 +11,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from contrastive_core.base.errors import BadSetting, Gone
-from contrastive_core.base.json_files import JsonObject, json_bytes
+from contrastive_core.base.json_files import json_bytes
 from contrastive_core.base.messages import N_, join, message
 from contrastive_core.losses import Loss
 from contrastive_core.recording import figures
-from contrastive_core.recording.declarations import Declaration
+from contrastive_core.recording.criterion import Declaration
 from contrastive_core.recording.loop_checks import CheckCopy, LoopFindings
 from contrastive_core.recording.recorded_batch import batch_of, sample_of
 from contrastive_core.recording.steps import Omissions, ProbeCopy, StepCopy, logger, reason_of
 from contrastive_core.runs.run import CHECK_FILE, Run
-from contrastive_core.runs.turning import turned
+from contrastive_core.runs.run_metrics import turned
 from contrastive_core.spaces import recorded_rows
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.towers import are_tower_names
@@ -80,7 +80,7 @@ class Recorder:
         self._steps: list[int] = []  # of which rows are kept
         self._recorded, self._stride = 0, 1
         self._width, self._had_labels = 0, False
-        self._lines, self._labeled = list[JsonObject](), 0
+        self._lines, self._labeled = list[dict[str, float]](), 0
         self._turn, self._has_turned = "", False  # the sentence as long as it holds; whether the console had it
         self._probe: dict[str, int] = {}  # place of each id of the probe set
         self._thread = threading.Thread(target=self._work, name=message("watch {name}", name=run.name), daemon=True)
@@ -179,7 +179,7 @@ class Recorder:
         except ValueError as error:  # the loss cannot use them; the rows can be kept
             problem = error
             loss, values = figures.measure(batch, None, settings.positives, settings.rows)
-        line: JsonObject = {"step": copy.step, **values}
+        line: dict[str, float] = {"step": copy.step, **values}
         if copy.caller_loss is not None:
             line["caller_loss"] = float(copy.caller_loss)
         line["images_per_s"] = round(copy.images_per_s, 1)
@@ -230,7 +230,7 @@ class Recorder:
         values = {f"probe_{name}": value for name, value in scores.items()}
         self._log({"step": probe.step, **values}, int((labels >= 0).sum()))
 
-    def _log(self, line: JsonObject, labeled: int | None = None) -> None:
+    def _log(self, line: dict[str, float], labeled: int | None = None) -> None:
         """Write a line of metrics, and detect whether a score has turned. `labeled`: labeled rows of the probe set."""
         self.run.append_metrics([line])
         self._lines = [*self._lines[len(self._lines) > LINES :: 1 + (len(self._lines) > LINES)], line]

@@ -124,7 +124,11 @@ def copy_step(
     if copies[0].device.type == "cuda":
         copied = torch.cuda.Event()
         copied.record(torch.cuda.current_stream(copies[0].device))
-    values["caller_loss"] = _number(values.get("caller_loss"), omissions)
+    loss = values.setdefault("caller_loss", None)
+    is_number = isinstance(loss, (Tensor, np.generic, np.ndarray, float, int)) and getattr(loss, "ndim", 0) == 0
+    if loss is not None and not is_number:
+        values["caller_loss"] = None
+        omissions.add(N_("steps' losses"), message("caller_loss must be one number; got {loss}", loss=describe(loss)))
     for name, value in values.items():
         if not are_towers:
             values[name] = _copy(value, len(tensors[0]), stride)
@@ -173,16 +177,6 @@ def _rows(name: str, z: Any) -> Tensor:
             "{name} must be floating-point numbers (n, d) or (images, views, d); got {dtype} {shape}", **values
         )
     return z
-
-
-def _number(loss: Any, omissions: Omissions) -> Any:
-    """Return the caller's loss; None if it is not a single number."""
-    if loss is None or (
-        isinstance(loss, (Tensor, np.generic, np.ndarray, float, int)) and getattr(loss, "ndim", 0) == 0
-    ):
-        return loss
-    omissions.add(N_("steps' losses"), message("caller_loss must be one number; got {loss}", loss=describe(loss)))
-    return None
 
 
 def _copy(value: Any, n: int, stride: int) -> Any:

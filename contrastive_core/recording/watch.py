@@ -16,8 +16,7 @@ from torch import nn
 from contrastive_core.base.messages import N_, message
 from contrastive_core.base.registry import knobs_of
 from contrastive_core.ops import collectives
-from contrastive_core.recording.criterion import Wrapped
-from contrastive_core.recording.declarations import declaration_of
+from contrastive_core.recording.criterion import Wrapped, declaration_of
 from contrastive_core.recording.figures import embed_probe
 from contrastive_core.recording.loop_checks import GradientCatcher
 from contrastive_core.recording.recorder import Recorder, WatchSettings

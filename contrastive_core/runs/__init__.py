@@ -27,7 +27,6 @@ from typing import Any, cast
 
 from contrastive_core.base import json_files, safe_files
 from contrastive_core.base.errors import BadName, Damaged, NoSuchRun
-from contrastive_core.base.json_files import JsonObject
 from contrastive_core.base.messages import N_, message, sentence
 from contrastive_core.base.paths import ROOT, SHIPPED, runs_home
 from contrastive_core.runs.run import FORMAT, Manifest, Run, manifests, stamp
@@ -89,7 +88,7 @@ def default_run_name(report: Mapping[str, object]) -> str:
     return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-._")[:50] or "import"
 
 
-def create(name: str | None, config: JsonObject, fingerprint: str = "", **more: Any) -> Run:
+def create(name: str | None, config: dict[str, object], fingerprint: str = "", **more: Any) -> Run:
     """Create a run's folder and manifest, under `name` or an automatic name. Raises BadName; FileExistsError."""
     if not name:
         method, data = (str(config.get(key, usual)) for key, usual in (("method", "run"), ("dataset", "data")))
@@ -97,7 +96,7 @@ def create(name: str | None, config: JsonObject, fingerprint: str = "", **more: 
     check_free(name)
     path = runs_home() / name
     created, versions = datetime.now(UTC).isoformat(timespec="seconds"), {p: package_version(p) for p in PACKAGES}
-    about: JsonObject = {"format": FORMAT, "id": secrets.token_hex(8), "name": name, "created": created}
+    about: dict[str, object] = {"format": FORMAT, "id": secrets.token_hex(8), "name": name, "created": created}
     about |= {key: config.get(key) for key in ("method", "loss", "dataset", "seed", "threads")}
     about |= {"data_fingerprint": fingerprint, "config": config, "git_commit": _git_commit()}
     about |= {"versions": versions | {"python": platform.python_version()}, **more}

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, NotRequired, Typed
 
 from contrastive_core.base import json_files
 from contrastive_core.base.errors import BadSetting, Damaged
-from contrastive_core.base.json_files import MAX_RECORD, JsonObject
+from contrastive_core.base.json_files import MAX_RECORD
 from contrastive_core.base.json_schema import Schema, fields, list_of, number, schema_of, text, whole
 from contrastive_core.base.messages import N_, message
 from contrastive_core.base.registry import Knob
@@ -83,9 +83,9 @@ def saved_epochs(run: Run) -> dict[int, Path]:
 _places = FileCache(lambda path: json_files.read_object(path, limit=MAX_RECORD)["place"], 1000)  # pages ask each second
 
 
-def _lines(path: Path, schema: Schema) -> list[JsonObject]:
+def _lines(path: Path, schema: Schema) -> list[dict[str, object]]:
     try:
-        return json_files.read_lines(path, schema, MAX_RECORD)
+        return [*json_files.read_lines(path, schema, MAX_RECORD)]
     except (Damaged, OSError):
         return []
 
@@ -122,7 +122,7 @@ def checked(live: Mapping[str, Live], name: str, value: Any) -> float:
     return live[name].knob.check(name, value)  # type: ignore[no-any-return]
 
 
-def request(run: Run, live: Mapping[str, Live], values: Mapping[str, Any]) -> None:
+def request(run: Run, live: Mapping[str, Live], values: Mapping[str, object]) -> None:
     """Ask the process that trains a run to change settings at its next step. Raises: BadSetting if any value is
     invalid, and nothing is requested then; ValueError if no process trains the run; Gone; OSError."""
     asked = {name: checked(live, name, value) for name, value in values.items()}
@@ -156,7 +156,7 @@ def in_words(changes: Iterable[Change]) -> str:
     return ", ".join(told)
 
 
-def settings_of(texts: Iterable[str]) -> JsonObject:
+def settings_of(texts: Iterable[str]) -> dict[str, str]:
     """Return the values of `name=value` texts by name. Raises BadSetting."""
     found = {}
     for line in texts:

@@ -11,7 +11,7 @@ import re
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, cast
 
 import torch
 from safetensors import SafetensorError
@@ -20,10 +20,9 @@ from torch import Tensor
 
 from contrastive_core.base import json_files
 from contrastive_core.base.errors import Damaged
-from contrastive_core.base.json_files import JsonObject
 from contrastive_core.base.messages import N_, decode, message
 from contrastive_core.base.safe_files import read_regular
-from contrastive_core.runs.changes import saved_epochs
+from contrastive_core.runs.changes import Change, saved_epochs
 from contrastive_core.runs.run import Run
 
 KEPT = 2
@@ -35,7 +34,35 @@ NO_STATE = N_("{name} has no complete state after epoch {epoch}; choose one of t
 HASH = "sha256"  # key of the weights' own hash in their header
 
 
-def save_state(run: Run, tensors: Mapping[str, Tensor], plain: Mapping[str, Any]) -> None:
+class Place(TypedDict):
+    """The position in a training, as `TrainPosition` has it."""
+
+    epoch: int
+    batch: int
+    step: int
+
+
+class PackedOptimizer(TypedDict):
+    """The parameter groups of an optimizer, and what is no tensor of its state, by number of the parameter."""
+
+    groups: list[dict[str, object]]
+    scalars: dict[str, dict[str, object]]
+
+
+class PlainState(TypedDict, total=False):
+    """The part of a state that is no tensor: its JSON."""
+
+    place: Place
+    optimizer: PackedOptimizer
+    random: dict[str, Any]  # states of Python's and NumPy's generators
+    world: int
+    versions: str
+    changes: list[Change]
+    captions: str
+    damaged: list[str]  # newer files that cannot be read
+
+
+def save_state(run: Run, tensors: Mapping[str, Tensor], plain: PlainState) -> None:
     """Save the data for a resume. `tensors`: dense, on the CPU, each with its own memory. Raises Gone, or OSError on a
     full disk; earlier states stay."""
     number = max((int(p.stem) for p in state_manifests(run) if p.stem.isdigit()), default=0) + 1
@@ -68,7 +95,7 @@ def state_manifests(run: Run) -> list[Path]:
     return sorted((run.path / "state").glob("*.sha256"))
 
 
-def read_state(manifest: Path) -> tuple[bytes, JsonObject]:
+def read_state(manifest: Path) -> tuple[bytes, PlainState]:
     """Return a state's tensors, packed, and its plain values. Raises Damaged, naming the file."""
     path = manifest
     try:
@@ -78,7 +105,8 @@ def read_state(manifest: Path) -> tuple[bytes, JsonObject]:
             content.append(read_regular(path, MAX_STATE))
             if hashlib.sha256(content[-1]).hexdigest() != hashes[path.name]:
                 raise Damaged("{path} is damaged: its hash is not what was written", path=path)
-        return content[0], dict(json.loads(content[1], object_hook=decode))
+        plain = dict(json.loads(content[1], object_hook=decode))
+        return content[0], cast(PlainState, plain)
     except Damaged:
         raise
     except (OSError, ValueError, TypeError, RecursionError) as error:
@@ -102,8 +130,8 @@ def has_begun(run: Run) -> bool:
     return run.weights.exists() or bool(state_manifests(run))
 
 
-def load_state(run: Run) -> tuple[dict[str, Tensor], JsonObject]:
-    """Return the newest intact state; `plain["damaged"]` lists damaged newer files. Raises ValueError without any."""
+def load_state(run: Run) -> tuple[dict[str, Tensor], PlainState]:
+    """Return the newest intact state; its `damaged` lists damaged newer files. Raises ValueError without any."""
     damaged: list[str] = []
     for manifest in reversed(state_manifests(run)):
         try:

@@ -275,7 +275,7 @@ class Run(ChangeLog):
 
     def set_status(self, status: str, reason: str = "", **values: Any) -> None:
         """Write the status. Other previous values are kept. Raises Gone."""
-        before: JsonObject = {}
+        before: dict[str, object] = {}
         with contextlib.suppress(OSError, Damaged):
             before = json_files.read_object(self.path / "status.json", STATUS, MAX_RECORD)
         now = before | {"status": status, "reason": reason, **stamp(), **values}
@@ -314,7 +314,7 @@ class Run(ChangeLog):
         except (Damaged, OSError):
             return []
 
-    def append_metrics(self, lines: Iterable[JsonObject]) -> None:
+    def append_metrics(self, lines: Iterable[dict[str, float]]) -> None:
         """Append lines to the metrics. Raises Gone; OSError."""
         self.check_present()
         json_files.append_lines(self.path / "metrics.jsonl", lines)
@@ -370,7 +370,7 @@ class Run(ChangeLog):
 
     def set_meta(self, **values: Any) -> None:
         """Change some of the user's values. A damaged file is kept beside the new one. Raises Gone."""
-        before: JsonObject = {}
+        before: dict[str, object] = {}
         try:
             before = json_files.read_object(self.path / "meta.json", META, MAX_RECORD)
         except FileNotFoundError:

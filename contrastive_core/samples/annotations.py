@@ -24,7 +24,6 @@ from pathlib import Path
 from typing import Any, TypedDict, cast
 
 from contrastive_core.base import json_files, safe_files
-from contrastive_core.base.json_files import JsonObject
 from contrastive_core.base.lock import lock
 from contrastive_core.base.messages import N_, message
 from contrastive_core.base.paths import data_home
@@ -94,12 +93,12 @@ def disagreements(lines: Sequence[Mark]) -> dict[str, dict[str, str]]:
     return {sample: words for sample, words in found.items() if len({*words.values()}) > 1}
 
 
-def by_split(config: JsonObject) -> dict[str, Marks]:
+def by_split(config: Mapping[str, object]) -> dict[str, Marks]:
     """Return the label decisions of both splits of a run's data set. `config`: the run's settings."""
     return {split: marks(decisions_path(config, split)) for split in datasets.SPLITS}
 
 
-def every_label(config: JsonObject) -> dict[str, dict[str, str]]:
+def every_label(config: Mapping[str, object]) -> dict[str, dict[str, str]]:
     """Return the label of each sample by split and id; "" for a sample without one."""
     found = {}
     for split in datasets.SPLITS:
@@ -110,8 +109,9 @@ def every_label(config: JsonObject) -> dict[str, dict[str, str]]:
     return found
 
 
-def _valid(lines: Sequence[JsonObject]) -> list[JsonObject]:
+def _valid(lines: Iterable[Mapping[str, object]]) -> list[Mapping[str, object]]:
     """Return the decisions that were not undone."""
+    lines = [*lines]
     undone = {line["undo"] for line in lines if line.get("undo")}
     return [line for line in lines if "id" in line and line.get("event") not in undone]
 
@@ -123,7 +123,11 @@ def add(file: Path, sample: str, what: str, label: str | None = None, **about: A
 
 
 def add_many(
-    file: Path, lines: Sequence[JsonObject], event: str | None = None, choices: Sequence[str] = CHOICES, **about: Any
+    file: Path,
+    lines: Sequence[Mapping[str, object]],
+    event: str | None = None,
+    choices: Sequence[str] = CHOICES,
+    **about: object,
 ) -> None:
     """Record decisions on several samples as one event, so one undo reverts them all. An existing event is not written
     again. Args: lines: `id`, `what`, `label` and further values of `add` for each; about: values shared by all, such as
@@ -137,7 +141,7 @@ def add_many(
     _write(file, [{**about, **line} for line in lines], event)
 
 
-def _write(file: Path, lines: Sequence[JsonObject], event: str | None = None) -> None:
+def _write(file: Path, lines: Sequence[Mapping[str, object]], event: str | None = None) -> None:
     """Append lines as one event, unless it already exists."""
     stamp = {"event": event or secrets.token_hex(8), "time": time.time()}
     with lock(file.with_suffix(".lock"), wait=PATIENCE):

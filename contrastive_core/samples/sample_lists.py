@@ -8,8 +8,7 @@ import numpy as np
 
 from contrastive_core.base.messages import N_, message
 from contrastive_core.data.overrides import LABEL, PARTNER
-from contrastive_core.samples.sample_table import FEWEST, NEAR, TWO_LABELS, K, SampleTable, percent
-from contrastive_core.samples.shown_pairs import (
+from contrastive_core.samples.pair_table import (
     Cells,
     ShownBeside,
     beside_given,
@@ -22,6 +21,7 @@ from contrastive_core.samples.shown_pairs import (
     pair_orders,
     pair_values,
 )
+from contrastive_core.samples.sample_table import FEWEST, NEAR, TWO_LABELS, K, SampleTable, percent
 
 RANDOM = "random"
 MISMATCHED, FALSE_NEGATIVES, GIVEN_NEGATIVES = "mismatched", "false_negatives", "given_negatives"

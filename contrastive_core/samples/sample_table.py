@@ -12,15 +12,11 @@ import numpy as np
 
 from contrastive_core import runs
 from contrastive_core.base import json_files
-from contrastive_core.base.json_files import JsonObject
 from contrastive_core.base.messages import N_
 from contrastive_core.base.paths import data_home
 from contrastive_core.base.registry import Knobs
 from contrastive_core.runs.run import Run
-from contrastive_core.samples.given_negatives import find_given_negatives
-from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.space import TOWERS, Space
-from contrastive_core.spaces.towers import NEGATIVE_OF, TEXT, towers_of
 
 COLUMNS = tuple(
     "id label loss weight rank mislabeled false_negative duplicate outlier nearest_positive nearest_negative".split()
@@ -179,51 +175,6 @@ def merged_table(tables: Mapping[str, SampleTable]) -> SampleTable:
     return replace(first, columns={**columns, "id": ids}, extra=extra, facts={}, knob="", grid=np.zeros(0))
 
 
-def pair_table(rows: EmbeddingSet, found: Mapping[str, np.ndarray], about: JsonObject) -> SampleTable:
-    """Return the table of tower pairs, each named by its query. Args: found: the arrays of `tower_pairs.TowerPairs`, by
-    name; about: the towers' `names` and `candidates` from the analysis of the pairs."""
-    ids, unit, n = np.array(rows.ids), rows.features / rows.lengths[:, None], len(found["query"])
-    query, partner, twin, nothing = found["query"], found["partner"], found["twin"], np.full(n, np.nan)
-    twin_cosine = np.einsum("nd,nd->n", unit[query], unit[partner[twin]]).astype(np.float64)
-    order = np.argsort(-found["false_negative"], kind="stable")
-    both = np.sort(np.stack([order, twin[order]], 1), 1)
-    once = order[np.unique(both, axis=0, return_index=True)[1]]  # of two pairs that name each other the first
-    false_negatives = nothing.copy()
-    false_negatives[once] = found["false_negative"][once]
-    extra = {
-        "mismatched": found["mismatch"],
-        "false_negatives": false_negatives,
-        "partner": ids[partner],
-        "own_cosine": found["similarity"],
-        "own_rank": found["rank"],
-        "own_rank_back": found["rank_back"],
-        "better": ids[found["better"]],
-        "better_cosine": found["better_similarity"],
-        "margin": found["similarity"] - found["better_similarity"],
-        "twin": ids[query[twin]],
-        "twin_partner": ids[partner[twin]],
-        "twin_cosine": twin_cosine,
-        "twin_margin": found["similarity"] - twin_cosine,
-    }
-    query_tower, partner_tower = about["names"]
-    if NEGATIVE_OF in rows.columns and (towers := towers_of(rows)) is not None:
-        asked = query if towers.names[0] == query_tower else partner
-        given, extra["given_negatives"] = find_given_negatives(towers, asked)
-        extra["given"] = np.where(given < 0, "", ids[given])
-        extra["given_cosine"] = np.einsum("nd,nd->n", unit[asked], unit[given]).astype(np.float64)
-        extra["given_margin"] = found["similarity"] - extra["given_cosine"]
-    texts = rows.columns.get(TEXT)
-    return SampleTable(
-        columns={**dict.fromkeys(COLUMNS, nothing), "id": ids[query], "label": np.full(n, "")},
-        classes=(),
-        loss="",
-        extra=extra,
-        facts=dict(zip(("candidates", "candidates_back"), map(float, about["candidates"]), strict=True)),
-        towers=(query_tower, partner_tower),
-        texts={} if texts is None else dict(zip(rows.ids, map(str, texts), strict=True)),
-    )
-
-
 def path_of(run: Run, what: str, loss: str, split: str, by: str = "") -> Path:
     """Return the path of the table `what` (samples, views) for a run's current weights. Tables of shipped runs are
     stored beside the run and are read-only.
@@ -343,7 +294,7 @@ def request_of(name: str, split: str, loss: str = "", by: str = "", pairs: bool 
     return SampleRequest(space, loss, by, pairs)
 
 
-def decisions_path(config: Mapping[str, Any], split: str) -> Path:
+def decisions_path(config: Mapping[str, object], split: str) -> Path:
     """Return the file of a split's decisions, for the data set in a run's settings. A folder is identified by its path,
     whatever size its images are scaled to."""
     name = str(config.get("dataset"))

@@ -79,7 +79,8 @@ def find_tower_pairs(towers: Towers) -> TowerPairs:
     paired = [np.isin(group, shared) for _, group in sides]
     query_tower = int(paired[1].sum() >= paired[0].sum())
     (rows_q, group_q), (rows_p, group_p) = sides[query_tower], sides[1 - query_tower]
-    unit = _unit(towers)
+    with np.errstate(invalid="ignore"):  # rows without a direction are not used
+        unit = (towers.rows.features / towers.rows.lengths[:, None]).astype(np.float32)
     chosen = np.flatnonzero(paired[query_tower])
     query, group = rows_q[chosen], group_q[chosen]
     answers = right_answers(towers).reversed if query_tower else right_answers(towers)
@@ -111,12 +112,6 @@ def find_tower_pairs(towers: Towers) -> TowerPairs:
         candidates=(len(rows_p), len(rows_q)),
         left_out={**problems, "unpaired": int((~is_negative).sum()), "negatives": int(is_negative.sum())},
     )
-
-
-def _unit(towers: Towers) -> np.ndarray:
-    """Scale all rows to length 1; rows without a direction are not used."""
-    with np.errstate(invalid="ignore"):
-        return (towers.rows.features / towers.rows.lengths[:, None]).astype(np.float32)
 
 
 @dataclass(frozen=True, eq=False)

@@ -73,7 +73,7 @@ class Axis:
     """An axis of a sweep: for each value, a label and its settings."""
 
     name: str
-    values: tuple[tuple[str, JsonObject, JsonObject], ...]  # label, settings, at
+    values: tuple[tuple[str, dict[str, object], dict[str, object]], ...]  # label, settings, at
     ignores: dict[str, tuple[str, ...]] = field(default_factory=dict)  # by label: settings
 
 
@@ -93,8 +93,8 @@ class Cell:
     """One run of a sweep: its value on each axis, its settings, its seed."""
 
     run: str
-    at: JsonObject
-    settings: JsonObject
+    at: dict[str, object]
+    settings: dict[str, object]
     seed: int
 
     def argv(self) -> list[str]:
@@ -112,7 +112,7 @@ class Sweep:
 
     name: str
     title: str
-    base: JsonObject
+    base: dict[str, object]
     axes: tuple[Axis, ...]
     seeds: tuple[int, ...]
     form: str
@@ -121,13 +121,14 @@ class Sweep:
 
     def cells(self) -> list[Cell]:
         """Return all cells of all seeds in the order of training: one seed after the other. Cells whose settings differ
-        only in ignored ones share a run."""
+        only in ignored ones share a run. A run's name is sweep, labels, seed; with an empty sweep name only the labels,
+        and the seed if there are several."""
         cells, run_of_settings = [], dict[str, str]()
         for seed in self.seeds:
             for combination in itertools.product(*(axis.values for axis in self.axes)):
                 both = list(zip(self.axes, combination, strict=True))
                 ignored = {k for axis, v in both for k in axis.ignores.get(v[0], ())}
-                at: JsonObject = {axis.name: v[0] for axis, v in both}
+                at: dict[str, object] = {axis.name: v[0] for axis, v in both}
                 settings, labels = dict(self.base), []
                 for label, values, where in combination:
                     counts = {k: v for k, v in values.items() if k not in ignored}
@@ -135,7 +136,9 @@ class Sweep:
                     at |= where
                     labels += [label] if counts or not values else []
                 same = json.dumps([seed, settings], sort_keys=True, default=str)
-                run = run_of_settings.setdefault(same, self._run(labels, seed))
+                ending = [f"s{seed}"] if self.name or len(self.seeds) > 1 else []
+                name = _safe("-".join([*filter(None, [self.name]), *labels, *ending]))[:64]
+                run = run_of_settings.setdefault(same, name)
                 cells.append(Cell(run, at, settings, seed))
         return cells
 
@@ -145,12 +148,6 @@ class Sweep:
         for cell in self.cells():
             first_of_run.setdefault(cell.run, cell)
         return list(first_of_run.values())
-
-    def _run(self, labels: Sequence[str], seed: int) -> str:
-        """Return the run name: sweep, labels, seed. With an empty sweep name only the labels, and the seed if there are
-        several."""
-        ending = [f"s{seed}"] if self.name or len(self.seeds) > 1 else []
-        return _safe("-".join([*filter(None, [self.name]), *labels, *ending]))[:64]
 
 
 def _safe(text: str) -> str:
@@ -163,7 +160,7 @@ def config_of(cell: Cell) -> TrainConfig:
     return with_settings(TrainConfig(seed=cell.seed), settings)
 
 
-def arguments_of(settings: Mapping[str, Any], seed: int) -> list[str]:
+def arguments_of(settings: Mapping[str, object], seed: int) -> list[str]:
     """Return the arguments of `train` for settings by name, without the run's name."""
     arguments = ["--seed", str(seed)]
     for key, value in settings.items():
@@ -174,7 +171,7 @@ def arguments_of(settings: Mapping[str, Any], seed: int) -> list[str]:
     return arguments
 
 
-def as_text(value: Any) -> str:
+def as_text(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
@@ -280,7 +277,7 @@ def _draw(file: str, raw: dict[str, Any], axes: Sequence[Axis]) -> Draw:
     return Draw(**usual | roles, measures=measures)
 
 
-def _axis(file: str, raw: dict[str, Any]) -> Axis:
+def _axis(file: str, raw: Mapping[str, object]) -> Axis:
     if unknown := sorted(set(raw) - {"name", "key", "values"}):
         raise BadSetting("{file}: an axis has no key {unknown}", file=file, unknown=f"{unknown[0]!r}")
     values, key = raw.get("values"), raw.get("key")

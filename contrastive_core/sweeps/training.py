@@ -1,8 +1,9 @@
-"""Train the cells of a sweep, one at a time, in this process."""
+"""Train the cells of a sweep, one at a time, in this process; and estimate how long an epoch takes."""
 
 import contextlib
 import dataclasses
 import shlex
+import statistics
 import threading
 import time
 from collections.abc import Callable
@@ -13,11 +14,14 @@ from contrastive_core import runs
 from contrastive_core.base import json_files
 from contrastive_core.base.errors import CannotGoOn, Locked
 from contrastive_core.base.messages import N_, message, sentence
-from contrastive_core.runs.train_config import from_dict
+from contrastive_core.runs.train_config import TrainConfig, from_dict
 from contrastive_core.sweeps.sweep_file import Cell, Row, Sweep, as_text, config_of, estimate, status, timing_path
-from contrastive_core.train import loop
+from contrastive_core.train import loop, monitor
+from contrastive_core.train.optim import set_learning_rate
 from contrastive_core.train.settings import inherit_encoder
 from contrastive_core.train.setup import manifest_of, prepare
+
+TIMED_STEPS = 3  # for an estimate of an epoch's time
 
 
 def run_sweep(sweep: Sweep, report: Callable[[str], None] = print, most: int | None = None) -> list[Row]:
@@ -94,5 +98,24 @@ def train_cell(cell: Cell, device: str = "auto", on_lines: loop.OnLines = lambda
 def measure(sweep: Sweep) -> None:
     """Time a few steps of the first cell if the duration of the sweep is unknown."""
     if estimate(sweep) is None:
-        seconds = loop.seconds_per_epoch(config_of(sweep.trained()[0]))
+        seconds = seconds_per_epoch(config_of(sweep.trained()[0]))
         json_files.write_json(timing_path(sweep), {"seconds": seconds})
+
+
+def seconds_per_epoch(config: TrainConfig) -> float:
+    """Estimate the seconds of an epoch and its scoring from a few steps. Raises ValueError for invalid settings."""
+    setup, seconds = prepare(config), []
+    setup.method.train()
+    set_learning_rate(setup.optimizer, 0.0)
+    batches = setup.loader.epoch(0)
+    for index in batches[: TIMED_STEPS + 1]:
+        started = time.perf_counter()
+        output = loop.compute_step(setup, setup.loader.batch(index))
+        setup.optimizer.step()
+        setup.method.after_step(output.pairs)
+        output.loss.item()  # so that a GPU has finished it
+        seconds.append(time.perf_counter() - started)
+    started = time.perf_counter()
+    monitor.sample_scores(setup, monitor.embed_sample(setup.method, setup.sample, bool(setup.config.amp)))
+    scoring = time.perf_counter() - started
+    return statistics.median(seconds[1:] or seconds) * len(batches) + scoring

@@ -1,41 +1,168 @@
 """The training loop: batch → pairs → loss → optimizer step → metrics → state. A run ends as `done`, `stopped` (on
 request) or `failed` (a NaN, a collapse, no memory, a full disk, a missing folder), always with its reason and with the
-last good state to resume from."""
+last good state to resume from.
 
+`MetricsLog` writes `metrics.jsonl` and the status, from the first process only. A step's line has `step`, `epoch`,
+`loss`, `lr`, `grad_norm`, `n_valid`, `z_std` and `z_std_least` (see monitor.py; some losses add `z_scale`, two towers
+`text_z_std`), `images_per_s` and `memory_mb`. An epoch's line has `epoch` (1 for the first), `step`, the mean `loss`,
+the total `seconds`, and, when due, the scores of the sample, including `z_rank` and `z_correlation`."""
+
+import contextlib
 import math
 import signal
-import statistics
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, nullcontext
 from functools import partial
 from typing import NamedTuple
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
-from contrastive_core.base.errors import CannotGoOn, Diverged, Elsewhere
+from contrastive_core.base.device import memory_bytes
+from contrastive_core.base.errors import CannotGoOn, Diverged, Elsewhere, Gone
 from contrastive_core.base.messages import N_, join
 from contrastive_core.data.batch_loader import Batch
 from contrastive_core.data.image_sets import unread_files
+from contrastive_core.losses._two_views import TwoViewLoss
 from contrastive_core.ops import collectives
 from contrastive_core.pairs.types import Pairs
 from contrastive_core.runs import checkpoints
 from contrastive_core.runs.changes import Change
 from contrastive_core.runs.run import Run
-from contrastive_core.runs.train_config import TrainConfig
-from contrastive_core.train import global_batch, gradient_cache, monitor
+from contrastive_core.runs.run_metrics import turned
+from contrastive_core.train import large_batches, monitor
 from contrastive_core.train.changes import LiveChanges
-from contrastive_core.train.metrics_log import MetricsLog, OnLines
+from contrastive_core.train.monitor import CollapseWatch, likely_reason, warning
 from contrastive_core.train.optim import learning_rate, set_learning_rate
-from contrastive_core.train.setup import TrainSetup, prepare
+from contrastive_core.train.setup import TrainSetup
 from contrastive_core.train.state import StateWriter, TrainPosition, diverged, epoch_means, new_totals, reason_of, save
 from contrastive_core.train.state import resume as resume_state
 
+COLLAPSED = 1e-4  # uniformity above −COLLAPSED: every embedding is the same point
+FLUSH_SECONDS = 0.5  # between two writes of lines
+STATUS_SECONDS = 2.0  # between two writes of the status
 LOG_EVERY_DEVICE = 10  # steps between logged ones on CUDA and MPS: reading a figure waits for the device
-TIMED_STEPS = 3  # for an estimate of an epoch's time
+
+Line = dict[str, float]
+OnLines = Callable[[list[Line]], None]
+
+
+class MetricsLog:
+    """Collects lines of metrics, and passes them to the run's files and to `on_lines`."""
+
+    def __init__(self, setup: TrainSetup, run: Run, on_lines: OnLines) -> None:
+        self.setup, self.run, self.on_lines = setup, run, on_lines
+        self.writes = setup.world.is_rank0
+        self.watch = CollapseWatch(isinstance(setup.loss, TwoViewLoss))
+        self.one_point_epochs = 0  # in a row
+        self.lines: list[Line] = []
+        self.images = 0  # since the last line
+        self.memory = 0  # peak, in MB, as last measured: in the first lines and at every epoch
+        self.note = ""  # of the resumed state
+        self.warning = ""  # of a collapse, as long as it lasts
+        self.scored: list[Line] = []  # lines of epochs with a kNN
+        self.turn = ""  # that the kNN has fallen, as long as it lasts
+        self.unread = ""  # of files that could not be decoded
+        self.position = TrainPosition()
+        self.last_line = self.last_flush = self.last_status = self.started = time.monotonic()
+
+    def start(self, position: TrainPosition, note: str) -> None:
+        """Start or continue at `position`; later lines are removed."""
+        self.note = note
+        if self.writes:
+            self.run.cut_metrics(position.step)
+        lines = self.run.metrics()
+        earlier = max((line.get("seconds", 0.0) for line in lines), default=0.0)
+        self.last_line = time.monotonic()
+        self.started = self.last_line - earlier
+        self.position = position
+        self.status("running")
+        for line in lines:
+            self._look_for_collapse(line)
+            self._look_for_turn(line)
+
+    def step(self, position: TrainPosition, values: Line) -> None:
+        """Add the line of one optimizer step."""
+        now = time.monotonic()
+        rate = self.images / max(now - self.last_line, 1e-9)
+        self.images, self.last_line, self.position = 0, now, position
+        line: Line = {"step": position.step, "epoch": position.epoch, **values}
+        self._add({**line, "images_per_s": round(rate, 1)})
+
+    def epoch(self, position: TrainPosition, values: Line) -> None:
+        """Add the line of one epoch, after its last step."""
+        self.images, self.last_line = 0, time.monotonic()  # scoring is not training
+        seconds = round(self.last_line - self.started, 3)
+        self.position, self.memory = position.after_epoch(), 0
+        line = {"epoch": position.epoch + 1, "step": position.step, "seconds": seconds, **values}
+        self._look_for_turn(line)
+        self._add(line)
+
+    def status(self, status: str, reason: str = "", is_diverged: bool = False) -> None:
+        """Write all collected lines and the run's status."""
+        self.flush()
+        self.last_status = time.monotonic()
+        if self.writes:
+            place = {"epoch": self.position.epoch, "step": self.position.step, "epochs": self.setup.config.epochs}
+            note = join(". ", filter(None, [self.note, self.unread, self.warning, self.turn]))
+            told = {"note": note, "is_warned": bool(self.warning or self.turn), "is_diverged": is_diverged}
+            self.run.set_status(status, reason=reason, **told, **place)
+
+    def fail(self, reason: str, is_diverged: bool = False) -> None:
+        """End the run as failed. Errors of a full disk or a missing folder are ignored."""
+        with contextlib.suppress(OSError, Gone):
+            self.status("failed", reason, is_diverged)
+
+    def flush(self) -> None:
+        """Write the lines collected so far, with the peak memory."""
+        lines, self.lines = self.lines, []
+        self.last_flush = time.monotonic()
+        if not lines:
+            return
+        self.memory = self.memory or memory_bytes(self.setup.device) >> 20
+        lines = [{**line, "memory_mb": self.memory} for line in lines]
+        if self.writes:
+            self.run.append_metrics(lines)
+        self.on_lines(lines)
+
+    def _add(self, line: Line) -> None:
+        self.lines.append(line)
+        self._look_for_collapse(line)
+        now = time.monotonic()
+        if now - self.last_status >= STATUS_SECONDS:
+            self.status("running")
+        elif now - self.last_flush >= FLUSH_SECONDS:
+            self.flush()
+
+    def _look_for_collapse(self, line: Line) -> None:
+        """Add a warning to the status if the embedding collapses, or withdraw it. Methods with labels are exempt,
+        because their classes may correctly become points on a line."""
+        before, setup = self.watch.is_collapsed, self.setup
+        if setup.method.card.needs_labels:
+            return
+        self.watch.see(line)
+        if self.watch.is_collapsed != before:
+            self.warning = "" if before else warning(self.watch, setup.config, setup.method, setup.loss)
+            self.status("running")
+
+    def _look_for_turn(self, line: Line) -> None:
+        if "knn_train_sample" in line:
+            self.scored.append(line)
+            self.turn = turned(self.scored, int((self.setup.sample.labels >= 0).sum()), "epoch")
+
+    def end_if_collapsed(self, uniformity: float) -> None:
+        """Raise CannotGoOn if the embedding has been one point for as many epochs as the run's patience."""
+        config = self.setup.config
+        self.one_point_epochs += config.monitor_every or 1
+        self.one_point_epochs *= uniformity > -COLLAPSED
+        if config.collapse_patience and self.one_point_epochs >= config.collapse_patience:
+            raise CannotGoOn(
+                "collapsed: for {collapsed_epochs} epochs all embeddings have been one point. Likely reason: {reason}",
+                collapsed_epochs=self.one_point_epochs,
+                reason=likely_reason(config, self.setup.method, self.setup.loss),
+            )
 
 
 def train(
@@ -143,7 +270,7 @@ def _log_epoch(
         for every in (config.monitor_every, config.snapshot_every)
     )
     rows = monitor.embed_sample(setup.method, setup.sample, bool(config.amp)) if is_scored or is_kept else {}
-    scores = _scores(setup, rows) if is_scored else {}
+    scores = monitor.sample_scores(setup, rows) if is_scored else {}
     extra = {k: float(v) for k, v in setup.method.extra_metrics().items()}
     log.epoch(position, {**figures, **scores, **extra})
     if is_kept:
@@ -175,15 +302,15 @@ def compute_step(setup: TrainSetup, batch: Batch, looks: bool = True) -> StepOut
     loss may read numbers to check its pairs, which waits for a device."""
     config, method, size = setup.config, setup.method, setup.world.size
 
-    def evaluate(pairs: Pairs) -> gradient_cache.StepLoss:
+    def evaluate(pairs: Pairs) -> large_batches.StepLoss:
         """Compute the loss of this process's anchors among the candidates of all processes."""
         if size > 1:
-            pairs = global_batch.global_pairs(pairs, by_label=method.card.needs_labels)
+            pairs = large_batches.global_pairs(pairs, by_label=method.card.needs_labels)
         output = setup.loss(pairs) if looks else setup.loss.without_waiting(pairs)
-        return pairs, output, output.value if size == 1 else global_batch.local_value(output)
+        return pairs, output, output.value if size == 1 else large_batches.local_value(output)
 
     setup.optimizer.zero_grad(set_to_none=True)
-    parts = gradient_cache.parts_of(batch, config.micro_batch, size) if config.micro_batch else [batch]
+    parts = large_batches.parts_of(batch, config.micro_batch, size) if config.micro_batch else [batch]
     if len(parts) == 1:
         with torch.autocast(setup.device.type, torch.bfloat16, enabled=bool(config.amp)):
             pairs = method.pairs(batch, setup.generator)
@@ -191,7 +318,7 @@ def compute_step(setup: TrainSetup, batch: Batch, looks: bool = True) -> StepOut
         setup.buckets.start()
         value.backward()
     else:
-        pairs, output, value = gradient_cache.backward(setup, batch, parts, evaluate)
+        pairs, output, value = large_batches.backward(setup, batch, parts, evaluate)
     setup.buckets.finish()
     parameters = [p for p in method.parameters() if p.requires_grad]
     if config.clip:
@@ -235,29 +362,3 @@ def stop_signals(given: threading.Event | None = None) -> Iterator[threading.Eve
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-def _scores(setup: TrainSetup, rows: dict[str, np.ndarray]) -> dict[str, float]:
-    """Return the scores of the fixed sample's `rows`."""
-    h, z, captions = rows["h"], rows["z"], {k: v for k, v in rows.items() if k.startswith("text_")}
-    scores = monitor.scores(setup.method, setup.sample, setup.method.recipe, h, z, bool(setup.config.amp))
-    return scores | (monitor.tower_scores(z, **captions) if captions else {}) | monitor.dimension_scores(z)
-
-
-def seconds_per_epoch(config: TrainConfig) -> float:
-    """Estimate the seconds of an epoch and its scoring from a few steps. Raises ValueError for invalid settings."""
-    setup, seconds = prepare(config), []
-    setup.method.train()
-    set_learning_rate(setup.optimizer, 0.0)
-    batches = setup.loader.epoch(0)
-    for index in batches[: TIMED_STEPS + 1]:
-        started = time.perf_counter()
-        output = compute_step(setup, setup.loader.batch(index))
-        setup.optimizer.step()
-        setup.method.after_step(output.pairs)
-        output.loss.item()  # so that a GPU has finished it
-        seconds.append(time.perf_counter() - started)
-    started = time.perf_counter()
-    _scores(setup, monitor.embed_sample(setup.method, setup.sample, bool(setup.config.amp)))
-    scoring = time.perf_counter() - started
-    return statistics.median(seconds[1:] or seconds) * len(batches) + scoring

@@ -178,6 +178,13 @@ def scores(
 
 
 @torch.no_grad()
+def sample_scores(setup: TrainSetup, rows: dict[str, np.ndarray]) -> dict[str, float]:
+    """Return the scores of the fixed sample. Args: rows: as from `embed_sample`."""
+    h, z, captions = rows["h"], rows["z"], {k: v for k, v in rows.items() if k.startswith("text_")}
+    found = scores(setup.method, setup.sample, setup.method.recipe, h, z, bool(setup.config.amp))
+    return found | (tower_scores(z, **captions) if captions else {}) | dimension_scores(z)
+
+
 def pair_similarity(pairs: Pairs, rows: int = 256, columns: int = 8192) -> dict[str, float]:
     """Return the mean cosine of positive and negative pairs of a global batch (its first rows). All processes call it
     together."""

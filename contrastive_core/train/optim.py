@@ -5,7 +5,7 @@ so a schedule has no state to save."""
 import inspect
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -65,7 +65,7 @@ def _without_compiler(cls: type[torch.optim.Optimizer]) -> type[torch.optim.Opti
     return type(cls.__name__, (cls,), {**methods, "step": torch.no_grad()(inspect.unwrap(cls.step))})
 
 
-OPTIMIZERS: Mapping[str, Any] = {
+OPTIMIZERS: Mapping[str, Callable[..., torch.optim.Optimizer]] = {
     "sgd": _without_compiler(torch.optim.SGD),
     "adamw": _without_compiler(torch.optim.AdamW),
     "lars": _without_compiler(LARS),

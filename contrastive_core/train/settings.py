@@ -214,7 +214,7 @@ def _as_made_for(config: TrainConfig, channels: int) -> Knobs:
     knobs, name = config.encoder_knobs, config.encoder
     if name.partition(":")[0] not in LIBRARIES:
         return knobs
-    filled: dict[str, Any] = {}
+    filled: dict[str, object] = {}
     if not knobs.get("pixels") and (pixels := fixed_pixels(name)):
         filled["pixels"] = pixels
     if "colors" not in knobs and config.start:
@@ -253,7 +253,7 @@ def facts_of(dataset: Dataset) -> DatasetInfo:
     return DatasetInfo((c, h, w), len(dataset), classes, dataset.captions is not None, dataset.form)
 
 
-def create_recipe(base: Recipe, changes: Mapping[str, Any]) -> Recipe:
+def create_recipe(base: Recipe, changes: Mapping[str, object]) -> Recipe:
     """Return the recipe with checked changes. Raises BadSetting for an unknown setting."""
     knobs = knobs_of(Recipe)
     for name in changes:
@@ -280,7 +280,7 @@ def check_names(config: TrainConfig) -> None:
     create_recipe(Recipe(), config.recipe)
 
 
-def none_as_no_value(knobs: Mapping[str, Knob], values: Mapping[str, Any]) -> dict[str, Any]:
+def none_as_no_value(knobs: Mapping[str, Knob], values: Mapping[str, object]) -> dict[str, Any]:
     """Replace the word "none" by None, unless it is one of the knob's choices."""
     return {k: None if v == "none" and k in knobs and not knobs[k].choices else v for k, v in values.items()}
 

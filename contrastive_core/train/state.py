@@ -13,7 +13,7 @@ import math
 import random
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -22,11 +22,11 @@ import torch
 from torch import Tensor
 
 from contrastive_core.base.errors import CannotGoOn, Diverged
-from contrastive_core.base.json_files import JsonObject
 from contrastive_core.base.messages import N_, join, message, sentence
 from contrastive_core.ops import collectives
 from contrastive_core.runs import checkpoints
 from contrastive_core.runs.changes import Change
+from contrastive_core.runs.checkpoints import PlainState
 from contrastive_core.runs.run import Run
 from contrastive_core.train.checks import unsplit
 from contrastive_core.train.setup import TrainSetup
@@ -210,7 +210,7 @@ def save(
     collectives.on_rank0(start_writing)
 
 
-def _write(run: Run, tensors: dict[str, Tensor], plain: JsonObject, copied: torch.cuda.Event | None) -> None:
+def _write(run: Run, tensors: dict[str, Tensor], plain: PlainState, copied: torch.cuda.Event | None) -> None:
     """Write a state and its weights, once the GPU has `copied` them."""
     if copied:
         copied.synchronize()
@@ -259,11 +259,11 @@ def _versions(setup: TrainSetup) -> str:
     return message("torch {version}, {type}, {threads} threads", **values)
 
 
-def capture(position: TrainPosition, setup: TrainSetup, totals: Tensor) -> tuple[dict[str, Tensor], JsonObject]:
+def capture(position: TrainPosition, setup: TrainSetup, totals: Tensor) -> tuple[dict[str, Tensor], PlainState]:
     """Collect tensors by name, without copies, and plain values for JSON. All processes call it together."""
     tensors = {f"method.{k}": v for k, v in setup.method.state_dict().items()}
     packed = setup.optimizer.state_dict()
-    scalars: dict[str, JsonObject] = {}
+    scalars: dict[str, dict[str, object]] = {}
     for i, entries in packed["state"].items():
         for key, value in entries.items():
             if isinstance(value, Tensor):
@@ -277,18 +277,18 @@ def capture(position: TrainPosition, setup: TrainSetup, totals: Tensor) -> tuple
         tensors["random.cuda"] = torch.cuda.get_rng_state(setup.device)
     numpy_state: Any = np.random.get_state(legacy=True)
     numbers = [v.tolist() if isinstance(v, np.ndarray) else v for v in numpy_state]
-    plain = {
-        "place": asdict(position),
+    plain: PlainState = {
+        "place": {"epoch": position.epoch, "batch": position.batch, "step": position.step},
         "optimizer": {"groups": packed["param_groups"], "scalars": scalars},
         "random": {"python": random.getstate(), "numpy": numbers},
     }
     return tensors, plain
 
 
-def restore(tensors: dict[str, Tensor], plain: JsonObject, setup: TrainSetup, totals: Tensor) -> TrainPosition:
+def restore(tensors: dict[str, Tensor], plain: PlainState, setup: TrainSetup, totals: Tensor) -> TrainPosition:
     """Restore everything that `capture` collected. Returns the position to continue from."""
     setup.method.load_state_dict(checkpoints.strip_prefix(tensors, "method."))
-    state: dict[int, dict[str, Any]] = {}
+    state: dict[int, dict[str, object]] = {}
     parameters = [p for group in setup.optimizer.param_groups for p in group["params"]]
     for name, value in checkpoints.strip_prefix(tensors, "optimizer.").items():
         i, key = name.split(".", 1)
@@ -314,8 +314,8 @@ def restore(tensors: dict[str, Tensor], plain: JsonObject, setup: TrainSetup, to
     return TrainPosition(**plain["place"])
 
 
-def own_kernels(groups: list[JsonObject], optimizer: torch.optim.Optimizer) -> list[JsonObject]:
+def own_kernels(groups: list[dict[str, object]], optimizer: torch.optim.Optimizer) -> list[dict[str, object]]:
     """Return saved parameter groups with this device's kernel options, so a state can move between devices."""
     names = ("fused", "foreach")
-    own: list[JsonObject] = [{k: g[k] for k in names if k in g} for g in optimizer.param_groups]
+    own = [{k: g[k] for k in names if k in g} for g in optimizer.param_groups]
     return [{**group, **kernels} for group, kernels in zip(groups, own, strict=False)]

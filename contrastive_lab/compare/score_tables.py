@@ -8,10 +8,9 @@ import streamlit as st
 
 from contrastive_core.base.score import Scores
 from contrastive_core.compare.comparison import Comparison
-from contrastive_core.compare.evaluation import BESIDE, name_of
+from contrastive_core.compare.evaluation import BESIDE, PREFIX, name_of
 from contrastive_core.compare.verdicts import ACCURACIES, PairedTest
 from contrastive_core.engine import catalog
-from contrastive_core.runs.references import PREFIX
 from contrastive_core.runs.run import Run
 from contrastive_core.runs.run_metrics import cost_of
 from contrastive_core.spaces.space import Space

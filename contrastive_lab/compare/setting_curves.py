@@ -6,9 +6,9 @@ from collections.abc import Collection
 import streamlit as st
 
 from contrastive_core.runs.run import Run
-from contrastive_core.sweeps import plots
-from contrastive_core.sweeps.shipped_scores import FOLDER, with_shipped
+from contrastive_core.sweeps import sweep_results
 from contrastive_core.sweeps.sweep_file import Axis, Draw, Row, Sweep, load, status
+from contrastive_core.sweeps.sweep_results import FOLDER, with_shipped
 from contrastive_lab import cache, figures, format, guard, locale, query_params
 from contrastive_lab.components.scatter import PALETTE
 from contrastive_lab.figures import draw_table
@@ -84,23 +84,23 @@ def _draw(members: list[Run], layer: str, knob: str, zoom: bool) -> None:
         if others := [shown_name(k) for k in names if len({str(one.get(k)) for one in settings.values()}) > 1]:
             text = _("These runs differ in other settings too, which may be the reason: {listed}.")
             st.caption(text.format(listed=format.plain(", ".join(others))))
-    titles = {measure: plots.label(measure, KNN) for measure in MEASURES}
-    values = [{title: plots.value_of(row, measure, KNN) for measure, title in titles.items()} for row in rows]
+    titles = {measure: sweep_results.label(measure, KNN) for measure in MEASURES}
+    values = [{title: sweep_results.value_of(row, measure, KNN) for measure, title in titles.items()} for row in rows]
     draw_table([{x: row[x], "run": row["run"], **one} for row, one in zip(rows, values, strict=True)], hide_index=True)
 
 
 def _curves(sweep: Sweep, rows: list[Row], zoom: bool) -> str:
     """Draw the figures that have values, and the best value; return the sentence about it, "" for none."""
     place = st.container(horizontal=True)
-    for measure, figure in zip(sweep.draw.measures, plots.draw(sweep, rows, KNN, PALETTE, zoom), strict=False):
+    for measure, figure in zip(sweep.draw.measures, sweep_results.draw(sweep, rows, KNN, PALETTE, zoom), strict=False):
         if not figure.data:
             continue
         with place.container(width=CURVE):
             figure.layout.yaxis.title.text = locale.text(figure.layout.yaxis.title.text)
             figures.draw(figure, measure, f"axis {measure}")
-            cells = plots.cells_of(rows, [sweep.draw.x], KNN, [measure])
-            st.caption(plots.intervals_in_words([cell[measure] for cell in cells], are_runs=True))
-    shown, rests_on = plots.verdict(sweep, rows, KNN)
+            cells = sweep_results.cells_of(rows, [sweep.draw.x], KNN, [measure])
+            st.caption(sweep_results.intervals_in_words([cell[measure] for cell in cells], are_runs=True))
+    shown, rests_on = sweep_results.verdict(sweep, rows, KNN)
     if shown:
         st.markdown(f"**{format.plain(shown)}**")
         st.caption(format.plain(_("By kNN accuracy. {rests_on}").format(rests_on=rests_on)))

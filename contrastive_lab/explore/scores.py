@@ -10,7 +10,9 @@ import streamlit as st
 
 from contrastive_core.base.score import Score, Scores, scores_from_json
 from contrastive_core.compare.comparison import judgments_request
-from contrastive_core.compare.compression import (
+from contrastive_core.compare.evaluation import BESIDE, PREFIX, SOURCES, name_of
+from contrastive_core.compare.retrieval import (
+    FIGURES,
     METRICS,
     PRECISION_TITLES,
     REDUCTIONS,
@@ -19,9 +21,6 @@ from contrastive_core.compare.compression import (
     scores_of,
     smallest,
 )
-from contrastive_core.compare.evaluation import BESIDE, SOURCES, name_of
-from contrastive_core.compare.judged_queries import FIGURES
-from contrastive_core.runs.references import PREFIX
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.results import Result
 from contrastive_core.spaces.space import Space

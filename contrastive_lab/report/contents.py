@@ -13,14 +13,13 @@ from contrastive_core.base.paths import data_home, runs_home
 from contrastive_core.base.progress import OnProgress, prefixed
 from contrastive_core.base.score import Scores, scores_from_json
 from contrastive_core.compare.comparison import Comparison, comparison_request
-from contrastive_core.compare.evaluation import SOURCES, read_evaluation
+from contrastive_core.compare.evaluation import PREFIX, SOURCES, read_evaluation, references_of
 from contrastive_core.data.dataset import described
 from contrastive_core.data.datasets import SPLITS
 from contrastive_core.engine import answers, catalog
 from contrastive_core.engine.answers.scores import evaluate
 from contrastive_core.lab.batch import load_batch
 from contrastive_core.lab.view import about_loss, compute_view
-from contrastive_core.runs.references import PREFIX, references_of
 from contrastive_core.runs.run import Run
 from contrastive_core.runs.run_metrics import read_loop_check
 from contrastive_core.samples import annotations

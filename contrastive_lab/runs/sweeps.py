@@ -18,10 +18,9 @@ from contrastive_core.compare.evaluation import evaluation_path
 from contrastive_core.engine import queue, training
 from contrastive_core.engine.jobs import Job
 from contrastive_core.runs.train_config import literal
-from contrastive_core.sweeps import plots as sweep_plots
-from contrastive_core.sweeps import sweep_file
-from contrastive_core.sweeps.shipped_scores import with_shipped
+from contrastive_core.sweeps import sweep_file, sweep_results
 from contrastive_core.sweeps.sweep_file import FORMS, LARGEST, Row, Sweep, load, read, title_of
+from contrastive_core.sweeps.sweep_results import with_shipped
 from contrastive_lab import cache, figures, format, guard, locale, query_params
 from contrastive_lab.compare.space_picker import MOST
 from contrastive_lab.components.scatter import PALETTE
@@ -121,7 +120,7 @@ def figure(sweep: Sweep, path: Path, rows: list[Row]) -> None:
     if not any(r["status"] == "done" for r in rows):
         st.caption(_("The chart appears when the first cell is done."))
         return
-    titles, key = sweep_plots.ACCURACIES, cache.digest(sweep.name)
+    titles, key = sweep_results.ACCURACIES, cache.digest(sweep.name)
     there = [k for k in titles if any(k in r for r in rows)] or ["knn_train_sample"]
     unscored = sweep_file.unscored(sweep)
     accuracy = query_params.one_of(
@@ -144,12 +143,12 @@ def figure(sweep: Sweep, path: Path, rows: list[Row]) -> None:
         text = _("{shipped} of these results come with the app. Runs that you train here replace them.")
         st.caption(text.format(shipped=shipped))
     names_in_words = _draw(sweep, rows, accuracy, zoom)
-    shown, rests_on = sweep_plots.verdict(sweep, rows, accuracy)
+    shown, rests_on = sweep_results.verdict(sweep, rows, accuracy)
     if shown:
         st.markdown(f"**{format.plain(shown)}**")
         judged = _("Judged by {score}.").format(score=titles[accuracy].removesuffix(", %"))
         st.caption(format.plain(f"{judged} {rests_on}"))
-    table = sweep_plots.table(sweep, rows, accuracy)
+    table = sweep_results.table(sweep, rows, accuracy)
     shown_table = [{names_in_words.get(k, k): v for k, v in row.items()} for row in table]
     with st.container() if sweep.form == "table" else st.expander(_("As a table")):
         draw_table(shown_table, hide_index=True)
@@ -171,7 +170,7 @@ def figure(sweep: Sweep, path: Path, rows: list[Row]) -> None:
 
 def _draw(sweep: Sweep, rows: list[Row], accuracy: str, zoom: bool) -> dict[str, str]:
     """Draw the sweep's figures; return the titles of its settings by their names."""
-    drawn = sweep_plots.draw(sweep, rows, accuracy, PALETTE, zoom)
+    drawn = sweep_results.draw(sweep, rows, accuracy, PALETTE, zoom)
     drawn = [(one, measure) for one, measure in zip(drawn, sweep.draw.measures, strict=False) if one.data]
     columns = st.columns(max(1, min(3, len(drawn))))
     in_words = {a.name: shown_name(a.name) for a in sweep.axes if a.name in a.values[0][1]}
@@ -180,7 +179,7 @@ def _draw(sweep: Sweep, rows: list[Row], accuracy: str, zoom: bool) -> dict[str,
             title.text = in_words.get(title.text, title.text)
         with column:
             figures.draw(one, f"{sweep.name}-{measure}", f"figure-{measure}-{cache.digest(sweep.name)}")
-        column.caption(sweep_plots.intervals_of(sweep, rows, measure, accuracy))
+        column.caption(sweep_results.intervals_of(sweep, rows, measure, accuracy))
     return in_words
 
 

@@ -18,7 +18,7 @@ from contrastive_core.engine import jobs, queue, training
 from contrastive_core.runs.run import Run
 from contrastive_core.runs.train_config import settings_of
 from contrastive_core.samples import annotations as sample_annotations
-from contrastive_core.samples import cleaned_triplets, corrected_folder
+from contrastive_core.samples import corrected_data
 from contrastive_core.samples.sample_table import SampleRequest, SampleTable
 from contrastive_core.spaces import loaded_vectors
 from contrastive_lab import cache, format, guard, path_input, query_params, state
@@ -79,11 +79,11 @@ def _export_texts(request: SampleRequest, place: DeltaGenerator) -> None:
 
     def content() -> bytes:
         with scratch_folder() as folder:
-            cleaned_triplets.export(source, out := folder / source.name, request.name)
+            corrected_data.export_triplets(source, out := folder / source.name, request.name)
             return out.read_bytes()
 
     stem = loaded_vectors.about(request.space.key)["name"].split(source.suffix)[0]
-    names = ("", *cleaned_triplets.DECISIONS)
+    names = ("", *corrected_data.DECISIONS)
     has_any = any(sample_annotations.marks(request.decisions(name)) for name in names)
     help = _("The same file with the decisions of all lists: without wrong pairs and without negatives that match.")
     place.download_button(
@@ -107,7 +107,10 @@ def _export(run: Run, place: DeltaGenerator) -> None:
 
     files: dict[str, tuple[str, Callable[[], str]]] = {"labels.csv": (_("Download all labels"), labels)}
     if dataset.startswith("folder:"):
-        files["correct.sh"] = (_("Script that moves the files"), lambda: corrected_folder.script(dataset, by_split))
+        files["correct.sh"] = (
+            _("Script that moves the files"),
+            lambda: corrected_data.folder_script(dataset, by_split),
+        )
     for name, (label, content) in files.items():
         place.download_button(label, content, name, on_click="ignore", width="stretch")
     help = _("A new folder with your decisions. Its files are hard links to yours and take no space.")
@@ -116,7 +119,7 @@ def _export(run: Run, place: DeltaGenerator) -> None:
     name, home = Path(dataset).name, data_home() / "corrected"
     out = next(path for q in range(1, 999) if not (path := home / f"{name}-{q}").exists())
     try:
-        n = corrected_folder.write_folder(dataset, by_split, out)
+        n = corrected_data.write_folder(dataset, by_split, out)
     except (BadSetting, OSError) as error:
         place.error(format.plain(error))
         return

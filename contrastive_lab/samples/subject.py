@@ -10,10 +10,11 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from contrastive_core import runs
+from contrastive_core.compare.evaluation import references_of
 from contrastive_core.engine import jobs
-from contrastive_core.runs.references import references_of
 from contrastive_core.runs.run import Run
-from contrastive_core.samples.sample_table import SampleRequest, SampleTable, pair_table, request_of
+from contrastive_core.samples.pair_table import pair_table
+from contrastive_core.samples.sample_table import SampleRequest, SampleTable, request_of
 from contrastive_core.spaces import loaded_vectors, recorded_rows
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.results import Result

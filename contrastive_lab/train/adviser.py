@@ -24,10 +24,10 @@ from contrastive_core.advice.plan import (
 )
 from contrastive_core.base.lock import is_locked
 from contrastive_core.base.progress import Progress
+from contrastive_core.compare.evaluation import references_on
 from contrastive_core.engine import queue
 from contrastive_core.engine.jobs import Job
 from contrastive_core.runs import free_name
-from contrastive_core.runs.references import references_on
 from contrastive_core.runs.run import data_key
 from contrastive_core.runs.train_config import TrainConfig
 from contrastive_core.sweeps.sweep_file import arguments_of

@@ -217,7 +217,7 @@ def test_train_names_an_adviser_at_work_and_leads_to_it(app: AppTest) -> None:
 
 def test_runs_shows_what_the_adviser_scored_and_on_which_images(app: AppTest) -> None:
     from contrastive_core import runs
-    from contrastive_core.advice.held_out import write_scores
+    from contrastive_core.advice.evidence import write_scores
 
     search = played(made(0.9, ("head",)), seconds=12.0)
     search.run()

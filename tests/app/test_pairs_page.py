@@ -20,7 +20,8 @@ from contrastive_core.compare.towers import READING
 from contrastive_core.engine import answers
 from contrastive_core.recording import watch
 from contrastive_core.samples import annotations as sample_annotations
-from contrastive_core.samples.sample_table import pair_table, request_of
+from contrastive_core.samples.pair_table import pair_table
+from contrastive_core.samples.sample_table import request_of
 from contrastive_core.spaces import example_questions, loaded_vectors, recorded_rows
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.open_vectors import OtherTower, open_vectors

@@ -12,7 +12,7 @@ from sample_desk import opened as desk_opened
 
 from contrastive_core import runs
 from contrastive_core.base.score import Score
-from contrastive_core.runs import references
+from contrastive_core.compare import evaluation
 from contrastive_core.samples.run_samples import samples_of_run
 from contrastive_core.samples.sample_table import keep_table, path_of
 from contrastive_lab import score_strip
@@ -73,17 +73,17 @@ def test_it_is_a_mark_of_the_strip() -> None:
 
 
 def test_explore_shows_it_and_names_and_forgets_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    references.add(REFERENCE)
+    evaluation.add_reference(REFERENCE)
     app = opened("explore", monkeypatch, run="simclr-digits", more="All scores")
     assert not app.exception
     assert f"{REFERENCE}, reference" in "".join(h.proto.body for h in app.get("html"))
     assert f"{REFERENCE}, reference" in list(app.dataframe[0].value.columns)
     box = next(m for m in app.multiselect if m.label == "References")
     box.set_value([REFERENCE, "moco_v2-digits"]).run()
-    assert references.read_names() == [REFERENCE, "moco_v2-digits"]
+    assert evaluation.reference_names() == [REFERENCE, "moco_v2-digits"]
     next(m for m in app.multiselect if m.label == "References").set_value([]).run()
     assert not app.exception
-    assert references.read_names() == []
+    assert evaluation.reference_names() == []
     assert f"{REFERENCE}, reference" not in "".join(h.proto.body for h in app.get("html"))
 
 
@@ -96,7 +96,7 @@ def test_lists_of_samples_rest_on_the_one_that_is_chosen(desk: Desk, no_processe
     keep_table(replace(own, columns={**own.columns, "mislabeled": scores}), path)
     app = desk_opened(run=run.name, split="test", list="mislabeled")
     assert not [s for s in app.selectbox if s.label == "Lists by"]  # nothing to choose from
-    references.write_names([REFERENCE, "moco_v2-digits"])
+    evaluation.set_references([REFERENCE, "moco_v2-digits"])
     app = desk_opened(run=run.name, split="test", list="mislabeled")
     box = next(s for s in app.selectbox if s.label == "Lists by")
     assert box.options == ["This run's encoder", REFERENCE, "moco_v2-digits"]

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from contrastive_core.advice.candidates import AdviceRequest, make_plan
-from contrastive_core.advice.held_out import HeldOutScores
+from contrastive_core.advice.evidence import HeldOutScores
 from contrastive_core.advice.plan import Plan
 from contrastive_core.advice.search import Search
 from contrastive_core.data import datasets

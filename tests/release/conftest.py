@@ -4,12 +4,12 @@ import pytest
 from clip_runs import clip_home, clip_run
 
 from contrastive_core.recording import recorder
-from contrastive_core.train import metrics_log
+from contrastive_core.train import loop
 
 __all__ = ["clip_home", "clip_run"]
 
 
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(metrics_log, "FLUSH_SECONDS", 0.0)
+    monkeypatch.setattr(loop, "FLUSH_SECONDS", 0.0)
     monkeypatch.setattr(recorder, "WAITING", 1000)

@@ -25,7 +25,7 @@ from contrastive_core.models.encoders import SplitBatchNorm, create_encoder
 from contrastive_core.ops import collectives
 from contrastive_core.ops.collectives import World
 from contrastive_core.pairs.types import Pairs
-from contrastive_core.train import global_batch
+from contrastive_core.train import large_batches
 
 SIZES = [1, 2, 4]
 WITHIN = {torch.float64: 1e-10, torch.float32: 1e-5}
@@ -88,7 +88,7 @@ def step(world: World) -> dict:
     found = {}
     for name in ("views", "first_view", "labeled_views", "labels"):
         net, x = problem()
-        net = global_batch.synchronize_norms(net)
+        net = large_batches.synchronize_norms(net)
         if name == "labels":
             z, labels = net(x[mine]), LABELS[mine]
             made = pairs.from_labels(z, labels)
@@ -97,9 +97,9 @@ def step(world: World) -> dict:
             z = net(views.flatten(0, 1)).view(len(mine), 2, -1)
             labels = LABELS[mine] if name == "labeled_views" else None
             made = pairs.from_views(z, labels, "first_view" if name == "first_view" else "all")
-        made = global_batch.global_pairs(made, by_label="label" in name)
-        value = global_batch.local_value(softmax_loss(made))
-        buckets = global_batch.GradientBuckets(net.parameters(), size=100)
+        made = large_batches.global_pairs(made, by_label="label" in name)
+        value = large_batches.local_value(softmax_loss(made))
+        buckets = large_batches.GradientBuckets(net.parameters(), size=100)
         buckets.start()
         value.backward()
         buckets.finish()
@@ -122,7 +122,7 @@ def unused(world: World) -> dict:
     torch.manual_seed(0)
     layers = {name: nn.Linear(6, 2).double() for name in ("nowhere", "somewhere", "everywhere")}
     x = torch.randn(ROWS, 6, dtype=torch.float64)
-    buckets = global_batch.GradientBuckets(nn.ModuleDict(layers).parameters(), size=1)
+    buckets = large_batches.GradientBuckets(nn.ModuleDict(layers).parameters(), size=1)
     total = layers["everywhere"](local_share(x, world)).square().sum()
     if world.rank == world.size - 1:
         total = total + layers["somewhere"](x[-2:]).square().sum()
@@ -163,8 +163,8 @@ def every_loss(world: World) -> dict:
                 noise = (torch.arange(ROWS)[:, None] + torch.arange(1, 6)) % 20 if name == "nce" else None
                 noise = None if noise is None else noise[mine]
                 made = pairs.from_bank(z[mine, 0], mine, bank, noise, log_z=3.0)
-            made = global_batch.global_pairs(made, by_label)
-            value = global_batch.local_value(loss(made))
+            made = large_batches.global_pairs(made, by_label)
+            value = large_batches.local_value(loss(made))
             value.backward()
             assert z.grad is not None
             found[name, dtype] = (collectives.all_reduce_sum(value.detach()), collectives.all_reduce_sum(z.grad))
@@ -224,13 +224,13 @@ def every_method(world: World) -> dict:
         )
         if name == "cpc":
             method.patches = lambda b, _, m=method, dtype=dtype: m.cut(to_float(b.images).to(dtype))
-        global_batch.synchronize_norms(method)
+        large_batches.synchronize_norms(method)
         method.gather = collectives.all_gather
         cls = methods.get(name)
         loss = losses.create(LOSS.get(name, cls.card.default_loss))
         method.use_loss(loss)
         parameters = [p for p in method.parameters() if p.requires_grad]
-        buckets = global_batch.GradientBuckets(parameters, size=1 << 12)
+        buckets = large_batches.GradientBuckets(parameters, size=1 << 12)
         optimizer = torch.optim.SGD(parameters, lr=0.05)
         generator = torch.Generator().manual_seed(0)
         for start in (0, 5):
@@ -238,8 +238,8 @@ def every_method(world: World) -> dict:
             share = BatchShare(int(mine[0]) - start, int(mine[-1]) - start + 1, 11)
             of_mine = captions.take(mine.numpy())
             batch = Batch(images[mine].to(torch.uint8), labels[mine], mine, share, of_mine)
-            made = global_batch.global_pairs(method.pairs(batch, generator), cls.card.needs_labels)
-            value = global_batch.local_value(loss(made))
+            made = large_batches.global_pairs(method.pairs(batch, generator), cls.card.needs_labels)
+            value = large_batches.local_value(loss(made))
             optimizer.zero_grad()
             buckets.start()
             value.backward()
@@ -275,9 +275,9 @@ def large(world: World) -> dict:
     generator = torch.Generator().manual_seed(3)
     z = torch.randn(LARGE, 2, 8, generator=generator).requires_grad_()
     mine = local_share(torch.arange(LARGE), world)
-    made = global_batch.global_pairs(pairs.from_views(z[mine]), by_label=False)
+    made = large_batches.global_pairs(pairs.from_views(z[mine]), by_label=False)
     with Largest() as largest:
-        value = global_batch.local_value(losses.create("nt_xent")(made))
+        value = large_batches.local_value(losses.create("nt_xent")(made))
         value.backward()
     torch.set_num_threads(before)
     assert z.grad is not None
@@ -358,19 +358,19 @@ def test_a_world_of_one_changes_nothing() -> None:
     assert collectives.all_reduce_sum(x) is x
     assert collectives.all_gather_object(5) == [5]
     net = nn.BatchNorm1d(2)
-    assert global_batch.synchronize_norms(net) is net
+    assert large_batches.synchronize_norms(net) is net
     made = pairs.from_labels(x, torch.zeros(3, dtype=torch.long))
-    assert global_batch.global_pairs(made, by_label=True) is made
+    assert large_batches.global_pairs(made, by_label=True) is made
 
 
 def test_cuda_takes_torchs_batch_norm_over_processes_but_for_parts(monkeypatch) -> None:
-    monkeypatch.setattr(global_batch, "is_single_process", lambda: False)
+    monkeypatch.setattr(large_batches, "is_single_process", lambda: False)
 
     def norms(device: str) -> list[type]:
         layers = nn.BatchNorm2d(3, device=device), nn.BatchNorm1d(3, device=device), SplitBatchNorm(3, device=device)
-        return [type(norm) for norm in global_batch.synchronize_norms(nn.ModuleList(layers))]
+        return [type(norm) for norm in large_batches.synchronize_norms(nn.ModuleList(layers))]
 
-    ours = global_batch.SyncBatchNorm
+    ours = large_batches.SyncBatchNorm
     with FakeTensorMode():
         assert norms("cuda") == [nn.SyncBatchNorm, nn.SyncBatchNorm, ours]
     assert norms("cpu") == [ours] * 3

@@ -10,7 +10,7 @@ from methods_setup import changed, make, optimizer, state, step
 from contrastive_core import methods, runs
 from contrastive_core.runs import checkpoints
 from contrastive_core.runs.train_config import TrainConfig
-from contrastive_core.train import loop, metrics_log
+from contrastive_core.train import loop
 from contrastive_core.train.setup import prepare
 
 
@@ -29,7 +29,7 @@ def test_two_steps_change_what_they_should(name: str) -> None:
 
 
 def test_a_training_that_was_stopped_goes_on_bit_equal(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(metrics_log, "FLUSH_SECONDS", 0.0)  # each step is told at once, and the third stops it
+    monkeypatch.setattr(loop, "FLUSH_SECONDS", 0.0)  # each step is told at once, and the third stops it
     config = TrainConfig(
         "sup_con",
         "digits",

@@ -13,12 +13,11 @@ from contrastive_core.base.messages import N_, message
 from contrastive_core.base.progress import OnProgress, fraction_of, prefixed
 from contrastive_core.base.score import Scores, scores_from_json, scores_to_json
 from contrastive_core.compare import adapter as adapters
-from contrastive_core.compare import compression as compressed
+from contrastive_core.compare import retrieval
 from contrastive_core.compare.comparison import common
 from contrastive_core.compare.differences import ROW, find_differences
 from contrastive_core.compare.entries import NEAREST, Entry, compare
 from contrastive_core.compare.evaluate import evaluate_sets
-from contrastive_core.compare.judged_queries import Relevant
 from contrastive_core.compare.representation_similarity import (
     MOST,
     ORDERS,
@@ -29,6 +28,7 @@ from contrastive_core.compare.representation_similarity import (
     overlaps,
     procrustes,
 )
+from contrastive_core.compare.retrieval import Relevant
 from contrastive_core.compare.towers import centered as subtract_means
 from contrastive_core.compare.towers import compare_checkpoints
 from contrastive_core.compare.verdicts import ACCURACIES
@@ -208,9 +208,9 @@ def compression(values: Values, on_progress: OnProgress, device: str) -> Result:
     `judgments_request`."""
     pair = two_towers(rows_of(Space(**values["space"]), on_progress, device))
     every, x = relevant_of(pair, values), pair.rows.features
-    some = every.at_most(compressed.MOST)
+    some = every.at_most(retrieval.MOST)
     on_fraction = fraction_of(on_progress, N_("compressed vectors"))
-    found = compressed.compress(x[some.rows], x[some.documents], some, on_fraction)
+    found = retrieval.compress(x[some.rows], x[some.documents], some, on_fraction)
     counts = {"queries": len(some.rows), "of": len(every.rows), "documents": len(some.documents), "width": x.shape[1]}
     return Result({**counts, "scores": [asdict(one) for one in found]})
 

@@ -16,13 +16,12 @@ from contrastive_core.base.messages import N_, message
 from contrastive_core.base.progress import OnProgress, fraction_of, ignore_progress, prefixed
 from contrastive_core.base.score import Scores, scores_to_json
 from contrastive_core.compare.embed import data_of, embed_run, load_model, random_encoder, raw_pixels
-from contrastive_core.compare.evaluate import evaluate_sets, evaluate_split, metric_names
+from contrastive_core.compare.evaluate import evaluate_sets, evaluate_split, metric_names, zero_shot_scores
 from contrastive_core.compare.evaluation import BESIDE, SOURCES, Evaluation, gather
-from contrastive_core.compare.likeness import Picture, Words, explain
+from contrastive_core.compare.likeness import Picture, Words, explain, nearest_images
 from contrastive_core.compare.projection import agreement as mean_agreement
 from contrastive_core.compare.projection import map_of, project_new
 from contrastive_core.compare.towers import tower_notes, tower_scores
-from contrastive_core.compare.zero_shot import nearest_images, zero_shot_scores
 from contrastive_core.data.captions import captions_of
 from contrastive_core.engine.answers import cached_graphs, cached_result, make, rows_of, test_rows
 from contrastive_core.lab.batch import load_batch

@@ -10,7 +10,7 @@ from cases import cases
 from PIL import Image
 
 from contrastive_core import runs
-from contrastive_core.advice import candidates, held_out, plan, search
+from contrastive_core.advice import candidates, evidence, plan, search
 from contrastive_core.base.errors import CannotGoOn
 from contrastive_core.cli.main import main
 from contrastive_core.sweeps import training
@@ -46,7 +46,7 @@ def test_it_trains_judges_answers_and_goes_on(folder: str, capsys, monkeypatch) 
     assert runs.load(name).status()["status"] == "done"
     assert runs.load(name).manifest["n_train"] == 64  # a fifth of 80 is set aside
     scored = sorted(p.name for p in (plan.folder_of("mine") / "scores").glob("*.json"))
-    monkeypatch.setattr(held_out, "raw_pixels", lambda *_: pytest.fail("they are kept"))
+    monkeypatch.setattr(evidence, "raw_pixels", lambda *_: pytest.fail("they are kept"))
     assert main([*asked, "--minutes", "2", "--name", "mine", "--json"]) == 0
     again = json.loads(capsys.readouterr().out)
     assert again["verdict"] == found["verdict"]

@@ -13,7 +13,7 @@ from played_advice import Played, made, played
 from contrastive_core import methods
 from contrastive_core.advice import candidates, plan, search
 from contrastive_core.advice.candidates import AdviceRequest, batch_of, fitting_methods, make_plan, plan_advice
-from contrastive_core.advice.held_out import held_out_rows
+from contrastive_core.advice.evidence import held_out_rows
 from contrastive_core.advice.plan import Plan, read_answer, trainings
 from contrastive_core.advice.search import advise
 from contrastive_core.base.errors import BadSetting, Locked, UnknownName

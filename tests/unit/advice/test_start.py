@@ -16,8 +16,15 @@ from torch import nn
 
 from contrastive_core import runs
 from contrastive_core.advice import candidates, plan, search
-from contrastive_core.advice.answer import Evidence, Verdict, decide_start
-from contrastive_core.advice.held_out import HeldOutScores, References, Trial, right_rows
+from contrastive_core.advice.evidence import (
+    Evidence,
+    HeldOutScores,
+    References,
+    Trial,
+    Verdict,
+    decide_start,
+    right_rows,
+)
 from contrastive_core.advice.plan import Candidate, read_answer
 from contrastive_core.advice.search import Search
 from contrastive_core.cli.main import main
@@ -34,7 +41,7 @@ N = 400  # held-out images of a played comparison
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checkpoint, "run_sandboxed", here)
     monkeypatch.setattr(candidates, "seconds_per_epoch", lambda config: 0.01)
-    monkeypatch.setattr(search.loop, "seconds_per_epoch", lambda config: 0.01)
+    monkeypatch.setattr(search, "seconds_per_epoch", lambda config: 0.01)
     for module in (plan, candidates, search):
         monkeypatch.setattr(module, "OVERHEAD", 0.01)
 

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from contrastive_core.cli.main import main
-from contrastive_core.compare.compression import CompressedScore, best_by_size, compress, smallest
-from contrastive_core.compare.judged_queries import Relevant
+from contrastive_core.compare.retrieval import CompressedScore, Relevant, best_by_size, compress, smallest
 from contrastive_core.ops.partner_ranks import unit_rows
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.towers import joined, towers_of

@@ -10,7 +10,7 @@ from contrastive_core.base.errors import UnusableEmbedding
 from contrastive_core.base.score import permutation
 from contrastive_core.cli.main import main
 from contrastive_core.compare.entries import Entry, compare
-from contrastive_core.compare.judged_queries import Relevant, figures
+from contrastive_core.compare.retrieval import Relevant, figures
 from contrastive_core.compare.verdicts import Contrast
 from contrastive_core.ops.partner_ranks import unit_rows
 from contrastive_core.spaces.embedding_set import EmbeddingSet

@@ -8,7 +8,7 @@ from PIL import Image
 
 from contrastive_core import runs
 from contrastive_core.base.errors import BadSetting
-from contrastive_core.compare.own_picture import decode_like, nearest_to_picture
+from contrastive_core.compare.likeness import decode_like, nearest_to_picture
 from contrastive_core.data import datasets
 
 

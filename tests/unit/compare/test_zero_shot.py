@@ -12,11 +12,16 @@ from contrastive_core import runs
 from contrastive_core.__main__ import main
 from contrastive_core.base.errors import BadSetting
 from contrastive_core.base.score import scores_from_json
-from contrastive_core.compare import zero_shot
+from contrastive_core.compare import evaluate
 from contrastive_core.compare.embed import embed_run, encode_texts, load_model
-from contrastive_core.compare.evaluate import deviations
+from contrastive_core.compare.evaluate import (
+    check_templates,
+    deviations,
+    prompts_of,
+    scores_of_towers,
+    zero_shot_scores,
+)
 from contrastive_core.compare.evaluation import read_evaluation
-from contrastive_core.compare.zero_shot import check_templates, prompts_of, scores_of_towers, zero_shot_scores
 from contrastive_core.engine import answers
 from contrastive_core.engine.answers import scores as answers_of_scores
 from contrastive_core.runs.run import Run
@@ -112,9 +117,9 @@ def test_the_record_and_the_command_hold_recall_and_zero_shot(clip_run: Run, cap
 
 
 def test_verify_checks_the_scores_of_towers_and_the_runs_table_shows_them(clip_run: Run, monkeypatch) -> None:
-    opened, load = [], zero_shot.load_model
+    opened, load = [], evaluate.load_model
     with monkeypatch.context() as patch:
-        patch.setattr(zero_shot, "load_model", lambda *of: opened.append(of) or load(*of))
+        patch.setattr(evaluate, "load_model", lambda *of: opened.append(of) or load(*of))
         patch.setattr("contrastive_core.compare.embed.load_model", lambda *of: pytest.fail("opened twice"))
         scores = scores_of_towers(clip_run, "test")
     assert len(opened) == 1

@@ -14,12 +14,11 @@ from contrastive_core import runs
 from contrastive_core.base.errors import BadSetting, CannotImport, NoSuchRun, Refused
 from contrastive_core.base.paths import SHIPPED, data_home
 from contrastive_core.cli.main import main
-from contrastive_core.compare import embed
+from contrastive_core.compare import embed, evaluation
 from contrastive_core.data import datasets
 from contrastive_core.exchange import checkpoint_import as checkpoint
 from contrastive_core.exchange.checkpoint_import import create_run, open_checkpoint
 from contrastive_core.models.encoders import create_encoder
-from contrastive_core.runs import references
 
 
 @pytest.fixture(autouse=True)
@@ -59,23 +58,23 @@ def test_a_run_on_other_images_is_run_on_these() -> None:
 
 
 def test_the_user_names_them_once_and_leaves_them_out_again() -> None:
-    assert references.read_names() == []
+    assert evaluation.reference_names() == []
     for name in ("sup_con-digits", "simclr-digits", "sup_con-digits"):  # twice is once
-        references.add(name)
-    assert references.read_names() == ["simclr-digits", "sup_con-digits"]
+        evaluation.add_reference(name)
+    assert evaluation.reference_names() == ["simclr-digits", "sup_con-digits"]
     moco, shapes = runs.load("moco_v2-digits"), runs.load("simclr-shapes")
-    assert [run.name for run in references.references_of(moco)] == ["simclr-digits", "sup_con-digits"]
-    assert [run.name for run in references.references_of(runs.load("simclr-digits"))] == ["sup_con-digits"]
-    assert references.references_of(shapes) == []  # its images are others
-    references.write_names(["gone", "simclr-digits"])
-    assert [run.name for run in references.references_of(moco)] == ["simclr-digits"]
-    references.remove("gone")
+    assert [run.name for run in evaluation.references_of(moco)] == ["simclr-digits", "sup_con-digits"]
+    assert [run.name for run in evaluation.references_of(runs.load("simclr-digits"))] == ["sup_con-digits"]
+    assert evaluation.references_of(shapes) == []  # its images are others
+    evaluation.set_references(["gone", "simclr-digits"])
+    assert [run.name for run in evaluation.references_of(moco)] == ["simclr-digits"]
+    evaluation.remove_reference("gone")
     with pytest.raises(BadSetting, match="'gone' is not among the references: simclr-digits"):
-        references.remove("gone")
+        evaluation.remove_reference("gone")
     with pytest.raises(NoSuchRun):
-        references.add("nonesuch")
+        evaluation.add_reference("nonesuch")
     (data_home() / "references.json").write_text('{"runs": 3}')
-    assert references.read_names() == []
+    assert evaluation.reference_names() == []
 
 
 def test_evaluate_shows_them_beside_the_run(

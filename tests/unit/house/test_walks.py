@@ -13,9 +13,9 @@ from contrastive_core.base.paths import ROOT
 TRAIN = """
 from contrastive_core.cli.main import main
 from contrastive_core.base import safe_files
-from contrastive_core.train import metrics_log
+from contrastive_core.train import loop
 safe_files.FRESH = -1  # else a new run's manifest is read again for the first two seconds
-metrics_log.FLUSH_SECONDS = metrics_log.STATUS_SECONDS = 3600  # these calls grow with the time, not with the steps
+loop.FLUSH_SECONDS = loop.STATUS_SECONDS = 3600  # these calls grow with the time, not with the steps
 small = ["--set", "encoder.width=0.25", "--set", "batch_size=16", "--set", "threads=1", "--device", "cpu"]
 small += ["--set", "save_seconds=3600"]  # so does saving
 start()

@@ -8,8 +8,8 @@ import torch
 from cases import cases
 
 from contrastive_core.runs import create
-from contrastive_core.runs.turning import LEAST, WINDOW, fall, turned
-from contrastive_core.train.metrics_log import MetricsLog
+from contrastive_core.runs.run_metrics import LEAST, WINDOW, fall, turned
+from contrastive_core.train.loop import MetricsLog
 from contrastive_core.train.setup import TrainSetup
 from contrastive_core.train.state import TrainPosition
 

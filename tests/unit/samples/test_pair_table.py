@@ -5,8 +5,9 @@ from dataclasses import fields
 import numpy as np
 import pytest
 
+from contrastive_core.samples.pair_table import pair_table
 from contrastive_core.samples.sample_lists import FALSE_NEGATIVES, GIVEN_NEGATIVES, LISTS, MISMATCHED
-from contrastive_core.samples.sample_table import SampleTable, pair_table
+from contrastive_core.samples.sample_table import SampleTable
 from contrastive_core.samples.tower_pairs import TowerPairs, find_tower_pairs
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.towers import NEGATIVE_OF, joined, towers_of

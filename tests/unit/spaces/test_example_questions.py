@@ -7,7 +7,7 @@ import numpy as np
 
 from contrastive_core.base.safe_files import printable
 from contrastive_core.cli.main import main
-from contrastive_core.compare.judged_queries import figures_of_rows
+from contrastive_core.compare.retrieval import figures_of_rows
 from contrastive_core.spaces import example_questions, file_formats
 from contrastive_core.spaces.label_files import read_qrels
 from contrastive_core.spaces.towers import towers_of

@@ -204,7 +204,7 @@ def test_cells_wait_in_the_queue_once(file: Path, monkeypatch: pytest.MonkeyPatc
 
 def test_time_is_told_beforehand_from_a_few_steps(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     timed: list[int] = []
-    monkeypatch.setattr(training.loop, "seconds_per_epoch", lambda config: timed.append(config.epochs) or 2.0)
+    monkeypatch.setattr(training, "seconds_per_epoch", lambda config: timed.append(config.epochs) or 2.0)
     file.write_text(TEXT.replace("[0, 1]", "[0]").replace("epochs = 1", "epochs = 5"))
     found = sweep_file.load(file)
     assert sweep_file.estimate(found) is None

@@ -7,8 +7,7 @@ from cases import cases
 
 from contrastive_core import runs
 from contrastive_core.base.paths import ROOT
-from contrastive_core.sweeps import plots as sweep_plots
-from contrastive_core.sweeps import sweep_file
+from contrastive_core.sweeps import sweep_file, sweep_results
 from contrastive_core.sweeps.sweep_file import Sweep
 
 READY = sorted((ROOT / "sweeps").glob("*.toml"))
@@ -36,14 +35,14 @@ def test_the_ready_made_are_drawn_from_some_of_their_cells(path: Path) -> None:
     found = sweep_file.load(path)
     assert found.name == path.stem
     rows = sweep_file.status(found)
-    assert sweep_plots.draw(found, rows) == []  # nothing is done yet
-    assert len(sweep_plots.table(found, rows)) == len({tuple(cell.at.items()) for cell in found.cells()})  # any seed
+    assert sweep_results.draw(found, rows) == []  # nothing is done yet
+    assert len(sweep_results.table(found, rows)) == len({tuple(cell.at.items()) for cell in found.cells()})  # any seed
     train(found, 3)
     rows = sweep_file.status(found)
-    drawn = sweep_plots.draw(found, rows)
+    drawn = sweep_results.draw(found, rows)
     assert len(drawn) == FORMS[path.stem]
     assert all(figure.to_json() for figure in drawn)
-    shown = sweep_plots.table(found, rows)
+    shown = sweep_results.table(found, rows)
     done = [row for row in rows if row["status"] == "done"]  # at least 3: some share a run
     assert sum(bool(row["kNN on the training sample, %"]) for row in shown) == len(done) >= 3
     assert sweep_file.estimate(found) == pytest.approx((11 + 4) * (len(found.trained()) - 3))
@@ -69,7 +68,7 @@ def small(form: str, draw: str = "", seeds: str = "[0]") -> Sweep:
 def test_a_matrix_has_means_of_whole_rows_only() -> None:
     found = small("matrix")
     train(found, 5)
-    (figure,) = sweep_plots.draw(found, sweep_file.status(found))
+    (figure,) = sweep_results.draw(found, sweep_file.status(found))
     heat = figure.data[0]
     assert list(heat.x) == ["16", "64", "128", "row mean"]
     assert list(heat.y) == ["none", "linear"]
@@ -80,7 +79,7 @@ def test_a_matrix_has_means_of_whole_rows_only() -> None:
 def test_curves_have_a_series_each_and_a_log_axis_where_it_is_wide() -> None:
     found = small("line", 'measures = ["accuracy", "seconds"]')
     train(found, 6)
-    accuracy, seconds = sweep_plots.draw(found, sweep_file.status(found))
+    accuracy, seconds = sweep_results.draw(found, sweep_file.status(found))
     assert [trace.name for trace in accuracy.data] == ["none", "linear"]
     assert list(accuracy.data[1].x) == [16.0, 64.0, 128.0]
     assert list(seconds.data[0].y) == [10.0, 11.0, 12.0]
@@ -92,7 +91,7 @@ def test_a_line_has_a_gap_where_a_finished_cell_lacks_the_measure() -> None:
     train(found, 3)
     first, second, *others = sweep_file.status(found)
     rows = [first, {**second, "uniformity": None}, *others]
-    accuracy, uniformity = sweep_plots.draw(found, rows)
+    accuracy, uniformity = sweep_results.draw(found, rows)
     assert list(accuracy.data[0].x) == list(uniformity.data[0].x) == [16.0, 64.0, 128.0]
     assert list(uniformity.data[0].y) == [-2.0, None, -4.0]
 
@@ -100,7 +99,7 @@ def test_a_line_has_a_gap_where_a_finished_cell_lacks_the_measure() -> None:
 def test_seeds_become_a_mean_and_a_deviation() -> None:
     found = small("table", seeds="[0, 1]")
     train(found, 7)
-    first, second = sweep_plots.table(found, sweep_file.status(found))[:2]
+    first, second = sweep_results.table(found, sweep_file.status(found))[:2]
     assert first["kNN on the training sample, %"] == "50.3 ± 0.4"
     assert first["seeds done"] == 2
     assert second["kNN on the training sample, %"] == "50.1"
@@ -114,7 +113,7 @@ def test_every_seed_is_a_dot_and_the_interval_says_what_it_is_of() -> None:
     )
     train(found, 5)  # of the second value one seed is missing
     rows = sweep_file.status(found)
-    (figure,) = sweep_plots.draw(found, rows, colors=["#010203"])
+    (figure,) = sweep_results.draw(found, rows, colors=["#010203"])
     means, dots = figure.data
     assert list(means.y) == pytest.approx([50.2, 50.2])
     assert len(dots.y) == 5
@@ -123,16 +122,16 @@ def test_every_seed_is_a_dot_and_the_interval_says_what_it_is_of() -> None:
     assert means.error_y.array[0] == pytest.approx(high - 50.2, abs=1e-5)
     assert means.error_y.arrayminus[0] == pytest.approx(50.2 - low, abs=1e-5)
     assert means.error_y.array[1] is None  # two seeds are two dots
-    said = sweep_plots.intervals_of(found, rows, "accuracy")
+    said = sweep_results.intervals_of(found, rows, "accuracy")
     assert "95 % intervals of the mean over 3 seeds" in said
     assert "at least three seeds" in said
     assert tuple(figure.layout.yaxis.range) == (0, 100)
-    (zoomed,) = sweep_plots.draw(found, rows, zoom=True)
+    (zoomed,) = sweep_results.draw(found, rows, zoom=True)
     assert zoomed.layout.yaxis.range is None
 
 
 def test_what_is_there_or_not_is_a_tick_as_in_the_paper() -> None:
     found = sweep_file.load(next(p for p in READY if p.stem == "moco_v2"))
-    rows = sweep_plots.table(found, sweep_file.status(found))
+    rows = sweep_results.table(found, sweep_file.status(found))
     assert [rows[0][k] for k in ("MLP", "aug+", "cosine")] == ["", "", ""]
     assert [rows[-1][k] for k in ("MLP", "aug+", "cosine")] == ["✓", "✓", "✓"]

@@ -11,9 +11,8 @@ from contrastive_core.base.paths import BUNDLE
 from contrastive_core.base.score import Score
 from contrastive_core.cli.main import main
 from contrastive_core.sweeps import sweep_file
-from contrastive_core.sweeps.plots import verdict
-from contrastive_core.sweeps.shipped_scores import with_shipped
 from contrastive_core.sweeps.sweep_file import load, read
+from contrastive_core.sweeps.sweep_results import verdict, with_shipped
 
 TEXT = """
 name = "s"

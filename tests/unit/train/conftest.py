@@ -2,9 +2,9 @@
 
 import pytest
 
-from contrastive_core.train import metrics_log
+from contrastive_core.train import loop
 
 
 @pytest.fixture(autouse=True)
 def immediate_metrics(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(metrics_log, "FLUSH_SECONDS", 0.0)
+    monkeypatch.setattr(loop, "FLUSH_SECONDS", 0.0)

@@ -10,9 +10,8 @@ from contrastive_core.base.errors import BadSetting
 from contrastive_core.data import datasets
 from contrastive_core.ops.collectives import World
 from contrastive_core.runs.train_config import TrainConfig, with_settings
-from contrastive_core.train.captured import CapturedForward, capture
 from contrastive_core.train.loop import compute_step
-from contrastive_core.train.setup import TrainSetup, prepare
+from contrastive_core.train.setup import CapturedForward, TrainSetup, capture, prepare
 
 SETTINGS = ["encoder.width=0.25", "batch_size=256", "optimizer=sgd", "lr=0.05"]
 

@@ -22,10 +22,10 @@ from contrastive_core.lab.lab_view import BatchRequest
 from contrastive_core.ops.collectives import World
 from contrastive_core.runs import changes as live_changes
 from contrastive_core.runs import checkpoints
-from contrastive_core.runs.branch import branch, live_settings_of
 from contrastive_core.runs.run import Run
 from contrastive_core.runs.train_config import TrainConfig
-from contrastive_core.train import changes, loop, metrics_log
+from contrastive_core.train import changes, loop
+from contrastive_core.train.changes import branch, live_settings_of
 from contrastive_core.train.setup import prepare
 
 CONFIG = TrainConfig(
@@ -304,7 +304,7 @@ def test_weights_that_are_all_zero_are_no_change() -> None:
 
 def of_process(world: World) -> list:
     """A training whose second process learns of a change from the first."""
-    changes.LOOK_SECONDS = metrics_log.FLUSH_SECONDS = 0.0
+    changes.LOOK_SECONDS = loop.FLUSH_SECONDS = 0.0
     setup = prepare(CONFIG, world)
     run = runs.load("shared")
 

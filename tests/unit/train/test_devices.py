@@ -15,8 +15,8 @@ from contrastive_core.base.errors import CannotGoOn, Elsewhere, NoDevice
 from contrastive_core.metrics import knn
 from contrastive_core.ops import collectives
 from contrastive_core.runs.train_config import TrainConfig
-from contrastive_core.train import loop, metrics_log, monitor, state
-from contrastive_core.train.metrics_log import MetricsLog
+from contrastive_core.train import loop, monitor, state
+from contrastive_core.train.loop import MetricsLog
 from contrastive_core.train.setup import prepare
 from contrastive_core.train.state import TrainPosition
 
@@ -54,7 +54,7 @@ def test_an_epochs_loss_is_the_mean_of_all_its_steps_however_few_are_logged(requ
 
 def test_images_before_an_epochs_end_do_not_count_for_the_next_line(monkeypatch: pytest.MonkeyPatch) -> None:
     log, seconds, lines = MetricsLog(prepare(SHORT), runs.create("rate", {}), print), iter([1.0, 2.0]), []
-    monkeypatch.setattr(metrics_log.time, "monotonic", lambda: next(seconds))
+    monkeypatch.setattr(loop.time, "monotonic", lambda: next(seconds))
     monkeypatch.setattr(log, "_add", lines.append)
     log.images += 700  # steps that no line told of
     log.epoch(TrainPosition(), {"loss": 1.0})

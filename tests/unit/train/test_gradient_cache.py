@@ -22,9 +22,8 @@ from contrastive_core.ops import collectives
 from contrastive_core.ops.collectives import World
 from contrastive_core.pairs.types import Pairs
 from contrastive_core.runs.train_config import TrainConfig, with_settings
-from contrastive_core.train import gradient_cache, loop
-from contrastive_core.train.global_batch import GradientBuckets, global_pairs, local_value
-from contrastive_core.train.gradient_cache import StepLoss, parts_of
+from contrastive_core.train import large_batches, loop
+from contrastive_core.train.large_batches import GradientBuckets, StepLoss, global_pairs, local_value, parts_of
 from contrastive_core.train.setup import TrainSetup, prepare
 
 IMAGES = 9
@@ -68,7 +67,7 @@ def backward(
         config=SHORT,
         buckets=SimpleNamespace(start=before_last),
     )
-    return gradient_cache.backward(setup, images, parts, evaluate)
+    return large_batches.backward(setup, images, parts, evaluate)
 
 
 def gradients(method: methods.Method) -> dict[str, torch.Tensor]:

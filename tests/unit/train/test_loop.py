@@ -24,7 +24,7 @@ from contrastive_core.data import datasets
 from contrastive_core.runs import checkpoints
 from contrastive_core.runs.run import NOW, Run
 from contrastive_core.runs.train_config import TrainConfig, with_settings
-from contrastive_core.train import loop, metrics_log, monitor, state
+from contrastive_core.train import loop, monitor, state
 from contrastive_core.train.setup import TrainSetup, prepare
 
 NARROW = {"width": 0.25}
@@ -153,7 +153,7 @@ def test_looks_between_epochs_are_written_and_change_nothing(monkeypatch: pytest
     usual = start(config, "usual")[1]
     monkeypatch.setattr(monitor, "PACE", 0.0)
     monkeypatch.setattr(monitor, "PAUSE", 0.0)
-    monkeypatch.setattr(metrics_log, "FLUSH_SECONDS", 0.0)
+    monkeypatch.setattr(loop, "FLUSH_SECONDS", 0.0)
     p, seen = prepare(config), dict[int, np.ndarray]()
     run = runs.create("looked-at", p.config.to_dict())
     path = run.path / NOW
@@ -243,7 +243,7 @@ def test_a_run_at_work_is_left_alone_by_a_second_process() -> None:
 
 
 def test_a_collapse_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(metrics_log, "COLLAPSED", 100.0)  # every embedding counts as collapsed
+    monkeypatch.setattr(loop, "COLLAPSED", 100.0)  # every embedding counts as collapsed
     with pytest.raises(CannotGoOn, match="collapsed: for 2 epochs"):
         start(dataclasses.replace(SHORT, epochs=4, collapse_patience=2), "collapsed")
     assert runs.load("collapsed").status()["status"] == "failed"

@@ -1,7 +1,8 @@
-"""A file of triplets is written again with the decisions about its pairs, in the shape that was read."""
+"""Decisions applied: triplets in the shape that was read; the label of every image, a corrected folder and a script."""
 
 import csv
 import json
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -9,11 +10,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from PIL import Image
 
+from contrastive_core.base.errors import BadSetting
 from contrastive_core.cli.main import main
-from contrastive_core.samples import annotations, cleaned_triplets
-from contrastive_core.samples.sample_table import pair_table, request_of
-from contrastive_core.samples.shown_pairs import given_evidence
+from contrastive_core.data import datasets, overrides
+from contrastive_core.samples import annotations, corrected_data
+from contrastive_core.samples.pair_table import given_evidence, pair_table
+from contrastive_core.samples.sample_table import decisions_path, request_of
 from contrastive_core.samples.tower_pairs import find_tower_pairs
 from contrastive_core.spaces import loaded_vectors
 from contrastive_core.spaces.open_vectors import open_vectors
@@ -132,7 +136,7 @@ def test_each_decision_changes_each_format(case: str, ending: str, tmp_path: Pat
     path, name = opened(tmp_path, ending)
     before = path.read_bytes()
     decide(name, decisions)
-    counts = cleaned_triplets.export(path, out := tmp_path / f"clean{ending}", name)
+    counts = corrected_data.export_triplets(path, out := tmp_path / f"clean{ending}", name)
     assert counts == {"rows": len(lines), "all_rows": 4, "negatives": negatives, "positives": positives}
     expected = written(tmp_path / f"expected{ending}", lines)
     if ending == ".csv" and case == "a given negative of a pair that is named by its answer matches":
@@ -157,7 +161,7 @@ def test_negatives_of_queries_with_one_answer_go_together_unless_that_answer_is_
         decide(name, [decided("pairs-given_negatives", "relabel", "0", "document:0", "document:1")])
         if is_wrong:
             decide(name, [decided("pairs-mismatched", "drop", "0", "document:0")])
-        cleaned_triplets.export(path, out := folder / "clean.jsonl", name)
+        corrected_data.export_triplets(path, out := folder / "clean.jsonl", name)
         assert content(out)[-1] == {"anchor": "b", "positive": "A", "negative": kept}
 
 
@@ -171,7 +175,7 @@ def test_vectors_in_the_file_stay_with_their_texts(tmp_path: Path) -> None:
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     name = loaded_vectors.PREFIX + open_vectors(path, path.name)
     decide(name, [decided("pairs-mismatched", "relabel", "0", "document:0", "document:2")])
-    cleaned_triplets.export(path, out := tmp_path / "clean.jsonl", name)
+    corrected_data.export_triplets(path, out := tmp_path / "clean.jsonl", name)
     first = {**rows[0], "positive": "X", "positive_embedding": [3.0, 1.0], "negative": ["Y"]}
     assert content(out) == [first | {"negative_embedding": [[3.0, 2.0]]}, rows[1]]
 
@@ -232,3 +236,69 @@ def test_documents_in_no_pair_and_positives_among_the_negatives_are_named(
     table = pair_table(rows, vars(found), about)
     same = [given_evidence(table, row) == "The same document as the positive." for row in range(len(table))]
     assert same == [table.extra["given"][row] == "document:3" for row in range(len(table))]
+
+
+def made(root: Path) -> tuple[str, dict[str, annotations.Marks]]:
+    """A folder whose classes share file names, with a decision of each kind on a training image, and one on a test
+    image."""
+    for place in ("train/cat", "train/dog", "test/cat", "test/dog"):
+        (root / place).mkdir(parents=True)
+        for number in range(3):
+            color = (40 * number, 200 * ("dog" in place), 100 * ("test" in place))
+            Image.new("RGB", (8, 8), color).save(root / place / f"{number}.png")
+    config = {"dataset": f"folder:{root}"}
+    train, test = (decisions_path(config, split) for split in ("train", "test"))
+    annotations.add(train, "cat/0.png", "keep", given="cat")
+    annotations.add(train, "cat/1.png", "relabel", "dog", given="cat")
+    annotations.add(train, "dog/2.png", "drop", given="dog")
+    annotations.add(test, "cat/0.png", "drop", given="cat")
+    return config["dataset"], annotations.by_split(config)
+
+
+def test_train_reads_the_saved_labels_as_they_were_meant(tmp_path: Path) -> None:
+    dataset, by_split = made(tmp_path / "photos")
+    for every in (None, annotations.every_label({"dataset": dataset})):
+        file = tmp_path / "labels.csv"
+        file.write_text(annotations.labels_csv(by_split, every))
+        assert overrides.read_ids(str(file)) == ["dog/2.png"]  # what was kept stays, and the test image is no matter
+        assert overrides.read_labels(str(file)) == {"cat/1.png": "dog"}
+        got = overrides.curated(datasets.load(dataset), str(file), str(file))
+        assert dict(zip(got.ids, got.labels.tolist(), strict=True)) == {
+            "cat/0.png": 0,
+            "cat/1.png": 1,
+            "cat/2.png": 0,
+            "dog/0.png": 1,
+            "dog/1.png": 1,
+        }
+    assert len(file.read_text().splitlines()) == 1 + 12  # every image
+    assert "dog/0.png,train,dog,,,,,dog" in file.read_text()
+
+
+def test_a_corrected_folder_has_each_image_in_its_class_and_its_split(tmp_path: Path) -> None:
+    dataset, by_split = made(tmp_path / "photos")
+    assert corrected_data.write_folder(dataset, by_split, tmp_path / "new") == 10
+    train, test = (datasets.load(f"folder:{tmp_path / 'new'}", split) for split in ("train", "test"))
+    assert train.ids == ["cat/0.png", "cat/2.png", "dog/0.png", "dog/1.png", "dog/cat-1.png"]
+    assert len(test) == 5
+    with pytest.raises(BadSetting, match="already exists"):
+        corrected_data.write_folder(dataset, by_split, tmp_path / "new")
+    assert len(list((tmp_path / "photos").rglob("*.png"))) == 12  # untouched
+    corrected_data.write_folder(dataset, by_split, tmp_path / "moved", should_move=True)
+    left = sorted(str(path.relative_to(tmp_path / "photos")) for path in (tmp_path / "photos").rglob("*.png"))
+    assert left == ["test/cat/0.png", "train/dog/2.png"]  # what was dropped
+
+
+def test_the_script_moves_only_what_was_decided(tmp_path: Path) -> None:
+    dataset, by_split = made(tmp_path / "it's photos")
+    subprocess.run(["sh", "-c", corrected_data.folder_script(dataset, by_split)], check=True)
+    assert datasets.load(dataset).ids == ["cat/0.png", "cat/2.png", "dog/0.png", "dog/1.png", "dog/cat-1.png"]
+    dropped = tmp_path / "it's photos-dropped"
+    assert sorted(str(path.relative_to(dropped)) for path in dropped.rglob("*.png")) == [
+        "test/cat/0.png",
+        "train/dog/2.png",
+    ]
+    with pytest.raises(BadSetting, match="a corrected folder needs a folder of images"):
+        corrected_data.folder_script("digits", {})
+    wrong = {"train": {"cat/0.png": annotations.Mark(what="relabel", label="../x")}}
+    with pytest.raises(BadSetting, match="which is not a class of the folder"):
+        corrected_data.folder_script(dataset, wrong)

@@ -1,5 +1,5 @@
-"""Plots of a sweep in the form of the papers: a table, curves, or a matrix with row means; and its best setting.
-Torch-free.
+"""Results of a sweep in the form of the papers: a table, curves, or a matrix with row means; its best setting; and the
+scores of sweeps that are shipped without their runs. Torch-free.
 
 Missing values stay empty. Several seeds of a cell are averaged. A table adds the standard deviation; a figure adds a
 dot for each seed and the interval of the mean. Plotly is imported late."""
@@ -8,10 +8,15 @@ import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, NotRequired, TypedDict
 
+import numpy as np
+
+from contrastive_core.base import json_files
 from contrastive_core.base.messages import N_, join, message
-from contrastive_core.base.score import over_seeds
+from contrastive_core.base.paths import BUNDLE
+from contrastive_core.base.score import Score, over_seeds
 from contrastive_core.compare.evaluation import Evaluation
 from contrastive_core.compare.verdicts import SettingScores, best_setting
 from contrastive_core.sweeps.sweep_file import Axis, Row, Sweep
@@ -33,6 +38,7 @@ LABELS = {
 UNITS = {"memory_mb": "{:.0f}", "seconds": "{:.0f}", "rankme": "{:.1f}"}
 FROM_ZERO = ("rankme", "memory_mb", "seconds")  # amounts, drawn with their zero
 COLORS = ("#3B7DD8",)
+FOLDER = BUNDLE / "sweeps"  # of shipped scores
 DATA = ("dataset", "root")  # settings whose runs have other images
 
 
@@ -185,6 +191,9 @@ def _line(sweep: Sweep, rows: Sequence[Row], measure: str, accuracy: str, colors
     import plotly.graph_objects as go
 
     x, series = sweep.draw.x, sweep.draw.series
+    scale: dict[str, str | list[int]] = {"rangemode": "tozero"} if measure in FROM_ZERO and not zoom else {}
+    if measure == "accuracy" and not zoom:  # all of a share
+        scale = {"range": [0, 100]}
     cells = [c for c in cells_of(rows, _names(sweep), accuracy, [measure]) if c["seeds"]]  # without the measure: a gap
     figure = go.Figure()
     for number, name in enumerate(dict.fromkeys(c.get(series, "") for c in cells)):
@@ -195,7 +204,7 @@ def _line(sweep: Sweep, rows: Sequence[Row], measure: str, accuracy: str, colors
         height=360,
         margin={"l": 10, "r": 10, "t": 60 if series else 10, "b": 10},
         xaxis={"title": x, **_ticks([_as_number(c[x]) for c in cells])},
-        yaxis={"title": label(measure, accuracy), **_scale(measure, zoom)},
+        yaxis={"title": label(measure, accuracy), **scale},
         showlegend=bool(series),
         legend={"orientation": "h", "y": 1.0, "yanchor": "bottom", "title": {"text": series}},
     )
@@ -236,13 +245,6 @@ def _series(figure: Any, cells: Sequence[Row], x: str, measure: str, name: str, 
         style |= {"name": message("{name} seeds", name=name).strip(), "legendgroup": name, "showlegend": False}
         hover = "%{text}: %{y:.3g}<extra></extra>"
         figure.add_scatter(x=places, y=values, text=texts, hovertemplate=hover, **style)
-
-
-def _scale(measure: str, zoom: bool) -> Row:
-    """Return the axis range: all of 0 to 100 % for a share, from 0 for an amount, unless `zoom`."""
-    if measure == "accuracy" and not zoom:
-        return {"range": [0, 100]}
-    return {"rangemode": "tozero"} if measure in FROM_ZERO and not zoom else {}
 
 
 def _matrix(sweep: Sweep, rows: Sequence[Row], measure: str, accuracy: str, zoom: bool) -> Any:
@@ -311,3 +313,37 @@ def verdict(sweep: Sweep, rows: Sequence[Row], accuracy: str) -> tuple[str, str]
         if score is not None and score.per_sample is not None:
             one.right[row["seed"]] = score.per_sample
     return best_setting(names[0] if len(names) == 1 else "", list(settings.values()))
+
+
+class ShippedCell(TypedDict):
+    """A cell's scores in the file of a shipped sweep."""
+
+    arguments: list[str]
+    scores: dict[str, float]
+    right: NotRequired[str]  # the correctly classified test images, packed as hexadecimal bits
+
+
+def path_of(sweep: Sweep) -> Path:
+    """Return the path of a shipped sweep's scores."""
+    return FOLDER / f"{Path(sweep.name).name}.json"
+
+
+def with_shipped(sweep: Sweep, rows: Sequence[Row]) -> list[Row]:
+    """Return the rows of `sweep_file.status`, with the shipped scores for cells that are not finished here; these are
+    marked `shipped`."""
+    try:
+        kept = json_files.read_object(path_of(sweep))
+        cells = {" ".join(cell["arguments"]): _row(cell, kept["images"]) for cell in kept["cells"]}
+    except (OSError, ValueError, KeyError, TypeError):  # most have none
+        return [*rows]
+    both = zip(sweep.cells(), rows, strict=True)
+    return [row if row["status"] == "done" else row | cells.get(" ".join(cell.arguments()), {}) for cell, row in both]
+
+
+def _row(cell: ShippedCell, images: int) -> Row:
+    score = Score("kNN", value=cell["scores"]["knn test"])
+    if "right" in cell:
+        right = np.unpackbits(np.frombuffer(bytes.fromhex(cell["right"]), np.uint8), count=images)
+        score.arrays["per_sample"] = right.astype(float)
+    evaluation = Evaluation("", "test", {"h": {"knn": score}})
+    return {**cell["scores"], "status": "done", "shipped": True, "evaluation": evaluation}
