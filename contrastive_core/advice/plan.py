@@ -170,7 +170,9 @@ class Plan:
     @classmethod
     def from_dict(cls, raw: Mapping[str, Any]) -> "Plan":
         """Rebuild a plan from the result of `to_dict`. Raises KeyError, TypeError for other input."""
-        values = {name: tuple(value) if isinstance(value, list) else value for name, value in raw.items()}
+        values: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value for name, value in raw.items()
+        }
         return cls(**{**values, "candidates": tuple(Candidate(**one) for one in raw["candidates"])})
 
 

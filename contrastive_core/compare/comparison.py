@@ -226,9 +226,19 @@ class Comparison:
             "tests": [PairedTest(**test) for test in plain["tests"]],
             "differences": [Difference(**{**d, "interval": tuple(d["interval"])}) for d in plain["differences"]],
         }
-        names = ("correct", "judged", "predicted", "groups")
-        found: dict[str, Any] = {
-            k: {m: arrays[f"{k}:{m}"] for m in plain["accuracy"] if f"{k}:{m}" in arrays} for k in names
+        by_name = {
+            name: {m: arrays[f"{name}:{m}"] for m in plain["accuracy"] if f"{name}:{m}" in arrays}
+            for name in ("correct", "judged", "predicted", "groups")
         }
-        matrices = {k: arrays[k] for k in ("cka", "overlap", "procrustes", "graphs")}
-        return cls(labels=arrays.get("labels"), **found, **fields, **matrices)
+        return cls(
+            labels=arrays.get("labels"),
+            correct=by_name["correct"],
+            judged=by_name["judged"],
+            predicted=by_name["predicted"],
+            groups=by_name["groups"],
+            cka=arrays["cka"],
+            overlap=arrays["overlap"],
+            procrustes=arrays["procrustes"],
+            graphs=arrays["graphs"],
+            **fields,
+        )

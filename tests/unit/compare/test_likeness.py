@@ -1,6 +1,7 @@
-"""The similarity of two images by patches: an exact sum, and the parts that matter when covered."""
+"""The similarity of two images by patches: an exact sum, and the parts that matter when covered; images near a picture."""
 
 import copy
+import io
 import json
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,10 +13,11 @@ from PIL import Image
 from torch import nn
 
 from contrastive_core import runs
-from contrastive_core.base.errors import CannotScore
+from contrastive_core.base.errors import BadSetting, CannotScore
 from contrastive_core.cli.main import main
 from contrastive_core.compare.embed import data_of, load_model
-from contrastive_core.compare.likeness import Words, explain_pair, figure
+from contrastive_core.compare.likeness import Words, decode_like, explain_pair, figure, nearest_to_picture
+from contrastive_core.data import datasets
 from contrastive_core.models.encoders import create_encoder
 
 
@@ -177,3 +179,28 @@ def test_a_shipped_pair_has_a_picture_and_the_command_says_the_same(
     assert Image.open(out).size == (984, 240)
     assert main(["explain", run.name, ids[0], "test/none"]) != 0
     assert "no sample test/none" in capsys.readouterr().err
+
+
+def as_png(image: np.ndarray) -> bytes:
+    file = io.BytesIO()
+    Image.fromarray(image.transpose(1, 2, 0).squeeze()).save(file, "PNG")
+    return file.getvalue()
+
+
+@pytest.mark.parametrize("name", ["digits", "shapes"])
+def test_an_image_of_the_split_finds_itself_first(name: str) -> None:
+    data = datasets.load(name, "test")
+    picture = as_png(np.asarray(data.images[7]))
+    np.testing.assert_array_equal(decode_like(data, picture), data.images[7])
+    near = nearest_to_picture(runs.load(f"simclr-{name}"), "test", picture, 5)
+    assert near[0] == (data.ids[7], pytest.approx(1.0, abs=1e-5))
+    assert len({sample for sample, _cosine in near}) == 5
+    assert [cosine for _sample, cosine in near] == sorted((cosine for _sample, cosine in near), reverse=True)
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"no image at all", as_png(np.zeros((3, 8, 8), np.uint8))[:45]], ids=["empty", "text", "cut"]
+)
+def test_what_is_no_image_gets_one_sentence(content: bytes) -> None:
+    with pytest.raises(BadSetting, match=r"^This file cannot be read as an image: [^\n]+$"):
+        decode_like(datasets.load("digits", "test"), content)
