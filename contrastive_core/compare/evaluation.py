@@ -68,7 +68,7 @@ class Evaluation:
         scores = {k: {n: v for n, v in s.items() if n in names} for k, s in self.scores.items()}
         return dataclasses.replace(self, scores=scores)
 
-    def to_json(self) -> dict[str, object]:
+    def to_json(self) -> JsonObject:
         """Return plain values without arrays."""
         return {**vars(self), "scores": {k: scores_to_json(s) for k, s in self.scores.items()}}
 

@@ -88,7 +88,7 @@ def default_run_name(report: Mapping[str, object]) -> str:
     return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-._")[:50] or "import"
 
 
-def create(name: str | None, config: dict[str, object], fingerprint: str = "", **more: Any) -> Run:
+def create(name: str | None, config: Mapping[str, object], fingerprint: str = "", **more: Any) -> Run:
     """Create a run's folder and manifest, under `name` or an automatic name. Raises BadName; FileExistsError."""
     if not name:
         method, data = (str(config.get(key, usual)) for key, usual in (("method", "run"), ("dataset", "data")))
@@ -98,7 +98,7 @@ def create(name: str | None, config: dict[str, object], fingerprint: str = "", *
     created, versions = datetime.now(UTC).isoformat(timespec="seconds"), {p: package_version(p) for p in PACKAGES}
     about: dict[str, object] = {"format": FORMAT, "id": secrets.token_hex(8), "name": name, "created": created}
     about |= {key: config.get(key) for key in ("method", "loss", "dataset", "seed", "threads")}
-    about |= {"data_fingerprint": fingerprint, "config": config, "git_commit": _git_commit()}
+    about |= {"data_fingerprint": fingerprint, "config": {**config}, "git_commit": _git_commit()}
     about |= {"versions": versions | {"python": platform.python_version()}, **more}
     manifest = cast(Manifest, about)
     _place(path, manifest)

@@ -269,11 +269,12 @@ def show_answer(plan: Plan, answer: Answer) -> None:
         with st.expander(_("Why: the comparisons")):
             for one in answer["comparisons"]:
                 st.markdown(f"- {format.plain(one)}")
-            for title, key in ((_("Gain most"), "gain"), (_("Lose most"), "lose")):
-                if rows := answer["classes"].get(key):
+            changes = answer["classes"]
+            for title, rows in ((_("Gain most"), changes.get("gain")), (_("Lose most"), changes.get("lose"))):
+                if rows:
                     text = _("{name} {change} ({n} images)")
                     parts = [text.format(name=r["class"], change=f"{100 * r['change']:+.1f}", n=r["n"]) for r in rows]
-                    best = locale.text(answer["classes"]["best"][0]["label"])
+                    best = locale.text(changes["best"][0]["label"])
                     st.caption(format.plain(f"{best}. {title}: {', '.join(parts)}"))
     if answer["done"] and (row := answer["recommended"]):
         label = _("Train {label} for {longer} epochs").format(label=row["label"], longer=LONGER * row["epochs"])

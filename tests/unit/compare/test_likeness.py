@@ -1,4 +1,4 @@
-"""The similarity of two images by patches: an exact sum, and the parts that matter when covered; images near a picture."""
+"""The similarity of two images by patches: an exact sum, and the parts that matter when covered; images near one."""
 
 import copy
 import io

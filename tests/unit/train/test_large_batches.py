@@ -1,5 +1,5 @@
-"""A large batch in micro-batches has the loss and the gradients of the whole batch, on one process and on two; LARS, rates
-that fall off by layers, a cosine for the key encoder's momentum, other starts."""
+"""A large batch in micro-batches has the loss and the gradients of the whole batch, on one process and on two; LARS,
+rates that fall off by layers, a cosine for the key encoder's momentum, other starts."""
 
 import dataclasses
 import math
