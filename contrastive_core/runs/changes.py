@@ -85,7 +85,7 @@ _places = FileCache(lambda path: json_files.read_object(path, limit=MAX_RECORD)[
 
 def _lines(path: Path, schema: Schema) -> list[dict[str, object]]:
     try:
-        return [*json_files.read_lines(path, schema, MAX_RECORD)]
+        return json_files.read_lines(path, schema, MAX_RECORD)
     except (Damaged, OSError):
         return []
 

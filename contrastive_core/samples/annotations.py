@@ -109,9 +109,8 @@ def every_label(config: Mapping[str, object]) -> dict[str, dict[str, str]]:
     return found
 
 
-def _valid(lines: Iterable[Mapping[str, object]]) -> list[Mapping[str, object]]:
+def _valid(lines: Sequence[Mapping[str, object]]) -> list[Mapping[str, object]]:
     """Return the decisions that were not undone."""
-    lines = [*lines]
     undone = {line["undo"] for line in lines if line.get("undo")}
     return [line for line in lines if "id" in line and line.get("event") not in undone]
 
