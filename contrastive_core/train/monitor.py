@@ -52,6 +52,7 @@ PAUSE = 1.0  # seconds between two looks, at least: pages are drawn again as oft
 ALIGNED = 256  # images whose two views measure alignment
 CHUNK = 500  # images per forward pass, at most
 CAPTIONS = 5  # of an image of the sample, at most
+ROWS, COLUMNS = 256, 8192  # of the pairs whose cosines are averaged
 SEED = 20_020  # of the sample and its views: the same for every run, so that maps compare
 ALIGNMENT, UNIFORMITY, RANKME = map(create, ("alignment", "uniformity", "rankme"))
 
@@ -185,12 +186,12 @@ def sample_scores(setup: TrainSetup, rows: dict[str, np.ndarray]) -> dict[str, f
     return found | (tower_scores(z, **captions) if captions else {}) | dimension_scores(z)
 
 
-def pair_similarity(pairs: Pairs, rows: int = 256, columns: int = 8192) -> dict[str, float]:
+def pair_similarity(pairs: Pairs) -> dict[str, float]:
     """Return the mean cosine of positive and negative pairs of a global batch (its first rows). All processes call it
     together."""
     counts = [one for (one,) in collectives.all_gather_ints(len(pairs))]
     before = sum(counts[: collectives.world().rank])
-    r, c = slice(0, max(0, rows - before)), slice(0, columns)
+    r, c = slice(0, max(0, ROWS - before)), slice(0, COLUMNS)
     masks = pairs.masks(r, c)
     anchors = torch.nn.functional.normalize(pairs.anchors[r].float(), dim=1)  # (r, d)
     if pairs.columns is None:
