@@ -11,9 +11,9 @@ import streamlit as st
 
 from contrastive_core.base import safe_files
 from contrastive_core.samples.label_audit import LabelAudit
+from contrastive_core.samples.pair_table import Cells
 from contrastive_core.samples.sample_lists import FALSE_NEGATIVES, LISTS, OWN_RANK, RANDOM, SampleList, why_no_suspects
 from contrastive_core.samples.sample_table import SampleTable, decimals
-from contrastive_core.samples.shown_pairs import Cells
 from contrastive_lab import cache, format, locale, query_params
 from contrastive_lab.components.cut_off import CutOff, draw_cut_off
 from contrastive_lab.components.shared.mount import reported_state
