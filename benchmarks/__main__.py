@@ -42,6 +42,7 @@ NAMES = (
     "planted_errors",
     "label_errors",
     "start",
+    "first_suspect",
     "pages",
     "watch",
     "loop_doctor",
