@@ -107,10 +107,10 @@ def why_empty(path: str, listing: Listing, split: str) -> str:
     return join("; ", [text, *left_out, *(one.removesuffix(".") for one in remarks(listing))])
 
 
-def remarks(*listings_of_folder: Listing) -> list[str]:
+def remarks(*listings: Listing) -> list[str]:
     """Return sentences about how the splits were found, and about files skipped for their ending."""
-    layout = dict.fromkeys(one for listing in listings_of_folder for one in listing.layout)
-    each = {id(listing.others): listing.others for listing in listings_of_folder}  # both splits may share one
+    layout = dict.fromkeys(one for listing in listings for one in listing.layout)
+    each = {id(listing.others): listing.others for listing in listings}  # both splits may share one
     counts = sum(each.values(), Counter[str]())
     plain = [e for e, _ in counts.most_common() if len(e) <= LONGEST and e.isascii() and (not e or e[1:].isalnum())]
     told = [(ending or N_("no extension"), counts[ending]) for ending in plain[:ENDINGS_TOLD]]

@@ -5,7 +5,7 @@ import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import streamlit as st
 
@@ -13,6 +13,7 @@ from contrastive_core import runs
 from contrastive_core.base import safe_files
 from contrastive_core.base.lock import scratch_folder
 from contrastive_core.base.paths import data_home
+from contrastive_core.cli.import_checkpoint import ImportRecord
 from contrastive_core.cli.import_checkpoint import import_preview as preview_import
 from contrastive_core.data.folder_selection import name_of
 from contrastive_core.engine import queue, training
@@ -21,7 +22,6 @@ from contrastive_lab import cache, format, query_params
 from contrastive_lab.locale import N_, _, message
 from contrastive_lab.path_input import path_input
 from contrastive_lab.progress import follow_begun
-from contrastive_lab.train.fields import ImportPreview
 
 ENDINGS = ["pt", "pth", "tar", "ckpt", "safetensors"]
 SOURCES = {"file": N_("A checkpoint file"), "model": N_("A model of torchvision or timm")}
@@ -54,12 +54,12 @@ def _of_file() -> None:
     arguments = ["--dataset", dataset]
     arguments += ["--encoder", encoder] if encoder else []
     key = cache.digest(upload.file_id if upload else typed, encoder)
-    previews: dict[str, ImportPreview] = st.session_state.setdefault("previews", {})
+    previews: dict[str, ImportRecord] = st.session_state.setdefault("previews", {})
     try:
         with _file(upload, typed) as path:
             if key not in previews:
                 with st.spinner(_("Opening it in a separate process…")):
-                    previews[key] = cast(ImportPreview, preview_import(path, *arguments))
+                    previews[key] = preview_import(path, *arguments)
             report = previews[key]
             preview(report)
             if st.button(_("Import"), type="primary", disabled=bool(report["missing"] or report["unlike"])):
@@ -123,17 +123,17 @@ def _weights() -> list[str]:
     return arguments + (["--weights", file] if file else ["--random"] if random else [])
 
 
-def _report(chosen: list[str]) -> ImportPreview:
-    previews: dict[str, ImportPreview] = st.session_state.setdefault("previews", {})
+def _report(chosen: list[str]) -> ImportRecord:
+    previews: dict[str, ImportRecord] = st.session_state.setdefault("previews", {})
     if (found := previews.get(key := cache.digest("model", *chosen))) is None:
         with st.spinner(_("Inspecting it in a separate process…")):
-            found = cast(ImportPreview, preview_import(*chosen))
+            found = preview_import(*chosen)
         if "matched" in found:  # else its weights may be here the next time
             previews[key] = found
     return found
 
 
-def _offer(about: ImportPreview, chosen: list[str]) -> None:
+def _offer(about: ImportRecord, chosen: list[str]) -> None:
     """Draw a note about missing weights, and a checkbox and button to download them."""
     text = _("The weights of {encoder} are not on this computer. Choose a weights file or random weights.")
     st.info(format.plain(text.format(encoder=about["encoder"])))
@@ -150,7 +150,7 @@ def _offer(about: ImportPreview, chosen: list[str]) -> None:
     _import([*chosen, "--fetch"], about, not fetch)
 
 
-def _import(chosen: list[str], report: ImportPreview, disabled: bool) -> None:
+def _import(chosen: list[str], report: ImportRecord, disabled: bool) -> None:
     a, b = st.columns(2)
     dataset = judged_on(a)
     name = b.text_input(_("Name of the run"), placeholder=_("made from the model's name")).strip()
@@ -170,7 +170,7 @@ def judged_on(place: Any) -> str:
     return name_of(chosen) if chosen.startswith(("/", "~")) else str(chosen)
 
 
-def preview(report: ImportPreview) -> None:
+def preview(report: ImportRecord) -> None:
     """Show the detected encoder, the matched tensors and the missing ones."""
     st.header(format.plain(f"{report['kind']}, {report['encoder']}"))
     parts = {_("Missing"): report["missing"], _("With a different shape"): report["unlike"]}

@@ -13,8 +13,7 @@ from contrastive_core.base.score import wilson
 from contrastive_core.engine import training
 from contrastive_core.runs.run import Run
 from contrastive_core.runs.run_metrics import MetricsReader, labeled_images
-from contrastive_lab import cache
-from contrastive_lab import figures as plots
+from contrastive_lab import cache, figures
 from contrastive_lab.components.scatter import PALETTE
 from contrastive_lab.locale import N_, _
 from contrastive_lab.setting_names import Marks, draw_marks, marks_of
@@ -156,10 +155,10 @@ def draw_curves(run: Run, metrics: MetricsReader, marks: Marks) -> None:
         return
     loss = {"loss": ([x["step"] for x in thin], [x["loss"] for x in thin])}
     towers = tower_figures(metrics.epochs, thin, marks)
-    drawn = {"loss": plots.curves(loss, "step", _("Loss")), **towers}
+    drawn = {"loss": figures.curves(loss, "step", _("Loss")), **towers}
     draw_marks(drawn["loss"], marks["step"])
     cells: list[Callable[[], object]] = [
-        partial(st.plotly_chart, figure, key=f"{key}-{run.name}", config=plots.SVG) for key, figure in drawn.items()
+        partial(st.plotly_chart, figure, key=f"{key}-{run.name}", config=figures.SVG) for key, figure in drawn.items()
     ]
     scored = scores_of(metrics, KNN)
     if scored or run.manifest.get("classes"):
@@ -176,14 +175,14 @@ def vote(run: Run, scored: list[tuple[int, float]], marks: Marks) -> None:
     """Draw kNN accuracy over the epochs with intervals and baselines, and a sentence about the intervals."""
     epochs, n = [epoch for epoch, _share in scored], labeled_images(run)
     knn = {"kNN": (epochs, [100 * share for _epoch, share in scored])}
-    figure = plots.curves(knn, "epoch", _("kNN on the training sample, %"))
+    figure = figures.curves(knn, "epoch", _("kNN on the training sample, %"))
     if ends := shares(scored, n):
-        plots.band(figure, epochs, ends, "95 %", PALETTE[0])
+        figures.band(figure, epochs, ends, "95 %", PALETTE[0])
     for name, value in baselines(run).items():
         figure.add_hline(y=value, line={"dash": "dot", "color": "gray"}, annotation_text=name)
     draw_marks(figure, marks["epoch"])
     figure.update_layout(showlegend=False)
-    st.plotly_chart(figure, key=f"knn-{run.name}", config=plots.SVG)
+    st.plotly_chart(figure, key=f"knn-{run.name}", config=figures.SVG)
     if ends:
         st.caption(since(epochs, ends, n))
 
@@ -220,7 +219,7 @@ def tower_figures(epochs: Sequence[Line], steps: Sequence[Line] = (), marks: Mar
     if scored := [line for line in epochs if line.get(GAP) is not None]:
         at = [line["epoch"] for line in scored]
         recall = {str(_(text)): (at, [100 * line[key] for line in scored]) for key, text in RECALL.items()}
-        drawn["recall"] = plots.curves(recall, "epoch", _("Recall@1 on the training sample, %"))
+        drawn["recall"] = figures.curves(recall, "epoch", _("Recall@1 on the training sample, %"))
         drawn["gap"] = _curve(scored, GAP, "epoch", _("Modality gap"))
         drawn["gap"].update_yaxes(rangemode="tozero")
     for key, title in LEARNED.items():
@@ -232,7 +231,7 @@ def tower_figures(epochs: Sequence[Line], steps: Sequence[Line] = (), marks: Mar
 
 
 def _curve(lines: Sequence[Line], key: str, x: str, title: str) -> Any:
-    figure = plots.curves({key: ([line[x] for line in lines], [line[key] for line in lines])}, x, title)
+    figure = figures.curves({key: ([line[x] for line in lines], [line[key] for line in lines])}, x, title)
     figure.update_layout(showlegend=False)
     return figure
 
@@ -241,7 +240,7 @@ def draw_towers(name: str, epochs: Sequence[Line]) -> None:
     """Draw the figures over the epochs side by side if the run has two towers. Args: name: of the run."""
     drawn = tower_figures(epochs)
     for column, (key, figure) in zip(st.columns(2) if drawn else (), drawn.items(), strict=False):
-        column.plotly_chart(figure, key=f"{key}-{name}", config=plots.SVG)
+        column.plotly_chart(figure, key=f"{key}-{name}", config=figures.SVG)
     if drawn:
         st.caption(_(OF_SAMPLE))
 
@@ -267,7 +266,7 @@ def _figure(key: str, names: dict[str, str], lines: Sequence[Line], x: str, y: s
         if known := [line for line in lines if line.get(name) is not None]:
             series[str(_(text))] = ([line[x] for line in known], [line[name] for line in known])
     if series:
-        figure = plots.curves(series, x, y)
+        figure = figures.curves(series, x, y)
         figure.update_yaxes(rangemode="tozero")
         draw_marks(figure, marks[x])
-        st.plotly_chart(figure, key=key, config=plots.SVG)
+        st.plotly_chart(figure, key=key, config=figures.SVG)

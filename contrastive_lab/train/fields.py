@@ -6,13 +6,14 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypedDict, cast
+from typing import Any
 
 import streamlit as st
 
 from contrastive_core import runs
 from contrastive_core.base.cards import KnobEntry, MethodEntry
 from contrastive_core.base.errors import BadName
+from contrastive_core.cli.import_checkpoint import ImportRecord
 from contrastive_core.cli.import_checkpoint import import_preview as preview_import
 from contrastive_core.data.captions import SENTENCE_TOWER
 from contrastive_core.data.dataset import LARGEST, RESIZES, SMALL
@@ -201,26 +202,6 @@ class Encoder:
     wrong: str = ""
 
 
-class ImportPreview(TypedDict, total=False):
-    """The run that an import would create, or a library's model whose weights are not here: it has no `matched`."""
-
-    encoder: str
-    pixels: int
-    kind: str
-    method: str
-    head: dict[str, str]
-    of_library: bool
-    notes: list[str]
-    matched: int  # tensors of the file, and names of the others
-    missing: list[str]
-    unlike: list[str]
-    unused: list[str]
-    host: str  # of the weights, which can be fetched; "" if not
-    size: int  # bytes
-    size_is_exact: bool
-    license: str
-
-
 def choose_encoder(names: Sequence[str]) -> Encoder:
     """Draw the fields, each with its error beside it."""
     runs = [run for run in state.all_runs() if run.config.get("encoder") and not run.is_recording]
@@ -270,7 +251,7 @@ def _of_library() -> Encoder:
     return Encoder(name, weights=file)
 
 
-def _known(name: str, about: ImportPreview, file: str) -> str:
+def _known(name: str, about: ImportRecord, file: str) -> str:
     size = ""
     if pixels := about.get("pixels"):
         template = _(" It expects images of {pixels} pixels. Images of a folder are resized to that.")
@@ -286,17 +267,17 @@ def _known(name: str, about: ImportPreview, file: str) -> str:
     return _("{name}: {matched} tensors of the file fit.{size}").format(name=name, matched=matched, size=size)
 
 
-def _looked_up(name: str, file: str) -> ImportPreview:
+def _looked_up(name: str, file: str) -> ImportRecord:
     """Return the library's description of a model, or the contents of a file, cached for the session. Raises
     ValueError, OSError."""
     words = [name, *(("--weights", file) if file else ())]
     changed = Path(file).expanduser().stat().st_mtime_ns if file else 0
-    known: dict[str, ImportPreview | str] = st.session_state.setdefault("encoders looked up", {})  # or the error
+    known: dict[str, ImportRecord | str] = st.session_state.setdefault("encoders looked up", {})  # or the error
     key = cache.digest(*words, changed)
     if key not in known:
         with st.spinner(_("Looking it up…")):
             try:
-                known[key] = cast(ImportPreview, preview_import(*words))
+                known[key] = preview_import(*words)
             except ValueError as error:
                 known[key] = sentence(error)
     if isinstance(found := known[key], str):
