@@ -80,7 +80,7 @@ def test_a_training_batch(tmp_path: Path) -> None:
 
 
 def test_a_temperature_drag(tmp_path: Path) -> None:
-    check("One temperature drag", set(trace(DRAG, tmp_path)), 13)
+    check("One temperature drag", set(trace(DRAG, tmp_path)), 12)
 
 
 def test_a_table_of_samples(tmp_path: Path) -> None:
