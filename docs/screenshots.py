@@ -42,7 +42,8 @@ LABEL = re.compile(rf'^\s*- (?P<role>{ROLES}) (?P<name>"(?:[^"\\]|\\.)*")', re.M
 @dataclass(frozen=True)
 class Picture:
     """A page and how it is shown. `ready` is a text of the page; `steps` is how often the button Step is
-    pressed before the picture is taken, `learn` for how many seconds the playground learns."""
+    pressed before the picture is taken, `learn` for how many seconds the playground learns, and `after` is
+    opened before, for what its page computes."""
 
     address: str
     ready: str
@@ -52,6 +53,7 @@ class Picture:
     language: str = "en"
     steps: int = 0
     learn: int = 0
+    after: Picture | None = None
 
 
 PICTURES = {
@@ -68,7 +70,11 @@ PICTURES = {
     "runs": Picture("runs", "See its loss"),
     "methods": Picture("methods?method=simclr", "Builds on"),
     "suspect": Picture("samples?example=wrong-labels", "Looks like"),
-    "random_check": Picture("samples?example=wrong-labels&list=random", "Random check"),
+    "random_check": Picture(
+        "samples?example=wrong-labels&list=random",
+        "Nearest images",
+        after=Picture("samples?example=wrong-labels", "Nearest images labeled"),
+    ),
     "zh_home": Picture("", "查找错误标签", language="zh"),
     "zh_loss_lab": Picture("loss_lab?run=simclr-shapes&on=matrix", "权重", theme="dark", language="zh"),
 }
@@ -94,6 +100,8 @@ PAGES["pages/compare_phone"] = replace(PAGES["pages/compare_phone"], ready="○ 
 
 def open_picture(page: Any, app: str, picture: Picture) -> None:
     """Open the page of a picture and wait until it is drawn."""
+    if picture.after:
+        open_picture(page, app, picture.after)
     page.emulate_media(color_scheme=picture.theme, reduced_motion="reduce")
     page.set_viewport_size({"width": picture.width, "height": picture.height})
     page.goto(f"{app}/{picture.address}{'&' if '?' in picture.address else '?'}lang={picture.language}")

@@ -20,7 +20,6 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 from jaxtyping import Bool, Float64, Int64
-from scipy.special import bdtr
 
 from contrastive_core.base.errors import CannotScore
 from contrastive_core.base.json_files import JsonObject
@@ -166,6 +165,8 @@ class MatchThreshold:
 def find_threshold(pairs: JudgedPairs, rate: float = RATE) -> MatchThreshold:
     """Return the lowest threshold whose false-match rate is shown to be at most `rate`.
     Args: rate: between 0 and 1."""
+    from scipy.special import bdtr  # 13 MB, also in the server
+
     s, own = pairs.similarity[~pairs.is_match], pairs.similarity[pairs.is_match]
     query = np.unique(pairs.query[~pairs.is_match], return_inverse=True)[1]
     counts = np.bincount(query)

@@ -19,7 +19,7 @@ base pairs ops data losses models methods runs spaces metrics train compare exch
 advice engine cli
 """.split()
 
-HEAVY = ("torch", "torchvision", "sklearn", "umap", "plotly", "pandas", "faiss")
+HEAVY = ("torch", "torchvision", "sklearn", "scipy", "umap", "plotly", "pandas", "faiss")
 
 
 def modules(package: Path) -> list[Path]:
