@@ -55,7 +55,8 @@ def pairs(args: Namespace) -> None:
         )
     found, said = find_tower_pairs(towers), tower_notes(towers)
     columns = _columns(rows, found)
-    given = find_given_negatives(towers, *(found.query, found.partner)[:: -1 if found.query_tower else 1])
+    asked, answer = (found.partner, found.query) if found.query_tower else (found.query, found.partner)
+    given = find_given_negatives(towers, asked, answer)
     columns |= {
         "given_negative": np.where(given.row < 0, "", np.array(rows.ids)[given.row]),
         "given_score": given.score,
