@@ -1,6 +1,7 @@
 // The axes of the matrix: pictures of anchors and candidates, or what they say, or their names.
 
 import { thumb } from "./thumbnails.js";
+import { paintedOnce } from "../shared/canvas.js";
 import { isRightToLeft } from "../shared/texts.js";
 
 const PICTURE = 22, // CSS pixels: width of a strip of pictures
@@ -90,12 +91,14 @@ function places(order, step, side) {
 
 /** Both strips of texts, painted once for an order and a size; null for no texts. */
 function textsOf(lab, strip, side) {
-  const [ofRows, ofColumns] = wordsIn(lab);
-  if (!ofRows && !ofColumns) return null;
-  const asked = [lab.order, strip, side, lab.ink].join(" ");
-  if (lab.cache.axes?.asked === asked) return lab.cache.axes.canvas;
-  const canvas = new OffscreenCanvas(strip + side, strip + side),
-    g = canvas.getContext("2d"),
+  if (!wordsIn(lab).some(Boolean)) return null;
+  const size = strip + side,
+    looks = [lab.order, strip, side, lab.ink];
+  return paintedOnce(lab.cache, "axes", looks, size, size, (g) => writeTexts(lab, g, strip, side));
+}
+
+function writeTexts(lab, g, strip, side) {
+  const [ofRows, ofColumns] = wordsIn(lab),
     line = LINE * (devicePixelRatio || 1);
   g.fillStyle = lab.ink;
   g.font = `${(12 * line) / LINE}px 'Source Sans', 'Source Sans Pro', sans-serif`;
@@ -121,6 +124,4 @@ function textsOf(lab, strip, side) {
   g.translate(0, strip);
   g.rotate(-Math.PI / 2); // upwards from the matrix
   if (ofColumns) write(lab.columns, ofColumns);
-  lab.cache.axes = { asked, canvas };
-  return canvas;
 }

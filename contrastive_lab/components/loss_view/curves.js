@@ -2,7 +2,7 @@
 
 import { few } from "./figures.js";
 import { isFar, isHinge, positivesOf, ranked, steadyTop } from "./pairs.js";
-import { BLUE, GRAY, ORANGE, halves, line, rgb, tick, within } from "../shared/canvas.js";
+import { BLUE, GRAY, ORANGE, halves, line, paintedOnce, rgb, tick, within } from "../shared/canvas.js";
 import { number } from "../shared/dom.js";
 import { evaluate, make } from "../shared/kernels.js";
 import { fromSlider, symbolOf, toSlider } from "../shared/knob.js";
@@ -98,19 +98,16 @@ function drawSoftmax(lab, g, points, nearest, width, height) {
 export function plot(lab, g, points, lines, width, height, title) {
   const places = title ? [] : placed(g, lines, width),
     top = title ? 30 : places.at(-1).y + 16,
-    kept = (lab.cache.plots ??= {}),
-    key = title ?? lines.length, // a sweep has one line
     dpr = devicePixelRatio || 1,
-    asked = [lab.cache.curvesName, lab.ink, width, height, dpr, ...lines.map((one) => one.name ?? one.wide)].join(" ");
-  if (kept[key]?.asked !== asked) {
-    const canvas = new OffscreenCanvas(Math.max(1, Math.round(width * dpr)), Math.max(1, Math.round(height * dpr))),
-      still = canvas.getContext("2d");
-    still.scale(dpr, dpr);
-    still.font = g.font;
-    drawLines(lab, still, points, lines, { width, height, top, places, title });
-    kept[key] = { asked, canvas };
-  }
-  g.drawImage(kept[key].canvas, 0, 0, width, height);
+    device = (v) => Math.max(1, Math.round(v * dpr)),
+    looks = [lab.cache.curvesName, lab.ink, width, height, dpr, ...lines.map((one) => one.name ?? one.wide)],
+    name = title ?? lines.length; // a sweep has one line
+  const still = paintedOnce(lab.cache, name, looks, device(width), device(height), (c) => {
+    c.scale(dpr, dpr);
+    c.font = g.font;
+    drawLines(lab, c, points, lines, { width, height, top, places, title });
+  });
+  g.drawImage(still, 0, 0, width, height);
   const here = SIDE + (toSlider(lab.meta.knob, lab.value) / 1000) * (width - 2 * SIDE),
     ends = [top - 8, height - 16].map((v) => [here, v]);
   line(g, ends, lab.accent);

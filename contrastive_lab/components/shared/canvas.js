@@ -132,6 +132,17 @@ export function sizeSquare(c) {
   return [g, size, dpr];
 }
 
+/** A picture of so many device pixels, painted again only if something that it depends on has changed. */
+export function paintedOnce(cache, name, dependencies, width, height, paint) {
+  const kept = (cache.painted ??= {}),
+    key = dependencies.join(" ");
+  if (kept[name]?.key !== key) {
+    kept[name] = { key, canvas: new OffscreenCanvas(width, height) };
+    paint(kept[name].canvas.getContext("2d"));
+  }
+  return kept[name].canvas;
+}
+
 /**
  * A matrix of one pixel a cell, stretched over a square with a thin frame.
  *
