@@ -112,13 +112,18 @@ ARROWS = """<script>setTimeout(() => {
 
 
 def scroll_next() -> None:
-    """Scroll to the container the next time it is drawn."""
+    """Scroll to the container whenever it is drawn, until `end_scroll`."""
     st.session_state[PENDING] = True
+
+
+def end_scroll() -> None:
+    """Scroll no more after this time, because the container holds its result and not its progress."""
+    st.session_state.pop(PENDING, None)
 
 
 def in_view() -> DeltaGenerator:
     """Return the container to which the page scrolls."""
-    if st.session_state.pop(PENDING, False):
+    if PENDING in st.session_state:
         st.html(f'<i class="frame" id="{time.time()}"></i>{SCROLL}', unsafe_allow_javascript=True)
     return st.container(key=IN_VIEW)
 

@@ -54,11 +54,10 @@ def more(space: Space, rows: EmbeddingSet) -> None:
 
 
 def _panel(view: str, space: Space, rows: EmbeddingSet) -> None:
-    what, values = message("All scores, with values for each sample"), {"space": space.values}
-    if cache.result("scores", values) is None:
-        stage.scroll_next()  # to the result too: the page may be redrawn before it has scrolled
-    if not (answer := answer_or_wait("scores", values, what)):
+    what = message("All scores, with values for each sample")
+    if not (answer := answer_or_wait("scores", {"space": space.values}, what)):
         return
+    stage.end_scroll()
     scores = {k: scores_from_json(v) for k, v in answer.meta["scores"].items()}
     scores |= score_strip.reference_scores(run) if (run := space.run) else {}
     match view:
@@ -259,6 +258,7 @@ def _compression(space: Space) -> None:
     )
     if answer is None:
         return
+    stage.end_scroll()
     found, width = scores_of(answer.meta["scores"]), int(answer.meta["width"])
     row = st.container(horizontal=True, vertical_alignment="bottom")
     with row:
