@@ -78,7 +78,7 @@ def _answers(spaces: list[Space], samples: ComparedSamples) -> None:
             st.caption(text.format(more=len(differing) - CLASSES))
     towers.show_recall(comparison.names, spaces)
     st.markdown(alike(comparison))
-    verdict.with_scores(spaces, comparison)  # the linear probe's row comes with them
+    verdict.with_scores(spaces, comparison)  # computes them; the page then shows the linear probe too
     label = str(_("See how alike they are"))
     if metric:
         label = _("Look at the {n} disagreements").format(n=f"{samples.one_right:,}")
