@@ -23,17 +23,12 @@ import html
 import time
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from contrastive_core.base.paths import BUNDLE
 from contrastive_lab.locale import _
-
-if TYPE_CHECKING:
-    from streamlit.delta_generator import DeltaGenerator
-
 
 MORE = "more-closed"  # of the session: how often
 
