@@ -142,11 +142,11 @@ def test_the_loss_lab_says_its_loss_and_its_answer_above_the_star(app: str, phon
 
 def test_start_is_in_sight_before_the_form_is_scrolled(app: str, phone: Any) -> None:
     phone.goto(f"{app}/train?method=simclr&data=digits")
-    start, method = phone.get_by_role("button", name="Start"), phone.get_by_role("combobox", name="Method")
+    start, epochs = phone.get_by_role("button", name="Start"), phone.locator("input[aria-label=Epochs]")
     start.wait_for(timeout=SLOW)
     phone.locator(".views").wait_for(timeout=SLOW)
-    box, field = settled_box(phone, start), method.bounding_box()
-    assert field["y"] + field["height"] < box["y"]
+    box = settled_box(phone, start)
+    assert epochs.evaluate(ON_TOP)
     assert box["y"] + box["height"] < 844
     assert start.evaluate(ON_TOP)
 
