@@ -6,9 +6,10 @@
 Data: digits; shapes and a subset of CIFAR-10 images (from an archive; left out with a sentence
 where it is not there), of which the first `--rows` are judged. Labels: three kinds at rates of 3,
 8, 18 and 40 %, one seed for each kind and rate in turn; with `--full` all of 0 to 2. Encoders:
-SimCLR and MoCo v2 that saw no label (on CIFAR SimCLR alone, 10 epochs), a random one, raw pixels;
-with `--train`, at the rates of `TRAINED`, also SupCon and metric trained on the wrong labels for
-few and for many epochs (on CIFAR SupCon alone, 10 epochs).
+SimCLR and MoCo v2 that saw no label (on CIFAR SimCLR alone, 10 epochs), a random one, and pixels, of
+which at most 128 principal components (not of shapes, where no pixel says a class); with `--train`,
+at the rates of `TRAINED`, also SupCon and metric trained on the wrong labels for few and for many
+epochs (on CIFAR SupCon alone, 10 epochs).
 `--keep` continues from a file of what was judged before.
 
 Peers on the same h (wrong_label_peers.py): cleanlab's self-confidence, normalized margin and
