@@ -4,8 +4,8 @@
     python -m benchmarks --only scale --works samples compare --rows 1000000
 
 Each script's output and last line go to benchmarks/results/NAME.json beside the commit, the
-versions and the machine. RESULTS.md is made of the files of one machine, that of the newest, so a
-part can be run again alone. Of `scale`, which takes hours, some works at some numbers of rows can
+versions and the machine. RESULTS.md is made of these files and names the machine and the day of most,
+so a part can be run again alone. Of `scale`, which takes hours, some works at some numbers of rows can
 be run: what they print takes the place of the same lines, and when each was run stands beside.
 `--report` only writes the text again. What is known of a missed goal stands in missed.toml.
 """

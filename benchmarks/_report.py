@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import tomllib
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -90,17 +91,18 @@ def with_goals(records: list[Record], reasons: Goals) -> list[Record]:
 def report(records: list[Record], reasons: Goals) -> str:
     """Return the text of RESULTS.md: the rows that goals.toml names, and all that was printed."""
     stated = with_goals(records, reasons)
-    newest = max(records, key=lambda record: record["date"])
+    ran = Counter((record["machine"], record["date"]) for record in records)
+    most = max(ran, key=lambda at: (ran[at], at[1]))  # machine and day of most scripts, of the newest of these
     text = [
         "# Benchmarks",
         "",
-        f"Made by `python -m benchmarks` on {_machine.short(newest['machine'])}, {newest['date']}; a row of another",
+        f"Made by `python -m benchmarks` on {_machine.short(most[0])}, {most[1]}; a row of another",
         "day names it, and a time or a size of another machine names that. A ratio says how many times as",
         "long the named peer takes for the same work; both sides alternate in the same run. A goal is met",
         "only if every round meets it. The reasons stand in goals.toml; what else a script measures stands",
         "in what it printed, with the load of the machine before it ran.",
         "",
-        table(stated, reasons, newest),
+        table(stated, reasons, *most),
         "",
         *missed(stated),
     ]
@@ -125,13 +127,13 @@ def printed(record: Record) -> list[str]:
 # --- the table ---------------------------------------------------------------------------------
 
 
-def table(records: list[Record], reasons: Goals, newest: Record) -> str:
-    """A row for each goal: the peer, the goal, what was measured, and where and when if not as the newest record."""
+def table(records: list[Record], reasons: Goals, machine: str, date: str) -> str:
+    """A row for each goal: its peer, what was measured, and where and when if not on that machine and date."""
     text = ["| work | peer | goal | measured | reason for the goal |", "| --- | --- | ---: | --- | --- |"]
     for record in records:
-        is_elsewhere = record["machine"] != newest["machine"] and record["name"] not in SAME_EVERYWHERE
+        is_elsewhere = record["machine"] != machine and record["name"] not in SAME_EVERYWHERE
         apart = [_machine.short(record["machine"])] * is_elsewhere
-        apart += [record["date"]] * (record["date"] != newest["date"])
+        apart += [record["date"]] * (record["date"] != date)
         for line in record["lines"]:
             peer = "" if line["peer"] == "limit" else line["peer"]
             reason = reasons[record["name"]][row_name(line)]

@@ -9,13 +9,10 @@ import re
 import secrets
 from pathlib import Path
 
-import streamlit as st
-
 from contrastive_core.base import json_files
 from contrastive_core.base.errors import Damaged
 from contrastive_core.base.json_schema import fields, text
 from contrastive_core.base.paths import data_home
-from contrastive_lab import query_params
 
 ID = re.compile(r"[A-Za-z0-9_-]{22}")
 MOST = 200  # that are kept
@@ -73,6 +70,10 @@ def _newest_first() -> list[Path]:
 
 def path_input(label: str, name: str, placeholder: str, help: str | None = None) -> str:
     """Draw the field; return its text, or the path of the URL's parameter `name`."""
+    import streamlit as st  # late: the command stores paths, and Streamlit takes a second
+
+    from contrastive_lab import query_params
+
     key = f"path-{name}"
     if path := path_of(query_params.take(name)):
         query_params.choose(key, str(path))

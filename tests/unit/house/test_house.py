@@ -143,6 +143,12 @@ print(*(m for m in {HEAVY!r} if m in sys.modules))
     assert done.stdout.split() == []
 
 
+def test_the_command_tells_its_address_before_streamlit_is_loaded() -> None:
+    code = f"import contrastive_lab.desktop.command, sys; print(*({{'streamlit', *{HEAVY!r}}} & sys.modules.keys()))"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert done.stdout.split() == [], done.stderr
+
+
 @pytest.mark.parametrize("folder", ["pages", "contrastive_lab"])
 def test_the_app_does_no_tensor_maths(folder: str) -> None:
     for path in modules(ROOT / folder):
