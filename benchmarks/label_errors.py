@@ -1,15 +1,15 @@
 """Wrong labels of several kinds and rates: the list of likely wrong ones beside its peers.
 
-    python -m benchmarks.label_errors [--data digits shapes cifar] [--rows 2000] [--full]
-                                      [--train] [--keep FILE] [--archive FILE]
+    python -m benchmarks.label_errors [--data digits shapes] [--rows 2000] [--full] [--train]
+                                      [--keep FILE] [--archive FILE]
 
-Data: digits; shapes and a subset of CIFAR-10 images (from an archive; left out with a sentence
-where it is not there), of which the first `--rows` are judged. Labels: three kinds at rates of 3,
-8, 18 and 40 %, one seed for each kind and rate in turn; with `--full` all of 0 to 2. Encoders:
-SimCLR and MoCo v2 that saw no label (on CIFAR SimCLR alone, 10 epochs), a random one, and pixels, of
-which at most 128 principal components (not of shapes, where no pixel says a class); with `--train`,
-at the rates of `TRAINED`, also SupCon and metric trained on the wrong labels for few and for many
-epochs (on CIFAR SupCon alone, 10 epochs).
+Data: digits and shapes; with `cifar` also a subset of CIFAR-10 images from an archive. The first
+`--rows` are judged. Labels: three kinds at rates of 3, 8, 18 and 40 %, one seed for each kind and rate
+in turn; with `--full` all of 0 to 2. Encoders: SimCLR and MoCo v2 that saw no label (on CIFAR SimCLR
+alone, 10 epochs), and of digits a random one and pixels (of CIFAR their first 128 principal
+components), which find no more than chance in shapes. With `--train`, at the rates of `TRAINED`,
+also SupCon and metric trained on the wrong labels for few and for many epochs (on CIFAR SupCon
+alone, 10 epochs).
 `--keep` continues from a file of what was judged before.
 
 Peers on the same h (wrong_label_peers.py): cleanlab's self-confidence, normalized margin and
@@ -112,7 +112,7 @@ def judge_all(data: str, name: str, args: argparse.Namespace, known: dict[str, F
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--data", nargs="+", default=["digits", "shapes", "cifar"])
+    options.add_argument("--data", nargs="+", default=["digits", "shapes"])
     options.add_argument("--rows", type=int, default=2000)
     options.add_argument("--full", action="store_true", help="every seed of every rate")
     options.add_argument("--train", action="store_true", help="encoders of the wrong labels too")
@@ -125,13 +125,7 @@ def main() -> None:
         for line in args.keep.read_text().splitlines():
             known |= json.loads(line)
     for data in args.data:
-        name = data
-        if data == "cifar":
-            try:
-                name = encoders.cifar_folder(args.archive)
-            except FileNotFoundError:
-                print(f"CIFAR-10 is left out: there is no {args.archive.name}.")
-                continue
+        name = encoders.cifar_folder(args.archive) if data == "cifar" else data
         judge_all(data, name, args, known)
     timing.summary("label_errors", report(known))
 
