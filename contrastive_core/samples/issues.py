@@ -30,8 +30,7 @@ from contrastive_core.ops.neighbors import LIKELY, Neighbors, nearest
 from contrastive_core.ops.similarity import unit_rows
 from contrastive_core.samples import losses as sample_losses
 from contrastive_core.samples.label_errors import LabelErrors, find_label_errors
-from contrastive_core.samples.label_voters import ByClass, by_class
-from contrastive_core.samples.losses import LossInputs
+from contrastive_core.samples.losses import ByClass, LossInputs, by_class
 from contrastive_core.samples.sample_table import COLUMNS, FEWEST, K, SampleTable, standardized
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.towers import PAIR, TOWER

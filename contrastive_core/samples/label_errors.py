@@ -1,6 +1,15 @@
 """Detect labels that are probably wrong, with a suggestion for each.
 
-1. Five voters that have not seen a row's label assign each class a probability (label_voters.py); p is their mixture.
+1. Five voters that have not seen a row's label assign each class a probability; p is their mixture.
+   - loss: the supervised contrastive loss of the row under each class in turn, e^{−L} (`losses.by_class`): the log of
+     a mean of softmax probabilities, so e^{−L}, normalized to sum 1, is a vote for the class.
+   - neighbors: the K nearest other rows, weighted e^{s/0.07} as in kNN.
+   - probe: a logistic regression on unit rows, strength C = 10, fitted without the row's fold.
+   - scaled_probe: the same on standardized columns, C = 0.1; which of the two is better depends on the encoder.
+   - discriminant: linear discriminant analysis with a shrunk covariance (Ledoit & Wolf 2004, J. Multivariate Analysis
+     88), fitted without the row's fold.
+   All rows get votes, also those that the voters do not learn from. The classifiers are trained on at most `LEARNED`
+   random rows of the other folds; two folds are enough for sets twice as large.
 2. Rows for which p gives another class more than half are removed from the voters' training rows, and they vote again:
    the training classes are cleaner, and if an embedding cannot separate classes hardly a row is removed. (Removing
    more, as confident learning does, is much worse in that case.)
@@ -20,16 +29,22 @@ temperature, a few numbers, are fitted on at most `FITTED` rows, the latter on f
 arrays of rows × classes, five votes and their mixtures, are stored in files (base/large_arrays.py). Compared with
 cleanlab by `benchmarks/label_errors.py`."""
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax, softmax
+from sklearn.covariance import ledoit_wolf
 
+from contrastive_core.base.device import pick_device
 from contrastive_core.base.large_arrays import mapped_zeros, rows_of_sample
 from contrastive_core.base.progress import OnFraction, ignore_fraction
+from contrastive_core.metrics.linear_probe import Logistic
 from contrastive_core.ops.neighbors import Neighbors
-from contrastive_core.samples.label_voters import ByClass, Votes, vote
+from contrastive_core.samples.losses import TEMPERATURE, ByClass, by_class, sums_by_class
+from contrastive_core.samples.sample_table import K
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 
 DOUBT = 0.5  # of another class: from there a row is not learned from
@@ -40,6 +55,17 @@ FLOOR = 1e-12
 FITTED, FEWEST = 100_000, 10_000
 BLOCK, CELLS = 1 << 16, 1 << 25  # rows, and rows × classes, that are looked at together
 MOST_WRONG = 0.9  # of all labels
+
+VOTERS = ("loss", "neighbors", "probe", "scaled_probe", "discriminant")
+FOLDS = 5
+LEARNED = 50_000
+VOTED = 1 << 14  # rows that are voted on at a time
+C = 10.0  # strength of the probe
+SCALED_C = 0.1  # of that on standardized columns
+
+Vote = Callable[[np.ndarray], np.ndarray]  # of rows (q, d) the probabilities (q, classes)
+Fit = Callable[[np.ndarray, np.ndarray], Vote]  # to rows (m, d) and their labels, all of 0 … there
+Change = Callable[[np.ndarray], np.ndarray]  # of rows (q, d)
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +80,27 @@ class LabelErrors:
     weights: dict[str, float]  # of the voters, sum 1
     by_class: ByClass  # of all rows
     predicted: dict[str, np.ndarray]  # (n) the likeliest class by voter
+
+
+@dataclass(frozen=True, eq=False)
+class Votes:
+    """Probabilities (n, classes) float32 by voter, and the loss of each row under each class."""
+
+    by_voter: dict[str, np.ndarray]
+    by_class: ByClass
+
+    def mean(self) -> np.ndarray:
+        """Return the voters' mean probability (n, classes)."""
+        return self.mixed(dict.fromkeys(self.by_voter, 1 / len(self.by_voter)))
+
+    def mixed(self, weights: Mapping[str, float]) -> np.ndarray:
+        """Return the weighted mean of the voters' probabilities (n, classes)."""
+        total = mapped_zeros(next(iter(self.by_voter.values())).shape)
+        for start in range(0, len(total), VOTED):
+            part = slice(start, start + VOTED)
+            for name, weight in weights.items():
+                total[part] += np.float32(weight) * self.by_voter[name][part]
+        return total
 
 
 def find_label_errors(
@@ -206,3 +253,134 @@ def _posterior(odds: np.ndarray, e: float) -> np.ndarray:
     e = max(e, 1 / (len(odds) + 1))
     scaled = odds * e / (1 - e)
     return np.asarray(scaled / (1 + scaled))
+
+
+# --- the voters -----------------------------------------------------------------------------------
+
+
+def vote(rows: EmbeddingSet, graph: Neighbors, learned: np.ndarray, device: str = "auto") -> Votes:
+    """Run all voters on all rows. `graph`: the nearest other rows of each, more than K, because some have no usable
+    label. `learned`: (n) bool, the rows whose labels the voters may use; −1 labels are never used."""
+    assert rows.labels is not None
+    labels, classes = np.where(learned, rows.labels, -1), int(rows.labels.max()) + 1
+    near = None if graph.recall is None else graph
+    losses = by_class(EmbeddingSet(rows.features, labels), device, near)
+    votes = {
+        "loss": class_votes(losses.losses, classes),
+        "neighbors": _votes_of_neighbors(graph, labels, classes),
+        "probe": out_of_fold(rows.features, labels, classes, _changed(_unit, _probe(device, C))),
+        "scaled_probe": out_of_fold(rows.features, labels, classes, _changed(_standardized, _probe(device, SCALED_C))),
+        "discriminant": out_of_fold(rows.features, labels, classes, _changed(_unit, discriminant)),
+    }
+    return Votes(votes, losses)
+
+
+def _votes_of_neighbors(graph: Neighbors, labels: np.ndarray, classes: int) -> np.ndarray:
+    """Return votes (n, classes) of the K nearest labeled rows; uniform for a row without any."""
+    votes = mapped_zeros((len(labels), classes))
+    for start in range(0, len(labels), VOTED):
+        block = slice(start, start + VOTED)
+        near, score = labels[graph.index[block]], graph.score[block]  # (r, k)
+        counted = (near >= 0) & ((near >= 0).cumsum(1) <= K)
+        weight = np.exp((score - score[:, :1]) / TEMPERATURE) * counted
+        of_each = sums_by_class(np.maximum(near, 0), weight, classes) + 1e-12
+        votes[block] = of_each / of_each.sum(1, keepdims=True)
+    return votes
+
+
+def out_of_fold(x: np.ndarray, labels: np.ndarray, classes: int, fit: Fit) -> np.ndarray:
+    """Return class probabilities (n, classes) float32 of each row by a classifier trained without it. `x`: (n, d).
+    `labels`: (n), −1: not for training. `fit`: trains on (m, d) rows and their labels 0 … classes − 1."""
+    labeled = np.flatnonzero(labels >= 0)
+    number = folds_of(len(labeled))
+    fold = np.arange(len(x)) % number  # of rows that nobody learns from
+    fold[labeled] = folds(labels[labeled], number)
+    p = mapped_zeros((len(x), classes))
+    for f in range(number):
+        test = np.flatnonzero(fold == f)
+        others = labeled[fold[labeled] != f]
+        train = others[rows_of_sample(len(others), LEARNED)]
+        present, y = np.unique(labels[train], return_inverse=True)
+        vote = fit(x[train], y) if len(test) and len(present) > 1 else None
+        for part in np.split(test, range(VOTED, len(test), VOTED)):
+            if len(present):
+                p[np.ix_(part, present)] = 1 if vote is None else vote(x[part])
+    return p
+
+
+def folds_of(n: int) -> int:
+    """Return the number of folds for n rows: 2 if half of the rows are at least LEARNED, otherwise FOLDS."""
+    return 2 if n >= 2 * LEARNED else FOLDS
+
+
+def folds(y: np.ndarray, number: int = FOLDS) -> np.ndarray:
+    """Assign a fold to each row (n), with every class, even a small one, spread evenly over the folds."""
+    rng, fold = np.random.default_rng(0), np.empty(len(y), np.int64)
+    start = 0
+    for label in np.unique(y):
+        at = rng.permutation(np.flatnonzero(y == label))
+        fold[at] = (start + np.arange(len(at))) % number
+        start += len(at)
+    return fold
+
+
+def _changed(change_for: Callable[[np.ndarray], Change], fit: Fit) -> Fit:
+    """Apply `fit` to rows transformed by `change_for`, which is given the training rows."""
+
+    def fit_changed(x: np.ndarray, y: np.ndarray) -> Vote:
+        change = change_for(x)
+        vote = fit(change(x), y)
+        return lambda other: vote(change(other))
+
+    return fit_changed
+
+
+def _unit(_: np.ndarray) -> Change:
+    """Return a function that scales rows to length 1."""
+    return lambda x: x / np.maximum(np.linalg.norm(x, axis=1, keepdims=True), 1e-12)
+
+
+def _standardized(x: np.ndarray) -> Change:
+    """Return a function that standardizes columns with the training rows' mean and deviation (constant column: 0)."""
+    x = x.astype(np.float64)
+    mean, deviation = x.mean(0), x.std(0)
+    scale = np.where(deviation > 1e-12 * (1 + np.abs(mean)), deviation, np.inf)
+    return lambda other: (other.astype(np.float64) - mean) / scale
+
+
+def _probe(device: str, c: float) -> Fit:
+    """Return a logistic regression that uses the solver of the linear probe."""
+    where = pick_device(device)
+
+    def fit(x: np.ndarray, y: np.ndarray) -> Vote:
+        train, target = torch.from_numpy(x).to(where).double(), torch.from_numpy(y).to(where)
+        w = Logistic(train, target, int(y.max()) + 1).fit(c, tolerance=1e-5)
+
+        def vote(other: np.ndarray) -> np.ndarray:
+            test = torch.from_numpy(other).to(where).double()
+            return np.asarray((test @ w[:-1] + w[-1]).softmax(1).cpu().numpy())
+
+        return vote
+
+    return fit
+
+
+def discriminant(x: np.ndarray, y: np.ndarray) -> Vote:
+    """Fit a linear discriminant analysis with one shrunk covariance for all classes, which suits small classes."""
+    x, counts = x.astype(np.float64), np.bincount(y)
+    means = np.stack([x[y == c].mean(0) for c in range(len(counts))])
+    covariance = ledoit_wolf(x - means[y], assume_centered=True)[0]
+    ridge = 1e-6 * (np.trace(covariance) / len(covariance) + np.finfo(np.float64).tiny ** 0.25)
+    solved = np.linalg.solve(covariance + ridge * np.eye(len(covariance)), means.T)  # (d, classes)
+    level = np.log(counts / len(y)) - 0.5 * (means.T * solved).sum(0)
+    return lambda other: np.asarray(softmax(other.astype(np.float64) @ solved + level, axis=1))
+
+
+def class_votes(losses: np.ndarray, classes: int) -> np.ndarray:
+    """Return e^{−L} of losses (n, c), normalized to sum 1: (n, classes). Classes beyond c get 0."""
+    votes = mapped_zeros((len(losses), classes))
+    for start in range(0, len(losses), VOTED):
+        part = losses[start : start + VOTED]
+        weight = np.exp(part.min(1, keepdims=True) - part)
+        votes[start : start + VOTED, : part.shape[1]] = weight / weight.sum(1, keepdims=True)
+    return votes

@@ -1,4 +1,4 @@
-"""The loss of each sample: against the whole set, in batches as in training, and over augmentations.
+"""The loss of each sample: against the whole set, in batches as in training, over augmentations, and under each class.
 
 The exact loss compares every row with all others in the loss's own (tiled) implementation, so nothing n×n is stored.
 Above `EXACT_UP_TO` products on a CPU every sample is compared with a random sample of `CANDIDATES` rows instead: the
@@ -7,7 +7,14 @@ in a batch. Several rows of a class stay together, so each has positives.
 
 `losses_in_batches` estimates the loss in random batches of the run's size. A softmax loss grows with the log of the
 number of negatives, so it differs from the loss against all. `split_variance` separates the variance from augmentation
-from that between samples (one-way random effects)."""
+from that between samples (one-way random effects).
+
+`by_class` gives each row a loss under every class c, on unit rows:
+L_i(c) = −log 1/|P_c| Σ_{p ∈ P_c} e^{s_ip/τ} / Σ_{a ≠ i} e^{s_ia/τ}, P_c the other rows of class c. It is the second
+form of Khosla et al. (2020, arXiv 2004.11362, eq. 3; `sup_con` with form "in"), with c in the place of the row's own
+label. In a large set the sums are estimated: the nearest rows count themselves, and random rows of every class
+represent its other rows (Cochran 1977, Sampling Techniques, ch. 5). The nearest row of a class is then that of these
+candidates. The random rows are the same for all, `DRAWN` together, or `LEAST` of each class."""
 
 from __future__ import annotations
 
@@ -17,13 +24,17 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from contrastive_core import losses, pairs
 from contrastive_core.base.device import pick_device
+from contrastive_core.base.large_arrays import mapped_zeros
 from contrastive_core.base.messages import N_
 from contrastive_core.base.progress import OnFraction, ignore_fraction
 from contrastive_core.base.registry import Knobs
 from contrastive_core.losses import Loss
+from contrastive_core.ops.neighbors import Neighbors
+from contrastive_core.ops.similarity import unit_rows
 from contrastive_core.pairs.types import Pairs
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 
@@ -31,6 +42,9 @@ EXACT_UP_TO = 2e12  # products of one loss: 20 s to a minute of two cores; 88,00
 CANDIDATES = 8192  # rows (views), among which those of a larger set have their losses
 CANDIDATES_OF_CURVES = 1024  # for losses over a knob, which are taken at several values
 TOGETHER = 16  # rows of a class in a part, where it has so many
+TEMPERATURE = 0.07  # of the loss by class
+DRAWN, LEAST = 8192, 16
+CELLS = 1 << 23  # of a block of rows against all others: 32 MB in float32
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,3 +191,106 @@ def ranks(value: np.ndarray) -> np.ndarray:
     rank = np.empty(len(value), np.int64)
     rank[order] = np.arange(1, len(value) + 1)
     return rank
+
+
+# --- the loss by class ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class ByClass:
+    """Losses of n rows by class, and the nearest row (−1: none) of their own and of another class, with its cosine."""
+
+    losses: np.ndarray  # (n, classes) float32; infinite for a class of which there is no other row
+    same: np.ndarray  # (n) int64
+    same_score: np.ndarray  # (n) float64
+    other: np.ndarray  # (n) int64
+    other_score: np.ndarray  # (n) float64
+
+
+def by_class(rows: EmbeddingSet, device: str = "auto", near: Neighbors | None = None, seed: int = 0) -> ByClass:
+    """Compute the losses by class: every row against all others, block by block; with `near`, against its nearest rows
+    (n, k) by cosine and a random sample. Rows without a label (−1) are compared but belong to no class. Raises
+    ValueError without labels."""
+    if rows.labels is None:
+        raise ValueError(N_("a loss by class needs labels"))
+    n, where = len(rows), pick_device(device)
+    candidates = _Candidates(rows.labels, n if near is None else DRAWN, seed)
+    unit = unit_rows(rows.features[candidates.drawn], where)
+    size = max(1, CELLS // len(candidates.drawn))
+    losses, found = mapped_zeros((n, len(candidates.counts) - 1)), []
+    for start in range(0, n, size):
+        block = slice(start, min(start + size, n))
+        s = unit_rows(rows.features[block], where) @ unit.mT  # (r, drawn)
+        known = (near.index[block], near.score[block]) if near else (np.empty((len(s), 0), int), np.empty((len(s), 0)))
+        losses[block], *nearest = _of_block(s, block, candidates, *known)
+        found.append(nearest)
+    same, same_score, other, other_score = (np.concatenate(part) for part in zip(*found, strict=True))
+    return ByClass(losses, same, same_score, other, other_score)
+
+
+class _Candidates:
+    """Candidates for neighbors: the labels of all n rows, and about `most` random rows (m), sorted by class with each
+    class in proportion (all rows if n are wanted). `counts` starts with the rows without a class."""
+
+    def __init__(self, labels: np.ndarray, most: int, seed: int) -> None:
+        order, counts = np.argsort(labels, kind="stable"), np.bincount(labels + 1, minlength=2)
+        self.labels, self.drawn, self.counts = labels, order, counts
+        if most < len(order):
+            wanted = np.maximum(LEAST, np.round(most * counts / len(order)).astype(int))
+            draw, parts = np.random.default_rng(seed), np.split(order, counts.cumsum()[:-1])
+            drawn = [p if len(p) <= m else draw.choice(p, m, replace=False) for p, m in zip(parts, wanted, strict=True)]
+            self.drawn = np.concatenate(drawn)
+        self.drawn_counts = np.bincount(labels[self.drawn] + 1, minlength=len(counts))
+        self.column = np.full(len(labels), -1)  # of each row among the drawn ones
+        self.column[self.drawn] = np.arange(len(self.drawn))
+
+
+def _of_block(
+    s: Tensor, block: slice, candidates: _Candidates, near: np.ndarray, nearness: np.ndarray
+) -> tuple[np.ndarray, ...]:
+    """Return the values of ByClass for the rows of a block. `s`: (r, m) similarities to the random rows; `near`,
+    `nearness`: indices and similarities (r, k) of the nearest rows, which count themselves."""
+    labels, counts, classes = candidates.labels, candidates.counts, len(candidates.counts)
+    apart = np.concatenate([np.arange(*block.indices(len(labels)))[:, None], near], 1)  # (r, 1 + k)
+    column = candidates.column[apart]
+    row, number = np.nonzero(column >= 0)
+    s[torch.from_numpy(row), torch.from_numpy(column[row, number])] = -torch.inf
+    nearest = _nearest_rows(s, labels[block], candidates, near, nearness)
+    e = s.sub_(1).div_(TEMPERATURE).exp_()  # 1: the highest cosine, so that nothing overflows
+    parts = e.split(candidates.drawn_counts.tolist(), 1)
+    mass = torch.stack([part.sum(1) for part in parts], 1).double().cpu().numpy()
+    stood_for = counts - sums_by_class(labels[apart] + 1, np.ones(apart.shape), classes)
+    mass *= stood_for / np.maximum(candidates.drawn_counts - sums_by_class(labels[apart] + 1, column >= 0, classes), 1)
+    mass += sums_by_class(labels[near] + 1, np.exp((nearness.astype(np.float64) - 1) / TEMPERATURE), classes)
+    positives = counts[1:] - (np.arange(classes - 1) == labels[block, None])  # |P_c|
+    with np.errstate(divide="ignore", invalid="ignore"):
+        losses = -np.log(mass[:, 1:] / mass.sum(1, keepdims=True) / positives)
+    return np.where(positives > 0, losses, np.inf).astype(np.float32), *nearest
+
+
+def sums_by_class(labels: np.ndarray, weight: np.ndarray, classes: int) -> np.ndarray:
+    """Sum the weights (r, k) by their labels (r, k) to (r, classes)."""
+    cell = np.arange(len(labels))[:, None] * classes + labels
+    return np.bincount(cell.ravel(), weight.ravel(), len(labels) * classes).reshape(len(labels), classes)
+
+
+def _nearest_rows(
+    s: Tensor, labels: np.ndarray, candidates: _Candidates, near: np.ndarray, nearness: np.ndarray
+) -> list[np.ndarray]:
+    """Return the nearest row of the own and of another class (r) each, and its similarity; −1 if there is none."""
+    ends = candidates.drawn_counts.cumsum()
+    present = np.flatnonzero(candidates.drawn_counts[1:])
+    best = [s[:, ends[c] : ends[c + 1]].max(1) for c in present]
+    at = torch.stack([one.indices for one in best], 1).cpu().numpy() + ends[present]
+    rows = np.concatenate([candidates.drawn[at], near], 1)  # (r, classes present + k)
+    highest = torch.stack([one.values for one in best], 1).double().cpu().numpy()
+    score = np.concatenate([highest, nearness], 1)
+    theirs = np.concatenate([np.broadcast_to(present, at.shape), candidates.labels[near]], 1)
+    own, found = labels[:, None], []
+    for is_among in (theirs == own, theirs != own):
+        masked = np.where(is_among & (theirs >= 0) & (own >= 0), score, -np.inf)
+        column = masked.argmax(1)[:, None]
+        at, highest = (np.take_along_axis(x, column, 1)[:, 0] for x in (rows, masked))
+        is_there = np.isfinite(highest)
+        found += [np.where(is_there, at, -1), np.where(is_there, highest, -1.0)]
+    return found

@@ -8,7 +8,7 @@ from sklearn.metrics import average_precision_score
 
 from contrastive_core.base import large_arrays
 from contrastive_core.ops.neighbors import nearest
-from contrastive_core.samples import issues, label_errors, label_voters
+from contrastive_core.samples import issues, label_errors
 from contrastive_core.samples.label_errors import LabelErrors, find_label_errors
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 
@@ -40,10 +40,10 @@ def test_the_list_is_better_than_the_voters_first_mean_and_than_most_of_them(pai
     rows, wrong = flipped(overlapping(), 0.3, pairwise)
     found = found_in(rows)
     every = {n: average_precision_score(wrong, s) for n, s in found.by_voter.items()}
-    first = label_voters.vote(rows, nearest(rows.features, None, 60), np.ones(len(rows), bool)).mean()
+    first = label_errors.vote(rows, nearest(rows.features, None, 60), np.ones(len(rows), bool)).mean()
     alone = average_precision_score(wrong, 1 - first[np.arange(len(rows)), rows.labels])
     score = average_precision_score(wrong, found.probability)
-    assert set(every) == set(label_voters.VOTERS)
+    assert set(every) == set(label_errors.VOTERS)
     assert score > alone  # what was left out and which classes are taken for each other both help
     assert score > np.mean(list(every.values()))
     assert score > 0.9
@@ -60,7 +60,7 @@ def test_what_is_found_does_not_depend_on_where_votes_lie_and_how_many_are_looke
         in_memory = found_in(own)
         with monkeypatch.context() as patch:
             patch.setattr(large_arrays, "MAPPED", 1)
-            patch.setattr(label_voters, "BLOCK", 37)
+            patch.setattr(label_errors, "VOTED", 37)
             patch.setattr(label_errors, "BLOCK", 256)
             in_files = found_in(own)
             patch.setattr(issues, "BLOCK", 19)
@@ -82,15 +82,15 @@ def test_a_voter_has_not_seen_the_label_of_the_row() -> None:
     """Whatever a row is labeled, all voters say the same of it; other rows may change."""
     rows = overlapping(120)
     graph, learned = nearest(rows.features, None, 60), np.ones(120, bool)
-    before = label_voters.vote(rows, graph, learned).by_voter
+    before = label_errors.vote(rows, graph, learned).by_voter
     labels = rows.labels.copy()
     labels[0] = 1
-    after = label_voters.vote(EmbeddingSet(rows.features, labels), graph, learned).by_voter
+    after = label_errors.vote(EmbeddingSet(rows.features, labels), graph, learned).by_voter
     for name in ("loss", "neighbors"):
         np.testing.assert_allclose(before[name][0], after[name][0], atol=1e-6)
-    x, classify = rows.features, label_voters.discriminant
-    p = label_voters.out_of_fold(x, rows.labels, 4, classify)
-    fold = label_voters.folds(rows.labels)
+    x, classify = rows.features, label_errors.discriminant
+    p = label_errors.out_of_fold(x, rows.labels, 4, classify)
+    fold = label_errors.folds(rows.labels)
     rest = np.flatnonzero(fold != fold[0])
     np.testing.assert_allclose(p[0], classify(x[rest], rows.labels[rest])(x[:1])[0], atol=1e-6)
 
@@ -100,7 +100,7 @@ def test_what_is_not_learned_from_has_no_vote() -> None:
     graph, learned = nearest(rows.features, None, 60), np.ones(90, bool)
     learned[rows.labels == 2] = False
     learned[2] = True  # one row of the class is left
-    votes = label_voters.vote(rows, graph, learned).by_voter
+    votes = label_errors.vote(rows, graph, learned).by_voter
     third = np.flatnonzero(rows.labels == 2)[1:]
     for name in ("neighbors", "probe", "scaled_probe", "discriminant", "loss"):
         assert votes[name].shape == (90, 3)
@@ -127,7 +127,7 @@ def test_the_share_is_the_likeliest() -> None:
 def test_hardly_any_row_is_left_out_where_classes_cannot_be_told_apart() -> None:
     rng = np.random.default_rng(0)
     rows = EmbeddingSet(rng.normal(size=(400, 8)).astype(np.float32), np.arange(400) % 10)
-    p = label_voters.vote(rows, nearest(rows.features, None, 60), np.ones(400, bool)).mean()
+    p = label_errors.vote(rows, nearest(rows.features, None, 60), np.ones(400, bool)).mean()
     assert label_errors.doubtful(p, rows.labels).mean() < 0.02
 
 
@@ -187,23 +187,23 @@ def test_the_scaled_probe_does_not_ask_how_long_the_columns_are() -> None:
     graph, learned = nearest(rows.features, None, 60), np.ones(120, bool)
     units = np.geomspace(0.01, 100, 8).astype(np.float32)
     stretched = EmbeddingSet(rows.features * units + 3 * units, rows.labels)
-    before, after = (label_voters.vote(r, graph, learned).by_voter["scaled_probe"] for r in (rows, stretched))
+    before, after = (label_errors.vote(r, graph, learned).by_voter["scaled_probe"] for r in (rows, stretched))
     np.testing.assert_allclose(before, after, atol=1e-3)
     constant = EmbeddingSet(np.hstack([rows.features, np.ones((120, 1), np.float32)]), rows.labels)
-    same = label_voters.vote(constant, graph, learned).by_voter["scaled_probe"]
+    same = label_errors.vote(constant, graph, learned).by_voter["scaled_probe"]
     np.testing.assert_allclose(before, same, atol=1e-3)
 
 
 def test_classifiers_of_a_large_set_learn_from_some_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     """As many as LEARNED, none of them of the row's own fold; and two folds where half are more."""
-    monkeypatch.setattr(label_voters, "LEARNED", 40)
+    monkeypatch.setattr(label_errors, "LEARNED", 40)
     rows, learned = blobs(100), []
 
-    def fit(x: np.ndarray, y: np.ndarray) -> label_voters.Vote:
+    def fit(x: np.ndarray, y: np.ndarray) -> label_errors.Vote:
         learned.append(x)
         return lambda other: np.array([[(x == row).all(1).any(), *[0] * y.max()] for row in other])
 
-    p = label_voters.out_of_fold(rows.features, rows.labels, int(rows.labels.max()) + 1, fit)
+    p = label_errors.out_of_fold(rows.features, rows.labels, int(rows.labels.max()) + 1, fit)
     assert [len(x) for x in learned] == [40, 40]
     assert not p.any()
-    assert label_voters.folds_of(79) == label_voters.FOLDS
+    assert label_errors.folds_of(79) == label_errors.FOLDS

@@ -11,7 +11,7 @@ from sample_sets import blobs, table_of
 from contrastive_core import losses, pairs
 from contrastive_core.base import safe_files
 from contrastive_core.ops.neighbors import nearest
-from contrastive_core.samples import label_voters, sample_table
+from contrastive_core.samples import label_errors, sample_table
 from contrastive_core.samples import losses as sample_losses
 from contrastive_core.samples import run_samples as sample_build
 from contrastive_core.samples.sample_lists import FALSE_NEGATIVES, GIVEN_NEGATIVES, LISTS, MISMATCHED, reason
@@ -24,20 +24,20 @@ def test_the_loss_under_each_class_is_the_librarys(monkeypatch: pytest.MonkeyPat
     rows = blobs(61)
     labels = rows.labels.copy()
     labels[60] = 3
-    monkeypatch.setattr(label_voters, "TEMPERATURE", 0.2)
-    found = label_voters.by_class(EmbeddingSet(rows.features, labels)).losses
+    monkeypatch.setattr(sample_losses, "TEMPERATURE", 0.2)
+    found = sample_losses.by_class(EmbeddingSet(rows.features, labels)).losses
     made = losses.create("sup_con", temperature=0.2, form="in")
     for c in range(4):
         labels[0] = c
         out = made(pairs.from_labels(torch.from_numpy(rows.features), torch.from_numpy(labels)))
         assert found[0, c] == pytest.approx(float(out.per_anchor[0]), rel=1e-5)
     assert np.flatnonzero(np.isinf(found).any(1)).tolist() == [60]
-    votes = label_voters.class_votes(found, 5)
+    votes = label_errors.class_votes(found, 5)
     np.testing.assert_allclose(votes.sum(1), 1, rtol=1e-6)
     assert votes[60, 3] == 0
     assert not votes[:, 4].any()  # a class of which no row is known
     with pytest.raises(ValueError, match="a loss by class needs labels"):
-        label_voters.by_class(EmbeddingSet(rows.features))
+        sample_losses.by_class(EmbeddingSet(rows.features))
 
 
 def test_columns_of_a_large_table_are_not_read_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -59,13 +59,13 @@ def test_the_loss_under_each_class_is_estimated_from_the_nearest_and_some_drawn_
     labels = rows.labels.copy()
     labels[:40] = -1
     some = EmbeddingSet(rows.features, labels)
-    exact, near = label_voters.by_class(some), nearest(rows.features, None, 30)
-    every = label_voters.by_class(some, near=near)
+    exact, near = sample_losses.by_class(some), nearest(rows.features, None, 30)
+    every = sample_losses.by_class(some, near=near)
     np.testing.assert_allclose(every.losses, exact.losses, rtol=1e-4)
     np.testing.assert_array_equal(every.same, exact.same)
     np.testing.assert_array_equal(every.other, exact.other)
-    monkeypatch.setattr(label_voters, "DRAWN", 200)
-    found = [label_voters.by_class(some, near=near, seed=seed) for seed in range(8)]
+    monkeypatch.setattr(sample_losses, "DRAWN", 200)
+    found = [sample_losses.by_class(some, near=near, seed=seed) for seed in range(8)]
     assert len(np.unique([one.losses[0, 0] for one in found])) == 8
     mean = np.mean([np.exp(-one.losses) for one in found], 0)
     assert np.abs(mean - np.exp(-exact.losses)).mean() < 0.02 * np.exp(-exact.losses).mean()
@@ -83,8 +83,8 @@ def test_the_nearest_of_the_own_and_of_another_class_are_exact(monkeypatch: pyte
     s = unit @ unit.T
     np.fill_diagonal(s, -np.inf)
     same, known = labels[:, None] == labels, labels >= 0
-    monkeypatch.setattr(label_voters, "CELLS", 7 * 90)
-    found = label_voters.by_class(EmbeddingSet(rows.features, labels))
+    monkeypatch.setattr(sample_losses, "CELLS", 7 * 90)
+    found = sample_losses.by_class(EmbeddingSet(rows.features, labels))
     for at, score, among in ((found.same, found.same_score, same), (found.other, found.other_score, ~same)):
         expected = np.where(among & known, s, -np.inf)
         there = known & (expected.max(1) > -np.inf)
