@@ -36,7 +36,6 @@ import numpy as np
 import torch
 from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax, softmax
-from sklearn.covariance import ledoit_wolf
 
 from contrastive_core.base.device import pick_device
 from contrastive_core.base.large_arrays import mapped_zeros, rows_of_sample
@@ -367,6 +366,8 @@ def _probe(device: str, c: float) -> Fit:
 
 def discriminant(x: np.ndarray, y: np.ndarray) -> Vote:
     """Fit a linear discriminant analysis with one shrunk covariance for all classes, which suits small classes."""
+    from sklearn.covariance import ledoit_wolf  # more than a second, also for commands that need no such vote
+
     x, counts = x.astype(np.float64), np.bincount(y)
     means = np.stack([x[y == c].mean(0) for c in range(len(counts))])
     covariance = ledoit_wolf(x - means[y], assume_centered=True)[0]
