@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from contrastive_core import methods
-from contrastive_core.base import json_files
+from contrastive_core.base.memory import read_npz
 from contrastive_core.compare.verdicts import SettingScores, contrast, interval_and_basis, interval_of
 
 SCORES = {"knn": "kNN", "linear_probe": "probe"}
@@ -21,7 +21,7 @@ def read(folder: Path) -> dict[str, Runs]:
     found: dict[str, Runs] = {}
     for path in sorted(folder.glob("*--*--*--*.npz")):
         dataset, side, name, seed = path.stem.split("--")
-        found.setdefault(dataset, {}).setdefault((side, name), {})[int(seed)] = json_files.read_npz(path)
+        found.setdefault(dataset, {}).setdefault((side, name), {})[int(seed)] = read_npz(path)
     return found
 
 

@@ -38,7 +38,7 @@ from benchmarks._lightly import PEERS, peer_batches
 from benchmarks._methods_report import report
 from benchmarks._training import rows_of
 from contrastive_core import runs
-from contrastive_core.base import json_files
+from contrastive_core.base.memory import write_npz
 from contrastive_core.compare.embed import load_model, raw_pixels
 from contrastive_core.compare.evaluate import evaluate_sets
 from contrastive_core.data import datasets
@@ -153,7 +153,7 @@ def one(side: str, name: str, dataset: str, seed: int, path: Path, seconds: floa
     train, test = (embed(datasets.load(dataset, split)) for split in ("train", "test"))
     scores = evaluate_sets(SCORES, train, test)
     right = {k: np.asarray(scores[k].per_sample) == 1 for k in SCORES}
-    json_files.write_npz(path, **right, **{k: np.array(v) for k, v in made.items()})
+    write_npz(path, **right, **{k: np.array(v) for k, v in made.items()})
     figures = " ".join(f"{k} {100 * v.mean():.1f} %" for k, v in right.items())
     print(f"{path.stem}: {figures} {made} {time.process_time():.0f} s in all", flush=True)
 

@@ -29,7 +29,7 @@ from typing import Any
 
 import numpy as np
 
-from contrastive_core.base.large_arrays import overlap
+from contrastive_core.base.memory import overlap
 from contrastive_core.base.score import difference
 from contrastive_core.compare.adapter import judge, nearest
 from contrastive_core.compare.entries import Entry, compare

@@ -32,8 +32,8 @@ import torch.multiprocessing as mp
 
 from benchmarks._timing import Seconds, figure, limit, summary
 from contrastive_core import losses, methods
-from contrastive_core.base.large_arrays import part_of
 from contrastive_core.base.local_processes import environment_of
+from contrastive_core.base.memory import part_of
 from contrastive_core.data.batch_loader import Batch
 from contrastive_core.data.recipe import Recipe
 from contrastive_core.models.encoders import create_encoder

@@ -35,6 +35,7 @@ import numpy as np
 from contrastive_core import runs
 from contrastive_core.base import json_files, safe_files
 from contrastive_core.base.json_files import JsonObject
+from contrastive_core.base.memory import read_npz
 from contrastive_core.base.paths import IMAGES, ROOT, SHIPPED, data_home, runs_home
 from contrastive_core.base.progress import ignore_progress
 from contrastive_core.compare.embed import embed_run
@@ -147,7 +148,7 @@ def _write_tables(run: Run, folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     samples_of_run(run, loss, "train", device="cpu")
     made = sample_table.path_of(run, "samples", loss, "train")
-    columns = json_files.read_npz(made)  # and facts, which are no columns
+    columns = read_npz(made)  # and facts, which are no columns
     _write_small(folder / made.name, {k: v if v.ndim == 0 else _single(v) for k, v in columns.items()})
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import streamlit as st
 
 from contrastive_core.base.errors import Damaged, UnusableEmbedding
-from contrastive_core.base.json_files import read_npz
+from contrastive_core.base.memory import read_npz
 from contrastive_core.compare.representation_similarity import procrustes_chain
 from contrastive_core.data import datasets
 from contrastive_core.data.dataset import form_of

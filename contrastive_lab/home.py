@@ -10,7 +10,7 @@ import streamlit as st
 
 from contrastive_core import runs
 from contrastive_core.advice.plan import is_trial
-from contrastive_core.base import json_files
+from contrastive_core.base.memory import read_npz
 from contrastive_core.base.messages import Message
 from contrastive_core.engine import training
 from contrastive_core.lab import lab_view
@@ -214,7 +214,7 @@ def _star_picture() -> str:
 def map_of_run() -> tuple[np.ndarray, np.ndarray]:
     """Return the positions (n, 2) of a run's images on its map, from 0 to 1, and labels (n). Raises OSError without the
     run."""
-    places = json_files.read_npz(results.shipped_path("map", RUN, "test", "h", "umap"))["xy"]
+    places = read_npz(results.shipped_path("map", RUN, "test", "h", "umap"))["xy"]
     rows = Space.of_run(runs.load(RUN)).rows()
     assert rows is not None  # they are shipped with the map
     low, high = places.min(0), places.max(0)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from contrastive_core.base import json_files
 from contrastive_core.base.errors import Damaged
-from contrastive_core.base.json_schema import fields, text
+from contrastive_core.base.json_files import fields, text
 from contrastive_core.base.paths import data_home
 
 ID = re.compile(r"[A-Za-z0-9_-]{22}")

@@ -31,6 +31,7 @@ from contrastive_core.advice.plan import (
 )
 from contrastive_core.base import json_files, safe_files
 from contrastive_core.base.errors import BadSetting
+from contrastive_core.base.memory import read_npz, write_npz
 from contrastive_core.base.messages import N_, join, message, sentence
 from contrastive_core.base.progress import OnProgress
 from contrastive_core.base.score import holm, t_test
@@ -192,12 +193,12 @@ class References:
     def _kept(self, name: str, label: str, embed: Callable[[Dataset], EmbeddingSet]) -> SettingScores:
         path = self.folder / "references" / f"{name}-{self.dataset.fingerprint[:16]}.npz"
         with contextlib.suppress(OSError, ValueError, KeyError):
-            right = json_files.read_npz(path)["right"].astype(np.float64)
+            right = read_npz(path)["right"].astype(np.float64)
             if len(right) == len(self.rows):
                 return _fixed(label, right)
         part = self.dataset if len(self._chosen) == len(self.dataset) else take(self.dataset, self._chosen)
         right = right_rows(embed(part), np.searchsorted(self._chosen, self.rows), self.device)
-        json_files.write_npz(path, right=right.astype(np.float32))
+        write_npz(path, right=right.astype(np.float32))
         return _fixed(label, right)
 
 

@@ -1,131 +1,194 @@
-"""Files of this project: JSON documents, lines of JSON, arrays. A kill at any moment leaves the old file or the new one
-(safe_files.py). Users may edit JSON files, so their values are checked against a schema (json_schema.py). Weights and
-states have a checksum instead (runs/checkpoints.py).
+"""JSON files of this project: documents and lines. A kill at any moment leaves the old file or the new one
+(safe_files.py). Weights and states have a checksum (runs/checkpoints.py); memory.py stores arrays.
 
-Arrays are stored in uncompressed `.npz` archives, which are written as a stream. Each array starts at a multiple of 64
-bytes in the file (padded in the zip's extra field, like Android's zipalign), so a memory map is as fast as memory.
-`numpy.load(mmap_mode="r")` ignores the mode for archives: it opens a million rows of 128 numbers in 5.6 s with 512 MB,
-this reader in 0.09 s with 24 MB. safetensors cannot store texts (ids)."""
+Users may edit JSON files, so their values are checked against a schema. Schemas nest: `fields({"epoch": whole()},
+others=optional(number()))` is an object with an integer `epoch` whose other values are numbers or null."""
 
-import io
+from __future__ import annotations
+
 import json
-import math
 import os
-import struct
-import zipfile
+import types
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import MISSING, dataclass, field, is_dataclass, replace
+from dataclasses import fields as dataclass_fields
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Annotated, Any, NotRequired, Union, get_args, get_origin, get_type_hints, is_typeddict
 
 import numpy as np
 
 from contrastive_core.base.errors import Damaged, NotRegular, explained
-from contrastive_core.base.json_schema import Schema, fields, plain, problem
-from contrastive_core.base.memory_limits import most_memory
+from contrastive_core.base.memory import most_memory
 from contrastive_core.base.messages import N_, Message, decode, encode, message, sentence
-from contrastive_core.base.safe_files import (
-    NO_WAIT,
-    check_links,
-    expands,
-    open_regular,
-    read_regular,
-    sync_file,
-    thousands,
-    write_bytes,
-    writing,
-)
+from contrastive_core.base.safe_files import NO_WAIT, check_links, open_regular, read_regular, sync_file, write_bytes
 
 JsonObject = dict[str, Any]
-Shapes = Mapping[str, tuple[str, int]]
-OBJECT = fields()
 MAX_JSON = 64 << 20  # bytes of one document
 MAX_RECORD = 4 << 20  # bytes of one that is read often, such as a run's
 MAX_LINES = 4 << 30
-MAX_NPZ = 4 << 30  # bytes of an archive's arrays in memory
 HELD = 128  # bytes of memory for each value of a line
 TAIL = 1 << 16  # bytes read first to find the last line
+DEPTH = 32  # levels of lists and objects; pages display them recursively
+LARGEST = 2**63
+NAMES = {dict: N_("an object"), list: N_("a list"), str: "text", bool: N_("true or false"), type(None): "null"}
+NAMES |= {int: N_("a whole number"), float: N_("a number")}
 
 
-MAPPED = 256 << 20  # bytes of an array from which on it is mapped instead of read
-ALIGNED = 64
-LOCAL = struct.Struct("<26xHH")  # of a member's header in the file: lengths of its name and extra
-ZIP64 = 20  # bytes that zipfile adds to the extra field of a member written with force_zip64
-PADDING = 0xD935  # the extra field's kind for padding
+# --- schemas ---
 
 
-def write_arrays(file: BinaryIO | io.BytesIO, arrays: Mapping[str, np.ndarray]) -> None:
-    """Write arrays as an `.npz` archive into an empty file. Raises ValueError for arrays of objects; OSError."""
-    with zipfile.ZipFile(file, "w", allowZip64=True) as archive:
-        for name, array in arrays.items():
-            entry = zipfile.ZipInfo(f"{name}.npy")
-            start = file.tell() + LOCAL.size + len(entry.filename.encode()) + ZIP64 + 4
-            padding = -start % ALIGNED
-            entry.extra = struct.pack("<HH", PADDING, padding) + bytes(padding)
-            with archive.open(entry, "w", force_zip64=True) as member:
-                np.lib.format.write_array(member, np.asanyarray(array), allow_pickle=False)
+@dataclass(frozen=True)
+class Schema:
+    """The allowed values. Without `types`: any JSON that can be displayed and written again, with finite numbers, valid
+    Unicode and limited nesting."""
+
+    types: tuple[type, ...] = ()
+    optional: bool = False
+    low: float = -1e300
+    high: float = 1e300
+    choices: tuple[str, ...] = ()
+    length: int | None = None
+    required: tuple[str, ...] = ()
+    keys: Mapping[str, Schema] = field(default_factory=dict)
+    others: Schema | None = None  # of a list's members, and of values whose keys are not in `keys`
+    identifiers: bool = False  # whether keys are names of settings
 
 
-def read_arrays(file: BinaryIO, limit: int, mapped: int | None = None) -> dict[str, np.ndarray]:
-    """Read the arrays of a file. Uncompressed ones of at least `mapped` bytes (default: MAPPED) become read-only maps.
-    Raises: ValueError if the others would unpack to more than `limit` bytes, or for arrays of objects; the errors
-    of zipfile and numpy for damaged files; OSError."""
-    arrays: dict[str, np.ndarray] = {}
-    least = MAPPED if mapped is None else mapped
-    with zipfile.ZipFile(file) as archive:
-        entries = {e.filename.removesuffix(".npy"): e for e in archive.infolist()}
-        large = {name: e for name, e in entries.items() if _is_large(e, least)}
-        total = sum(e.file_size for name, e in entries.items() if name not in large)
-        if total > min(limit, most_memory() // 2):
-            raise ValueError(
-                message("it would unpack to {total} bytes; at most {limit}", total=f"{total:,}", limit=f"{limit:,}")
-            )
-        stored = os.fstat(file.fileno()).st_size
-        if expands(total, stored):
-            raise ValueError(
-                message("it would unpack from {stored} to {total} bytes", **thousands(total=total, stored=stored))
-            )
-        for name, entry in entries.items():
-            if name in large:
-                arrays[name] = _mapped(file, entry)
-            else:
-                with archive.open(entry) as member:
-                    shape, _, dtype = _header(member)
-                    if math.prod(shape) * dtype.itemsize > entry.file_size:
-                        raise ValueError(N_("its header declares other arrays than it contains"))
-                    member.seek(0)
-                    arrays[name] = np.lib.format.read_array(member, allow_pickle=False)
-    return arrays
+plain = Schema()
+text = Schema((str,))
 
 
-def _is_large(entry: zipfile.ZipInfo, least: int) -> bool:
-    return entry.compress_type == zipfile.ZIP_STORED and entry.file_size >= least
+def number(low: float = -1e300, high: float = 1e300) -> Schema:
+    """Return the schema of a finite number from `low` to `high`."""
+    return Schema((int, float), low=low, high=high)
 
 
-def _mapped(file: BinaryIO, entry: zipfile.ZipInfo) -> np.ndarray:
-    file.seek(entry.header_offset)
-    name, extra = LOCAL.unpack(file.read(LOCAL.size))
-    begin = entry.header_offset + LOCAL.size + name + extra
-    file.seek(begin)
-    shape, fortran, dtype = _header(file)
-    offset = file.tell()
-    size = int(np.prod(shape, dtype=object)) * dtype.itemsize
-    if dtype.hasobject:
-        raise ValueError(message("{filename} holds objects", filename=entry.filename))
-    end = begin + entry.file_size
-    if offset + size != end or end > os.fstat(file.fileno()).st_size:
-        values = {"filename": entry.filename, "end": f"{end - offset:,}", "size": f"{size:,}"}
-        raise ValueError(message("{filename} has {end} bytes instead of {size}", **values))
-    return np.memmap(file, dtype, "r", offset, shape, "F" if fortran else "C")
+def whole(low: int = 0, high: int = LARGEST) -> Schema:
+    """Return the schema of an integer from `low` to `high`."""
+    return Schema((int,), low=low, high=high)
 
 
-def _header(file: Any) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    """Read the shape, Fortran order and dtype from the header of a `.npy` file."""
-    version = np.lib.format.read_magic(file)
-    if version == (1, 0):
-        return np.lib.format.read_array_header_1_0(file)
-    if version == (2, 0):
-        return np.lib.format.read_array_header_2_0(file)
-    raise ValueError(message(".npy version {version} is not supported", version=version))
+def one_of(*values: str) -> Schema:
+    """Return the schema of a text from a fixed list."""
+    return Schema((str,), choices=values)
+
+
+def optional(schema: Schema) -> Schema:
+    """Return a schema that also allows null."""
+    return replace(schema, optional=True)
+
+
+def list_of(schema: Schema, length: int | None = None) -> Schema:
+    """Return the schema of a list with members of a schema, and of `length` members if given."""
+    return Schema((list,), others=schema, length=length)
+
+
+def mapping_of(schema: Schema) -> Schema:
+    """Return the schema of an object whose values all have one schema."""
+    return Schema((dict,), others=schema)
+
+
+def fields(
+    required: Mapping[str, Schema] | None = None, allowed: Mapping[str, Schema] | None = None, others: Schema = plain
+) -> Schema:
+    """Return the schema of an object by key: required keys, allowed keys, and the schema of all other values."""
+    required = required or {}
+    return Schema((dict,), required=tuple(required), keys={**required, **(allowed or {})}, others=others)
+
+
+def schema_of(kind: Any) -> Schema:
+    """Return the schema of a type. An `int` is an integer from 0 on, unless `Annotated[int, whole(1)]` overrides it.
+    The keys of a TypedDict are optional; the fields of a dataclass without a default are required."""
+    origin, arguments = get_origin(kind), get_args(kind)
+    if origin is Annotated:
+        schema: Schema = arguments[1]
+        return schema
+    if origin in (Union, types.UnionType):
+        return optional(schema_of(arguments[0]))
+    if origin is NotRequired:
+        return schema_of(arguments[0])
+    if origin is list:
+        return list_of(schema_of(arguments[0]))
+    if origin is dict:
+        return mapping_of(schema_of(arguments[1]))
+    if is_typeddict(kind) or is_dataclass(kind):
+        keys = {name: schema_of(hint) for name, hint in get_type_hints(kind, include_extras=True).items()}
+        members = dataclass_fields(kind) if is_dataclass(kind) else ()
+        required = (f.name for f in members if f.default is MISSING and f.default_factory is MISSING)
+        return Schema((dict,), required=tuple(required), keys=keys)
+    return {int: whole(), float: number(), str: text, bool: Schema((bool,)), Any: plain}[kind]
+
+
+def problem(value: Any, schema: Schema) -> str:
+    """Describe the first mismatch between a value and a schema, with its place; "" for a valid value."""
+    waiting: list[tuple[str, Any, Schema, int]] = [("", value, schema, 0)]
+    while waiting:  # not recursive: a value may be nested endlessly
+        where, value, schema, depth = waiting.pop()
+        kind = _kind(value)
+        if not schema.types or kind in schema.types:  # most values are accepted here
+            if kind is str and value.isascii() and not schema.choices:
+                continue
+            if kind in (int, float) and schema.low <= value <= schema.high:
+                continue
+        if why := _wrong(value, schema, depth):
+            return f"{where or 'it'} {why}"
+        inner = schema.others or plain
+        if kind is list:
+            waiting += [(f"{where}[{i}]", v, inner, depth + 1) for i, v in enumerate(value)]
+        elif kind is dict:
+            for key, item in value.items():
+                name = ascii(key)[1:-1][:40]
+                why = "" if _is_unicode(key) else N_("contains a lone surrogate character")
+                if schema.identifiers and not key.isidentifier():
+                    why = why or N_("is not the name of a setting")
+                if why:
+                    return message("{where} has a key {name} that {why}", where=where or "it", name=repr(name), why=why)
+                place = f"{where}.{name}" if where else name
+                waiting.append((place, item, schema.keys.get(key, inner), depth + 1))
+    return ""
+
+
+def _kind(value: Any) -> type:
+    """Return the type for schema checks: a message counts as a text, a tuple as a list."""
+    if isinstance(value, str):
+        return str
+    return list if isinstance(value, tuple) else type(value)
+
+
+def _wrong(value: Any, schema: Schema, depth: int) -> str:
+    """Describe the mismatch of a value itself, without its members."""
+    if value is None and (schema.optional or not schema.types):
+        return ""
+    kind = _kind(value)
+    if schema.types and kind not in schema.types:
+        expected = " or ".join(NAMES[t] for t in schema.types if t is not int or len(schema.types) == 1)
+        return message("is {kind}, not {expected}", kind=NAMES.get(kind, kind.__name__), expected=expected)
+    if kind is str:
+        if schema.choices and value not in schema.choices:
+            return message("must be one of {choices}", choices=", ".join(schema.choices))
+        return "" if _is_unicode(value) else N_("contains a lone surrogate character")
+    if kind in (int, float):
+        return "" if schema.low <= value <= schema.high else N_("is too large, too small or not a number")
+    if kind in (list, dict) and depth > DEPTH:
+        return message("is nested more than {depth} deep", depth=DEPTH)
+    if kind is list and schema.length not in (None, len(value)):
+        return message("has {value} members, not {length}", value=len(value), length=schema.length)
+    if kind is dict and (missing := [key for key in schema.required if key not in value]):
+        return message("has no {key}", key=f"{missing[0]!r}")
+    return ""
+
+
+def _is_unicode(value: str) -> bool:
+    """Return whether text can be encoded as UTF-8; lone surrogates cannot."""
+    try:
+        return value.isascii() or bool(value.encode())
+    except UnicodeEncodeError:
+        return False
+
+
+# --- documents ---
+
+OBJECT = fields()
 
 
 def write_json(path: str | Path, value: Any) -> None:
@@ -245,46 +308,6 @@ def object_of(line: bytes, schema: Schema = plain) -> JsonObject | None:
     except (ValueError, RecursionError, MemoryError):
         return None
     return value if isinstance(value, dict) and not problem(value, schema) else None
-
-
-def write_npz(path: str | Path, **arrays: np.ndarray) -> None:
-    """Write arrays into an `.npz` file atomically."""
-    with writing(path) as file:
-        write_arrays(file, arrays)
-
-
-def npz_bytes(**arrays: np.ndarray) -> memoryview:
-    """Return the content of an `.npz` file with these arrays."""
-    buffer = io.BytesIO()
-    write_arrays(buffer, arrays)
-    return buffer.getbuffer()
-
-
-def read_npz(
-    path: str | Path,
-    limit: int = MAX_NPZ,
-    mapped: int | None = None,
-    shapes: Mapping[str, tuple[str, int]] | None = None,
-) -> dict[str, np.ndarray]:
-    """Read the arrays of an `.npz` file, without pickle; large ones (from `mapped` bytes on) become read-only maps.
-    Args: shapes: by name, the dtype kinds (NumPy's letters) and the number of dimensions that an array must have.
-    Raises: Damaged, also if the arrays in memory would unpack to more than `limit` bytes; FileNotFoundError."""
-    try:
-        with open_regular(path) as file:
-            arrays = read_arrays(file, limit, mapped)
-    except FileNotFoundError:
-        raise
-    except Exception as error:
-        raise Damaged("{path} is damaged: {error}", path=path, error=error) from None
-    for name, (kinds, ndim) in (shapes or {}).items():
-        array = arrays.get(name)
-        if array is None or array.dtype.kind not in kinds or array.ndim != ndim:
-            why = message("it has no {missing}", missing=repr(name))
-            if array is not None:
-                values = {"dtype": array.dtype, "shape": array.shape}
-                why = message("{name} has type {dtype} and shape {shape}", name=repr(name), **values)
-            raise Damaged("{path} is damaged: {why}", path=path, why=why)
-    return arrays
 
 
 def _hook(data: bytes) -> Callable[[dict[str, object]], Any] | None:

@@ -23,8 +23,7 @@ import psutil
 from filelock import FileLock, Timeout
 
 from contrastive_core.base.errors import Damaged, Locked, NotRegular
-from contrastive_core.base.json_files import read_object
-from contrastive_core.base.json_schema import fields, plain, whole
+from contrastive_core.base.json_files import fields, plain, read_object, whole
 from contrastive_core.base.messages import N_, message
 from contrastive_core.base.paths import data_home
 from contrastive_core.base.safe_files import NO_WAIT, file_stamp, is_regular, make_folder, new_file, printable

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, TypedDict
 
 from contrastive_core.base.errors import LabError, Refused
-from contrastive_core.base.memory_limits import HAS_LIMITS, MemoryWatch, most_memory
+from contrastive_core.base.memory import HAS_LIMITS, MemoryWatch, most_memory
 from contrastive_core.base.messages import N_
 from contrastive_core.base.paths import ROOT
 

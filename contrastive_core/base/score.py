@@ -23,8 +23,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from contrastive_core.base.json_files import JsonObject
-from contrastive_core.base.json_schema import fields, list_of, number, optional, plain, problem, schema_of
+from contrastive_core.base.json_files import JsonObject, fields, list_of, number, optional, plain, problem, schema_of
 from contrastive_core.base.messages import N_, join, message
 
 LONGEST = 500  # maximum characters of a text

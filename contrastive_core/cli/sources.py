@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from contrastive_core import runs
-from contrastive_core.base.memory_limits import limit_own_data, most_memory
+from contrastive_core.base.memory import limit_own_data, most_memory
 from contrastive_core.base.safe_files import printable
 from contrastive_core.cli.options import OF_FILE
 from contrastive_core.runs.run import Run

@@ -26,7 +26,7 @@ import numpy as np
 from jaxtyping import Float32, Float64, Int64
 
 from contrastive_core.base.errors import CannotScore
-from contrastive_core.base.large_arrays import overlap
+from contrastive_core.base.memory import overlap
 from contrastive_core.base.messages import N_, message
 from contrastive_core.base.progress import OnFraction, ignore_fraction
 from contrastive_core.base.score import holm, lower_bound, mean_intervals

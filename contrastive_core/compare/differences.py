@@ -24,7 +24,7 @@ from jaxtyping import Bool, Float, Int
 from contrastive_core import runs
 from contrastive_core.base.errors import CannotScore
 from contrastive_core.base.json_files import JsonObject
-from contrastive_core.base.large_arrays import rows_of_sample
+from contrastive_core.base.memory import rows_of_sample
 from contrastive_core.base.messages import N_, Message, join, message
 from contrastive_core.base.progress import OnProgress, ignore_progress
 from contrastive_core.compare.comparison import without_seed

@@ -15,9 +15,9 @@ import numpy as np
 import torch
 from torch.nn.functional import adaptive_avg_pool2d
 
-from contrastive_core.base import json_files, safe_files
+from contrastive_core.base import safe_files
 from contrastive_core.base.device import choose, enough_memory
-from contrastive_core.base.large_arrays import RowBuffer, rows_of_sample, sample_text
+from contrastive_core.base.memory import RowBuffer, rows_of_sample, sample_text, write_npz
 from contrastive_core.base.messages import N_, message
 from contrastive_core.base.progress import OnFraction, ignore_fraction
 from contrastive_core.data import datasets
@@ -63,7 +63,7 @@ def embed_run(
         both = _forward(method, dataset, progress, folder)
         sets = {k: _as_set(v, dataset, k, _origin(run)) for k, v in both.items()}
     for name, rows in sets.items():
-        json_files.write_npz(path_of(run, split, name), **rows.arrays())
+        write_npz(path_of(run, split, name), **rows.arrays())
     return cached(run, split, layer) or sets[layer]  # large ones are mapped from the file
 
 

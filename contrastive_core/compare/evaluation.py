@@ -16,8 +16,7 @@ from pathlib import Path
 from contrastive_core import runs
 from contrastive_core.base import json_files
 from contrastive_core.base.errors import BadSetting
-from contrastive_core.base.json_files import JsonObject
-from contrastive_core.base.json_schema import schema_of
+from contrastive_core.base.json_files import JsonObject, schema_of
 from contrastive_core.base.messages import N_, message, sentence
 from contrastive_core.base.paths import data_home
 from contrastive_core.base.score import Score, Scores, scores_from_json, scores_to_json

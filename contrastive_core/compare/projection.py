@@ -23,7 +23,7 @@ from torch import Tensor
 
 from contrastive_core.base.device import pick_device
 from contrastive_core.base.errors import UnusableEmbedding
-from contrastive_core.base.large_arrays import lowest_recall, overlap, rows_of_sample
+from contrastive_core.base.memory import lowest_recall, overlap, rows_of_sample
 from contrastive_core.base.messages import N_, message
 from contrastive_core.base.progress import OnFraction
 from contrastive_core.ops.neighbors import LIKELY, Neighbors, nearest

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float64, Int64
 
-from contrastive_core.base.large_arrays import lowest_recall, overlap
+from contrastive_core.base.memory import lowest_recall, overlap
 from contrastive_core.base.progress import OnFraction, ignore_fraction
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from contrastive_core.base import json_files
 from contrastive_core.base.errors import Damaged
-from contrastive_core.base.json_schema import Schema
+from contrastive_core.base.json_files import Schema
 from contrastive_core.base.messages import sentence
 from contrastive_core.runs.changes import CHANGE, REQUEST
 from contrastive_core.runs.run import CHECK, CHECK_FILE, MARK, META, METRICS, STATUS, Run, read_manifest

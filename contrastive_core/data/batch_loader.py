@@ -15,7 +15,7 @@ from jaxtyping import Int, UInt8
 from torch import Tensor
 
 from contrastive_core.base.errors import BadSetting
-from contrastive_core.base.large_arrays import part_of
+from contrastive_core.base.memory import part_of
 from contrastive_core.data.dataset import Captions
 from contrastive_core.data.datasets import Dataset
 from contrastive_core.ops.collectives import World

@@ -16,6 +16,7 @@ import numpy as np
 from contrastive_core.base import json_files, safe_files
 from contrastive_core.base.errors import BadSetting, Damaged, NotDownloaded, UnknownName
 from contrastive_core.base.lock import lock
+from contrastive_core.base.memory import read_npz, write_npz
 from contrastive_core.base.messages import message
 from contrastive_core.base.paths import IMAGES, data_home
 from contrastive_core.base.progress import OnProgress, ignore_progress
@@ -191,7 +192,7 @@ def _write(folder: Path, arrays: DatasetArrays) -> None:
         with safe_files.writing(path) as file:
             np.save(file, images, allow_pickle=False)
     ids = {"ids": np.array(arrays["ids"])} if arrays.get("ids") else {}
-    json_files.write_npz(folder / "labels.npz", labels=labels, **ids, **arrays.get("factors", {}))
+    write_npz(folder / "labels.npz", labels=labels, **ids, **arrays.get("factors", {}))
     about = {
         "classes": list(arrays["classes"]),
         "fingerprint": digest.hexdigest(),
@@ -209,7 +210,7 @@ def _read(name: str, split: str, folder: Path) -> Dataset:
     if path.stat().st_size != about["bytes"]:
         raise Damaged("{path} is damaged: its size differs from what was written", path=path)
     images = np.load(path, mmap_mode="r", allow_pickle=False)
-    arrays = json_files.read_npz(folder / "labels.npz")
+    arrays = read_npz(folder / "labels.npz")
     labels, names, n = arrays.pop("labels"), arrays.pop("ids", None), about["n"]
     if len(images) != n or len(labels) != n:
         raise Damaged("{folder} is damaged: its files do not match each other", folder=folder)

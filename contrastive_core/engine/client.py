@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from contrastive_core.base import safe_files
-from contrastive_core.base.memory_limits import MemoryWatch, has_data_limit, most_memory
+from contrastive_core.base.memory import MemoryWatch, has_data_limit, most_memory
 from contrastive_core.base.messages import N_
 from contrastive_core.base.paths import ROOT
 from contrastive_core.base.progress import Progress

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any, BinaryIO
 
-from contrastive_core.base.memory_limits import limit_own_data, most_memory
+from contrastive_core.base.memory import limit_own_data, most_memory
 from contrastive_core.base.progress import OnProgress
 from contrastive_core.engine.client import DONE, FAILED, PROGRESS, TOO_LARGE, NeedsMemory, Request, Stop, Stopped
 

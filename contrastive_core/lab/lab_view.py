@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from contrastive_core.base import json_files
 from contrastive_core.base.cards import Kernel
 from contrastive_core.base.json_files import JsonObject
+from contrastive_core.base.memory import read_npz
 from contrastive_core.base.messages import N_, decode, encode, join, message
 from contrastive_core.base.paths import IMAGES
 from contrastive_core.base.registry import Knobs
@@ -268,7 +268,7 @@ def opening_view(run: Run, loss: str) -> tuple[LabView, np.ndarray] | None:
     if not run.shipped:
         return None
     try:
-        arrays = json_files.read_npz(path_of(run, loss))
+        arrays = read_npz(path_of(run, loss))
         kept = json.loads(arrays.pop("meta").tobytes(), object_hook=decode)
         weights, batch = json.loads(kept["asked"])[:2]
         view = LabView(**{**kept["meta"], **arrays})
@@ -290,7 +290,7 @@ def read_thumbs(run: Run, asked: str) -> np.ndarray | None:
     if (found := _read(run, THUMBS, asked)) is None:
         return None
     try:
-        return json_files.read_npz(IMAGES / FOLDER / Path(found[0]["file"]).name)[THUMBS]
+        return read_npz(IMAGES / FOLDER / Path(found[0]["file"]).name)[THUMBS]
     except (OSError, ValueError, KeyError):
         return None
 
@@ -317,7 +317,7 @@ def _read(run: Run, name: str, asked: str) -> tuple[dict[str, Any], dict[str, np
     if not run.shipped:
         return None
     try:
-        arrays = json_files.read_npz(path_of(run, name))
+        arrays = read_npz(path_of(run, name))
         kept = json.loads(arrays.pop("meta").tobytes(), object_hook=decode)
     except (OSError, ValueError, KeyError):
         return None

@@ -10,7 +10,7 @@ import numpy as np
 
 from contrastive_core.base.errors import CannotScore
 from contrastive_core.base.json_files import JsonObject
-from contrastive_core.base.large_arrays import rows_of_sample, sample_text
+from contrastive_core.base.memory import rows_of_sample, sample_text
 from contrastive_core.base.messages import message
 from contrastive_core.base.score import INFLUENCE, Z95, wilson
 from contrastive_core.spaces.embedding_set import EmbeddingSet

@@ -23,7 +23,7 @@ from torch.nn import functional as F
 
 from contrastive_core.base.device import pick_device
 from contrastive_core.base.errors import CannotScore
-from contrastive_core.base.large_arrays import rows_of_sample, sample_text
+from contrastive_core.base.memory import rows_of_sample, sample_text
 from contrastive_core.base.messages import N_, message
 from contrastive_core.base.registry import knob
 from contrastive_core.base.score import wilson

@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 
 from contrastive_core.base.errors import CannotScore
-from contrastive_core.base.large_arrays import in_common, lowest_recall
+from contrastive_core.base.memory import in_common, lowest_recall
 from contrastive_core.base.messages import N_
 from contrastive_core.base.registry import knob
 from contrastive_core.metrics._base import AMONG, Metric, MetricResult, moved_by, share_interval

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 
 from contrastive_core.base.device import pick_device
-from contrastive_core.base.large_arrays import rows_of_sample
+from contrastive_core.base.memory import rows_of_sample
 from contrastive_core.base.messages import N_
 from contrastive_core.base.score import INFLUENCE
 from contrastive_core.metrics._base import Metric, MetricResult, labels_of, mean_interval, placed, sampled

@@ -11,7 +11,7 @@ import torch
 
 from contrastive_core.base.device import pick_device
 from contrastive_core.base.errors import CannotScore
-from contrastive_core.base.large_arrays import rows_of_sample
+from contrastive_core.base.memory import rows_of_sample
 from contrastive_core.base.messages import N_
 from contrastive_core.base.registry import knob
 from contrastive_core.base.score import INFLUENCE

@@ -23,7 +23,7 @@ from torch import Tensor
 
 from contrastive_core.base.device import pick_device
 from contrastive_core.base.errors import UnusableEmbedding
-from contrastive_core.base.large_arrays import in_common, rows_of_sample
+from contrastive_core.base.memory import in_common, rows_of_sample
 from contrastive_core.ops.similarity import float_rows, unit_rows
 
 SCORES = 1 << 23  # of a block of queries with a block of base rows: 32 MiB of float32 at a time

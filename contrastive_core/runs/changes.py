@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, NotRequired, Typed
 
 from contrastive_core.base import json_files
 from contrastive_core.base.errors import BadSetting, Damaged
-from contrastive_core.base.json_files import MAX_RECORD
-from contrastive_core.base.json_schema import Schema, fields, list_of, number, schema_of, text, whole
+from contrastive_core.base.json_files import MAX_RECORD, Schema, fields, list_of, number, schema_of, text, whole
 from contrastive_core.base.messages import N_, message
 from contrastive_core.base.registry import Knob
 from contrastive_core.base.safe_files import FileCache

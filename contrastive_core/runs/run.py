@@ -16,9 +16,20 @@ import numpy as np
 
 from contrastive_core.base import json_files, safe_files
 from contrastive_core.base.errors import Damaged, Gone
-from contrastive_core.base.json_files import MAX_RECORD, JsonObject, read_object
-from contrastive_core.base.json_schema import fields, number, one_of, optional, schema_of, text, whole
+from contrastive_core.base.json_files import (
+    MAX_RECORD,
+    JsonObject,
+    fields,
+    number,
+    one_of,
+    optional,
+    read_object,
+    schema_of,
+    text,
+    whole,
+)
 from contrastive_core.base.lock import is_locked, is_process, lock, process_start
+from contrastive_core.base.memory import npz_bytes, read_npz
 from contrastive_core.base.messages import N_, message
 from contrastive_core.base.paths import SHIPPED
 from contrastive_core.base.safe_files import FileCache, is_regular
@@ -335,7 +346,7 @@ class Run(ChangeLog):
     ) -> None:
         """Save the embedding of the fixed sample after `epoch`, in float16. Raises Gone."""
         h, z = h.astype(np.float16), z.astype(np.float16)
-        data = json_files.npz_bytes(index=index, labels=labels, h=h, z=z, **more)
+        data = npz_bytes(index=index, labels=labels, h=h, z=z, **more)
         self.write(f"snapshots/{self._snapshot_name(epoch)}", data)
         (self.path / NOW).unlink(missing_ok=True)
 
@@ -346,7 +357,7 @@ class Run(ChangeLog):
     def snapshot(self, epoch: int) -> dict[str, np.ndarray]:
         """Return `index`, `labels` (n), `h` and `z` (n, d) float32 of one epoch. Raises Damaged; FileNotFoundError."""
         path = self.snapshot_path(epoch)
-        arrays = json_files.read_npz(path, MAX_SNAPSHOT, shapes=SNAPSHOT)
+        arrays = read_npz(path, MAX_SNAPSHOT, shapes=SNAPSHOT)
         n, *lengths = (len(arrays[name]) for name in ("index", "h", "z"))
         if lengths != [n, n] or len(arrays["labels"]) not in (0, n):
             raise Damaged("{path} is damaged: {why}", path=path, why=N_("its arrays differ in length"))

@@ -26,7 +26,7 @@
 The probabilities rank samples. They do not estimate the number of wrong labels, because wrong labels and ambiguous
 classes look alike to a model. Only a person's random checks do (label_audit.py). The voters' weights and the
 temperature, a few numbers, are fitted on at most `FITTED` rows, the latter on fewer for more than 335 classes. Large
-arrays of rows × classes, five votes and their mixtures, are stored in files (base/large_arrays.py). Compared with
+arrays of rows × classes, five votes and their mixtures, are stored in files (base/memory.py). Compared with
 cleanlab by `benchmarks/label_errors.py`."""
 
 from collections.abc import Callable, Mapping
@@ -38,7 +38,7 @@ from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax, softmax
 
 from contrastive_core.base.device import pick_device
-from contrastive_core.base.large_arrays import mapped_zeros, rows_of_sample
+from contrastive_core.base.memory import mapped_zeros, rows_of_sample
 from contrastive_core.base.progress import OnFraction, ignore_fraction
 from contrastive_core.metrics.linear_probe import Logistic
 from contrastive_core.ops.neighbors import Neighbors

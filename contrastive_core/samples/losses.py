@@ -28,7 +28,7 @@ from torch import Tensor
 
 from contrastive_core import losses, pairs
 from contrastive_core.base.device import pick_device
-from contrastive_core.base.large_arrays import mapped_zeros
+from contrastive_core.base.memory import mapped_zeros
 from contrastive_core.base.messages import N_
 from contrastive_core.base.progress import OnFraction, ignore_fraction
 from contrastive_core.base.registry import Knobs

@@ -14,10 +14,10 @@ import numpy as np
 import torch
 
 from contrastive_core import methods, runs
-from contrastive_core.base import json_files
 from contrastive_core.base.cards import Kernel
 from contrastive_core.base.device import enough_memory
 from contrastive_core.base.errors import BadSetting
+from contrastive_core.base.memory import write_npz
 from contrastive_core.base.messages import N_, message
 from contrastive_core.base.progress import (
     OnFraction,
@@ -117,7 +117,7 @@ def _gather(run: Run, loss: str, split: str, device: str, on_progress: OnProgres
     by_class = is_paired_by_class(run, h)
     draws, view_features = _views(run, dataset, device, 2 - by_class, fraction_of(on_progress, N_("augmented views")))
     if not by_class:
-        json_files.write_npz(path_of(run, "views", "z", split), views=draws[0])
+        write_npz(path_of(run, "views", "z", split), views=draws[0])
     other, other_images = _other(run, split, device, on_progress)
     pixels, batch_size = pixel_rows(dataset.images, other_images), int(run.config.get("batch_size") or 0)
     augmented = [draw[:, 0] for draw in draws] if by_class else None
@@ -142,7 +142,7 @@ def kept_views(run: Run, split: str, dataset: datasets.Dataset) -> np.ndarray:
     path = path_of(run, "views", "z", split)
     if (arrays := sample_table.read_arrays(path)) is None:
         arrays = {"views": _views(run, dataset, "auto", 2, ignore_fraction)[0][0]}
-        json_files.write_npz(path, **arrays)
+        write_npz(path, **arrays)
     return arrays["views"]
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from contrastive_core import runs
-from contrastive_core.base import json_files
+from contrastive_core.base.memory import read_npz, write_npz
 from contrastive_core.base.messages import N_
 from contrastive_core.base.paths import data_home
 from contrastive_core.base.registry import Knobs
@@ -218,13 +218,13 @@ def keep_table(table: SampleTable, path: Path) -> None:
     extra = {f"extra:{k}": v for k, v in table.extra.items()}
     facts = {f"fact:{k}": np.array(v) for k, v in table.facts.items()}
     more = {"classes": np.array(table.classes, np.str_), "knob": np.array(table.knob)}
-    json_files.write_npz(path, **more, grid=table.grid, **table.columns, **extra, **facts)
+    write_npz(path, **more, grid=table.grid, **table.columns, **extra, **facts)
 
 
 def read_arrays(path: Path, mapped: int | None = None) -> dict[str, np.ndarray] | None:
     """Return a file's arrays, memory-mapped from `mapped` bytes on; None if it is missing or damaged."""
     try:
-        return json_files.read_npz(path, mapped=mapped)
+        return read_npz(path, mapped=mapped)
     except (OSError, ValueError):
         return None
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from contrastive_core.base import json_files
+from contrastive_core.base.memory import read_npz
 from contrastive_core.base.messages import N_, join, message
 from contrastive_core.base.paths import follow_links
 from contrastive_core.base.safe_files import is_regular, open_regular, printable, thousands
@@ -158,7 +158,7 @@ def _stacked(sources: Iterable[Any], n: int) -> np.ndarray | None:
 
 
 def _array(path: Path, n: int, names: Sequence[str]) -> np.ndarray | None:
-    arrays = json_files.read_npz(path)
+    arrays = read_npz(path)
     for name in names:
         images = arrays.get(name)
         if images is None or images.dtype != np.uint8 or len(images) != n or images.ndim not in (3, 4):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from contrastive_core.base import json_files
+from contrastive_core.base.memory import read_npz, write_npz
 from contrastive_core.base.messages import N_, message
 from contrastive_core.base.progress import OnProgress, fraction_of, ignore_fraction, ignore_progress
 from contrastive_core.ops.neighbors import KEPT, Approximation, Neighbors, exact_seconds, nearest
@@ -40,7 +40,7 @@ class Graphs:
         set it is `approximate`, as in `nearest` (None: exact); the caller records `Neighbors.about`."""
         key: tuple[str, ...] = (queries.content_hash, base.content_hash if base else "", metric)
         if key not in self.cached and base is None and self.place and (path := self.place(key[0], metric)).exists():
-            arrays = json_files.read_npz(path)
+            arrays = read_npz(path)
             recall = float(arrays["recall"]) if "recall" in arrays else None
             self.cached[key] = Neighbors(arrays["index"], arrays["score"], metric, recall)
         known = self.cached.get(key)
@@ -49,7 +49,7 @@ class Graphs:
             neighbors = self.cached[key] = self._search(queries, base, count, metric, approximate)
             if base is None and self.place:
                 about = {name: np.array(value) for name, value in neighbors.about.items()}
-                json_files.write_npz(self.place(key[0], metric), index=neighbors.index, score=neighbors.score, **about)
+                write_npz(self.place(key[0], metric), index=neighbors.index, score=neighbors.score, **about)
         return self.cached[key].first(k)
 
     def _search(

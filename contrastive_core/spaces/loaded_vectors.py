@@ -14,7 +14,8 @@ import numpy as np
 
 from contrastive_core.base import json_files, safe_files
 from contrastive_core.base.errors import Damaged, UnusableEmbedding
-from contrastive_core.base.json_schema import schema_of
+from contrastive_core.base.json_files import schema_of
+from contrastive_core.base.memory import read_npz, write_npz
 from contrastive_core.base.messages import N_, sentence
 from contrastive_core.base.paths import data_home
 from contrastive_core.base.safe_files import file_stamp
@@ -76,7 +77,7 @@ def save_vectors(
     if images is not None:
         with safe_files.writing(folder / "images.npy") as file:
             np.save(file, np.ascontiguousarray(images[usable], np.uint8))
-    json_files.write_npz(folder / "rows.npz", **kept.arrays())
+    write_npz(folder / "rows.npz", **kept.arrays())
     json_files.write_json(folder / "about.json", about_rows)
     return key
 
@@ -148,7 +149,7 @@ def forget(key: str) -> None:
 
 def rows(key: str, split: str = "") -> EmbeddingSet:
     """Return the rows, or those of one split if rows have a split. Raises FileNotFoundError."""
-    every = EmbeddingSet.from_arrays(json_files.read_npz(_folder(key) / "rows.npz"))
+    every = EmbeddingSet.from_arrays(read_npz(_folder(key) / "rows.npz"))
     at = _rows_of_split(every, split)
     return every if at is None else every.take(at)
 
@@ -159,7 +160,7 @@ def images(key: str, split: str = "") -> np.ndarray | None:
     if not path.exists():
         return None
     every = np.load(path, mmap_mode="r", allow_pickle=False)
-    at = _rows_of_split(EmbeddingSet.from_arrays(json_files.read_npz(path.with_name("rows.npz"))), split)
+    at = _rows_of_split(EmbeddingSet.from_arrays(read_npz(path.with_name("rows.npz"))), split)
     return every if at is None else every[at]
 
 

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from contrastive_core.base import json_files
 from contrastive_core.base.errors import UnusableEmbedding
+from contrastive_core.base.memory import read_npz
 from contrastive_core.base.messages import N_
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.space import graph_path
@@ -85,7 +85,7 @@ def kept_graph(rows: EmbeddingSet, k: int) -> tuple[np.ndarray, np.ndarray, floa
     """Return the k nearest rows of every row, their cosines, (n, k) each, and the recall (None: exact), stored by a
     search for a map or a score; None if there is none."""
     try:
-        graph = json_files.read_npz(graph_path(rows.content_hash, "cosine"), mapped=MAPPED)
+        graph = read_npz(graph_path(rows.content_hash, "cosine"), mapped=MAPPED)
         if graph["index"].shape[1] < k:
             return None
         recall = float(graph["recall"]) if "recall" in graph else None

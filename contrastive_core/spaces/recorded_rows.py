@@ -15,8 +15,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from contrastive_core.base import json_files, safe_files
+from contrastive_core.base import safe_files
 from contrastive_core.base.errors import Damaged, UnusableEmbedding
+from contrastive_core.base.memory import npz_bytes, read_npz
 from contrastive_core.base.messages import N_, message
 from contrastive_core.runs import load
 from contrastive_core.runs.run import Run
@@ -196,7 +197,7 @@ def path_of(run: Run, step: int) -> Path:
 def read(run: Run, step: int) -> StepRows:
     """Return the rows of a step. Raises Damaged; FileNotFoundError."""
     path = path_of(run, step)
-    arrays = json_files.read_npz(path, shapes=SHAPES)
+    arrays = read_npz(path, shapes=SHAPES)
     rows = StepRows(**{name: arrays[name] for name in SHAPES})
     if any(len(arrays[name]) != len(rows.z) for name in SHAPES if name != "queue"):
         raise Damaged("{path} is damaged: {why}", path=path, why=N_("its arrays differ in length"))
@@ -210,7 +211,7 @@ def read(run: Run, step: int) -> StepRows:
 def write(run: Run, step: int, rows: StepRows) -> None:
     """Store the rows of a step. Raises Gone; OSError."""
     arrays = {name: getattr(rows, name) for name in SHAPES}
-    run.write(f"{FOLDER}/{path_of(run, step).name}", json_files.npz_bytes(**arrays))
+    run.write(f"{FOLDER}/{path_of(run, step).name}", npz_bytes(**arrays))
 
 
 def remove(run: Run, step: int) -> None:

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from contrastive_core import runs
-from contrastive_core.base import json_files
 from contrastive_core.base.json_files import JsonObject
+from contrastive_core.base.memory import read_npz, write_npz
 from contrastive_core.base.messages import decode, encode
 from contrastive_core.base.paths import SHIPPED, data_home
 from contrastive_core.spaces.space import Space
@@ -83,7 +83,7 @@ def shipped_path(kind: str, name: str, *parts: str) -> Path:
 def read(kind: str, values: Values) -> Result | None:
     """Return a stored result; None if it is missing or damaged."""
     try:
-        arrays = json_files.read_npz(path(kind, values))
+        arrays = read_npz(path(kind, values))
         return Result(json.loads(arrays.pop("meta").tobytes(), object_hook=decode), arrays)
     except (OSError, ValueError, KeyError):
         return None
@@ -91,12 +91,12 @@ def read(kind: str, values: Values) -> Result | None:
 
 def read_meta(path: Path) -> JsonObject:
     """Return only the plain values of a result, without reading its arrays. Raises Damaged; OSError; KeyError."""
-    return dict(json.loads(json_files.read_npz(path, mapped=1)["meta"].tobytes(), object_hook=decode))
+    return dict(json.loads(read_npz(path, mapped=1)["meta"].tobytes(), object_hook=decode))
 
 
 def write(kind: str, values: Values, result: Result) -> None:
     """Store a result atomically."""
-    json_files.write_npz(path(kind, values), **arrays_of(result))
+    write_npz(path(kind, values), **arrays_of(result))
 
 
 def arrays_of(result: Result) -> dict[str, np.ndarray]:

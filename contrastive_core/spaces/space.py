@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from contrastive_core.base import json_files
 from contrastive_core.base.errors import Damaged
+from contrastive_core.base.memory import read_npz
 from contrastive_core.base.messages import N_
 from contrastive_core.base.paths import SHIPPED, data_home
 from contrastive_core.data import datasets
@@ -181,7 +181,7 @@ def cached(run: Run, split: str, layer: str) -> EmbeddingSet | None:
     shipped = SHIPPED / run.name / "embeddings" / f"{split}-{layer}.npz"
     path = shipped if run.shipped and shipped.exists() else path_of(run, split, layer)
     try:
-        return EmbeddingSet.from_arrays(json_files.read_npz(path))
+        return EmbeddingSet.from_arrays(read_npz(path))
     except (ValueError, FileNotFoundError, KeyError):
         return None
 

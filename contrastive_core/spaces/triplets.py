@@ -17,8 +17,8 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from contrastive_core.base import json_files
 from contrastive_core.base.errors import Damaged, NotRegular, UnusableEmbedding, explained
+from contrastive_core.base.memory import MAX_NPZ, read_arrays, read_npz, write_npz
 from contrastive_core.base.messages import N_, join, message
 from contrastive_core.base.paths import data_home
 from contrastive_core.base.safe_files import open_regular, printable, read_regular, thousands
@@ -234,7 +234,7 @@ def _rows(file: BinaryIO, path: Path) -> Iterator[Mapping[str, object]]:
         for part in pq.ParquetFile(file).iter_batches(1024):
             yield from part.to_pylist()
         return
-    arrays = {name: x for name, x in json_files.read_arrays(file, json_files.MAX_NPZ).items() if x.ndim}
+    arrays = {name: x for name, x in read_arrays(file, MAX_NPZ).items() if x.ndim}
     if len({len(x) for x in arrays.values()}) > 1:
         got = printable(", ".join(f"{name} {x.shape}" for name, x in arrays.items()), 200)
         raise UnusableEmbedding(UNEQUAL, name=printable(path.name), got=got)
@@ -346,7 +346,7 @@ def _arrays(path: Path, found: Triplets) -> list[np.ndarray]:
         parts = [file_formats.read(path).features]
     else:
         with open_regular(path, file_formats.VECTORS) as file:
-            arrays = json_files.read_arrays(file, json_files.MAX_NPZ)
+            arrays = read_arrays(file, MAX_NPZ)
         wide = {name: x for name, x in arrays.items() if x.ndim > 1 and x.dtype.kind in "fiu"}
         ordered = sorted(wide, key=lambda name: not name.lower().startswith(QUERY))
         parts = [wide[name].reshape(-1, wide[name].shape[-1]).astype(np.float32) for name in ordered]
@@ -373,9 +373,9 @@ def _encoded(folder: Path, found: Triplets) -> list[np.ndarray]:
     digest = hashlib.sha256(text_tower.digest_of(folder) + json.dumps(sides).encode()).hexdigest()
     path = data_home() / "encoded_texts" / f"{digest[:24]}.npz"
     try:
-        kept = json_files.read_npz(path)
+        kept = read_npz(path)
         return [kept[name] for name in NAMES]
     except (OSError, ValueError, KeyError):
         features = text_tower.encode_texts(folder, *sides)
-        json_files.write_npz(path, **dict(zip(NAMES, features, strict=True)))
+        write_npz(path, **dict(zip(NAMES, features, strict=True)))
         return features

@@ -22,8 +22,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from contrastive_core.base import json_files
 from contrastive_core.base.errors import CannotScore
+from contrastive_core.base.memory import npz_bytes
 from contrastive_core.base.messages import message
 from contrastive_core.base.registry import knobs_of
 from contrastive_core.data.augmentations import make_views, to_float
@@ -134,7 +134,7 @@ class Looks:
         self._first = self._first or now
         if setup.world.is_rank0 and 0 < self._due < now:
             z = embed(setup.method, sample.images, bool(setup.config.amp))[1].astype(np.float16)
-            data = json_files.npz_bytes(step=np.array(step), index=sample.index, labels=sample.labels, z=z)
+            data = npz_bytes(step=np.array(step), index=sample.index, labels=sample.labels, z=z)
             self.run.write(NOW, data)
             self._due = time.monotonic() + max(PAUSE, PACE * (time.monotonic() - now))
 

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 import streamlit as st
 
-from contrastive_core.base.large_arrays import overlap
+from contrastive_core.base.memory import overlap
 from contrastive_core.compare.comparison import Comparison
 from contrastive_core.compare.differences import EXAMPLES, NONE, Differences, Group, differences_request
 from contrastive_core.compare.towers import answers_of

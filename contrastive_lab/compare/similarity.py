@@ -7,7 +7,7 @@ from itertools import combinations
 import numpy as np
 import streamlit as st
 
-from contrastive_core.base.json_files import npz_bytes
+from contrastive_core.base.memory import npz_bytes
 from contrastive_core.base.score import recall_text
 from contrastive_core.compare.adapter import adapter_request, title_of
 from contrastive_core.compare.comparison import Comparison

@@ -13,7 +13,7 @@ import streamlit as st
 
 from contrastive_core import runs
 from contrastive_core.advice.plan import is_trial, trial_score
-from contrastive_core.base.json_files import read_npz
+from contrastive_core.base.memory import read_npz
 from contrastive_core.base.progress import Progress
 from contrastive_core.base.score import Score
 from contrastive_core.compare.evaluation import Evaluation

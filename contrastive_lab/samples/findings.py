@@ -14,7 +14,7 @@ import numpy as np
 import streamlit as st
 
 from contrastive_core import runs
-from contrastive_core.base import json_files
+from contrastive_core.base.memory import write_npz
 from contrastive_core.base.paths import data_home
 from contrastive_core.data.image_decoding import ENDINGS
 from contrastive_core.samples import annotations as sample_annotations
@@ -264,7 +264,7 @@ def _store(**content: np.ndarray) -> str:
     if not (path := folder / f"{name}.npz").exists():
         for old in sorted(folder.glob("*.npz"), key=lambda p: p.stat().st_mtime)[: 1 - KEPT]:
             old.unlink(missing_ok=True)
-        json_files.write_npz(path, **content)
+        write_npz(path, **content)
     return name
 
 

@@ -11,7 +11,7 @@ from opened_page import page_on
 from streamlit.testing.v1 import AppTest
 
 from contrastive_core import runs
-from contrastive_core.base import json_files
+from contrastive_core.base.memory import write_npz
 from contrastive_core.base.paths import SHIPPED
 from contrastive_core.base.score import Score
 from contrastive_core.compare.evaluation import read_evaluation
@@ -107,7 +107,7 @@ def test_what_a_file_of_scores_says_is_no_markup(page: str, monkeypatch: pytest.
     rows = cached(runs.load("simclr-digits"), "test", "h")
     assert rows is not None
     path_of(run, "test", "h").parent.mkdir(parents=True, exist_ok=True)
-    json_files.write_npz(path_of(run, "test", "h"), **rows.arrays())  # so that no page waits
+    write_npz(path_of(run, "test", "h"), **rows.arrays())  # so that no page waits
     keep_scores(run, record.scores)
     app = page_on(page, monkeypatch, run="scored")
     assert not app.exception

@@ -8,7 +8,7 @@ import streamlit as st
 from opened_page import opened
 
 from contrastive_core import runs
-from contrastive_core.base import json_files
+from contrastive_core.base.memory import npz_bytes
 from contrastive_core.runs.run import NOW, Run
 from contrastive_core.spaces.nearest import pca
 from contrastive_lab import forming_map
@@ -80,13 +80,13 @@ def test_the_map_of_a_step_since_is_the_last_while_the_run_trains() -> None:
     assert (found.step, found.epochs, len(found.maps)) == (9, [1], 2)
     np.testing.assert_allclose(found.maps[1], found.maps[0], atol=0.02)
     assert len(forming_map.forming(run).maps) == 1
-    for data in (b"no", json_files.npz_bytes(step=np.array(9), z=z, labels=z, index=z)):
+    for data in (b"no", npz_bytes(step=np.array(9), z=z, labels=z, index=z)):
         run.write(NOW, data)
         assert len(forming_map.forming(run, is_running=True).maps) == 1
 
 
 def look(run: Run, step: int, z: np.ndarray, about: dict[str, np.ndarray]) -> None:
-    run.write(NOW, json_files.npz_bytes(step=np.array(step), z=z, **about))
+    run.write(NOW, npz_bytes(step=np.array(step), z=z, **about))
 
 
 def test_the_strip_has_every_epoch_and_the_newest_map_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,6 +21,7 @@ from contrastive_core.advice.plan import adviser_names, lock_of
 from contrastive_core.base import json_files
 from contrastive_core.base.errors import Damaged, LabError
 from contrastive_core.base.lock import lock, process_start
+from contrastive_core.base.memory import write_npz
 from contrastive_core.base.paths import ROOT, data_home, runs_home
 from contrastive_core.engine import activity, client, process, queue, run_folders, training
 from contrastive_core.engine.client import WorkerProcess
@@ -189,7 +190,7 @@ def test_nothing_is_written_or_moved_through_a_link(hostile: Path, outside: Path
     attempts = {
         "metrics": lambda: run.append_metrics([{"step": 2}]),
         "snapshot": lambda: run.save_snapshot(1, index=np.arange(1), h=rows, z=rows, labels=np.zeros(1, np.int64)),
-        "embedding": lambda: json_files.write_npz(run.path / "embeddings" / "a.npz", z=rows),
+        "embedding": lambda: write_npz(run.path / "embeddings" / "a.npz", z=rows),
         "below": lambda: json_files.write_json(run.path / "embeddings" / "new" / "a.json", {}),
         "lock": lambda: run.lock().__enter__(),
         "adviser": lambda: lock(lock_of("linked")).__enter__(),

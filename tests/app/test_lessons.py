@@ -12,7 +12,7 @@ from opened_page import page_on
 from streamlit.testing.v1 import AppTest
 
 from contrastive_core import losses, pairs, runs
-from contrastive_core.base import json_files
+from contrastive_core.base.memory import read_npz
 from contrastive_core.base.paths import ROOT
 from contrastive_core.lab.batch import load_batch
 from contrastive_core.lab.lab_view import BatchRequest, LabBatch, LabView, TowerBatch
@@ -161,7 +161,7 @@ def test_what_the_first_lesson_says_of_pairs_agrees_with_the_alignment_on_explor
     assert isinstance(drawn, LabBatch)
     a, b = (rows / np.linalg.norm(rows, axis=1, keepdims=True) for rows in (drawn.rows[:, 0], drawn.rows[:, 1]))
     of_views = ((a - b) ** 2).sum(1).mean()
-    arrays = json_files.read_npz(results.shipped_path("scores", BY_NAME["views"].address["run"], "test", "z"))
+    arrays = read_npz(results.shipped_path("scores", BY_NAME["views"].address["run"], "test", "z"))
     on_explore = json.loads(arrays["meta"].tobytes())["scores"]["own"]["alignment"]
     assert on_explore["extras"]["pairs"] == "same class"
     for value in (of_views, on_explore["value"]):

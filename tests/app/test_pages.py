@@ -12,7 +12,7 @@ from opened_page import page_on
 from streamlit.testing.v1 import AppTest
 
 from contrastive_core import runs
-from contrastive_core.base import json_files
+from contrastive_core.base.memory import write_npz
 from contrastive_core.base.paths import ROOT, SHIPPED
 from contrastive_core.engine import client
 from contrastive_core.engine.jobs import Job
@@ -173,7 +173,7 @@ def test_an_embedded_run_has_its_map_while_it_is_scored(monkeypatch: pytest.Monk
     assert rows is not None
     place = path_of(run, "test", "h")
     place.parent.mkdir(parents=True, exist_ok=True)
-    json_files.write_npz(place, **rows.arrays())
+    write_npz(place, **rows.arrays())
     app = page_on("explore", monkeypatch, run="embedded")
     assert not app.exception
     assert any(e.proto.body for e in app.get("html"))

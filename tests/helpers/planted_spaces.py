@@ -8,7 +8,8 @@ import pytest
 from kept_scores import keep_scores
 
 from contrastive_core import runs
-from contrastive_core.base import json_files, safe_files
+from contrastive_core.base import safe_files
+from contrastive_core.base.memory import write_npz
 from contrastive_core.base.paths import ROOT
 from contrastive_core.compare import evaluate
 from contrastive_core.data import datasets
@@ -61,7 +62,7 @@ def plant_runs() -> tuple[str, ...]:
                 rows = EmbeddingSet(x.astype(np.float32), labels, tuple(found.ids), split, which, tuple(found.classes))
                 path = path_of(run, split, which)
                 path.parent.mkdir(parents=True, exist_ok=True)
-                json_files.write_npz(path, **rows.arrays())
+                write_npz(path, **rows.arrays())
         plant_pages(run)
     return tuple(sorted(str(sets["test"].ids[i]) for i in moved))
 

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
-from contrastive_core.base import memory_limits, sandbox
+from contrastive_core.base import memory, sandbox
 from contrastive_core.base.errors import Refused, UnusableEmbedding
 from contrastive_core.base.paths import ROOT
 from contrastive_core.base.sandbox import Limits, Sandbox, run_sandboxed
@@ -32,14 +32,14 @@ READER = """
 import json, os, resource, sys
 from pathlib import Path
 from contrastive_core import runs
-from contrastive_core.base import json_files
+from contrastive_core.base import json_files, memory
 from contrastive_core.data import image_decoding
 from contrastive_core.exchange import checkpoint_formats
 from contrastive_core.runs import run_metrics
 from contrastive_core.spaces import file_formats, label_files, tables
 READERS = {
     "vectors": lambda path: file_formats.read(path),
-    "arrays": lambda path: json_files.read_npz(path),
+    "arrays": lambda path: memory.read_npz(path),
     "image": lambda path: image_decoding.decode_image(path, 32, 3),
     "header": lambda path: image_decoding.read_header(path),
     "checkpoint": lambda path: checkpoint_formats.convert(path, path.with_name("out.safetensors")),
@@ -228,10 +228,10 @@ def test_the_worker_refuses_what_would_take_half_of_the_memory() -> None:
     assert client.call("numpy:zeros", 10).shape == (10,)
     pid = client.worker_pid()
     with pytest.raises(NeedsMemory, match="half of this computer's"):
-        client.call("numpy:zeros", memory_limits.machine_memory() // 8 + 1000)
+        client.call("numpy:zeros", memory.machine_memory() // 8 + 1000)
     assert client.worker_pid() == pid, "others go on"
     assert client.call("numpy:zeros", 10).shape == (10,)
-    assert psutil.Process(pid).memory_info().rss < memory_limits.most_memory()
+    assert psutil.Process(pid).memory_info().rss < memory.most_memory()
     client.end_worker()
 
 

@@ -11,7 +11,7 @@ from clip_runs import captioned_folder
 from worlds import forks
 
 from contrastive_core import runs
-from contrastive_core.base import json_files
+from contrastive_core.base.memory import read_npz
 from contrastive_core.base.paths import runs_home
 from contrastive_core.compare import verify as run_verify
 from contrastive_core.runs import checkpoints
@@ -137,7 +137,7 @@ def same(path, whole: bytes, data: bytes) -> bool:
         if path.suffix == ".sha256":
             said.append(version.decode().split())
         elif path.suffix == ".npz":
-            said.append(repr({k: v.tolist() for k, v in json_files.read_npz(path).items()}))
+            said.append(repr({k: v.tolist() for k, v in read_npz(path).items()}))
         else:
             from safetensors.torch import load
 

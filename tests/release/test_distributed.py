@@ -13,7 +13,7 @@ from worlds import spread
 
 from contrastive_core import losses, methods, pairs
 from contrastive_core.base.errors import Elsewhere
-from contrastive_core.base.large_arrays import part_of
+from contrastive_core.base.memory import part_of
 from contrastive_core.data import batch_loader
 from contrastive_core.data.augmentations import to_float
 from contrastive_core.data.batch_loader import Batch, BatchShare

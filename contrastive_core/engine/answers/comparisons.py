@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from contrastive_core import metrics, runs
-from contrastive_core.base.large_arrays import rows_of_sample
+from contrastive_core.base.memory import rows_of_sample
 from contrastive_core.base.messages import N_, message
 from contrastive_core.base.progress import OnProgress, fraction_of, prefixed
 from contrastive_core.base.score import Scores, scores_from_json, scores_to_json

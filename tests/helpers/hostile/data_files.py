@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from PIL import Image
 
-from contrastive_core.base import json_files
+from contrastive_core.base.memory import read_npz, write_npz
 from contrastive_core.base.paths import ROOT
 from contrastive_core.data import image_decoding, overrides
 from contrastive_core.spaces import attached_images, file_formats
@@ -36,8 +36,8 @@ def targets(folder: Path) -> Iterator[Target]:
     yield from pictures(folder)
     yield from lists(folder)
     path = folder / "arrays.npz"
-    json_files.write_npz(path, x=np.arange(50), y=np.ones((3, 4)))
-    yield Target(path, lambda: json_files.read_npz(path))
+    write_npz(path, x=np.arange(50), y=np.ones((3, 4)))
+    yield Target(path, lambda: read_npz(path))
     sweep = folder / "sweep.toml"
     sweep.write_bytes(next((ROOT / "sweeps").glob("*.toml")).read_bytes())
     long_key = b".".join([b"a"] * 50_000) + b" = 1\n"

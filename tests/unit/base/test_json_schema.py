@@ -5,7 +5,7 @@ from typing import Annotated, Any, TypedDict
 
 from cases import cases
 
-from contrastive_core.base.json_schema import one_of, problem, schema_of, whole
+from contrastive_core.base.json_files import one_of, problem, schema_of, whole
 
 
 class Job(TypedDict, total=False):

@@ -17,6 +17,7 @@ from cases import cases
 from contrastive_core.base import json_files, safe_files
 from contrastive_core.base.errors import Damaged
 from contrastive_core.base.lock import lock, lock_holder
+from contrastive_core.base.memory import read_npz, write_npz
 from contrastive_core.base.paths import data_home
 
 
@@ -25,8 +26,8 @@ def test_writes_and_reads(tmp_path: Path) -> None:
     assert json_files.read_json(tmp_path / "a" / "b.json") == {"x": [1, None, 2.0]}
     json_files.append_lines(tmp_path / "l", [{"a": 1}, {"a": 2}])
     assert json_files.read_lines(tmp_path / "l") == [{"a": 1}, {"a": 2}]
-    json_files.write_npz(tmp_path / "n.npz", x=np.arange(3))
-    assert json_files.read_npz(tmp_path / "n.npz")["x"].tolist() == [0, 1, 2]
+    write_npz(tmp_path / "n.npz", x=np.arange(3))
+    assert read_npz(tmp_path / "n.npz")["x"].tolist() == [0, 1, 2]
     assert [p.name for p in tmp_path.iterdir() if p.name.startswith(".")] == []
 
 
@@ -173,7 +174,7 @@ WRITERS: dict[str, Callable[[Path, int], None]] = {
     "bytes": lambda path, n: safe_files.write_bytes(path, f"{n}\n".encode() * 8000),
     "parts": write_in_parts,
     "json": lambda path, n: json_files.write_json(path, {"n": n, "x": "x" * 20_000, "end": n}),
-    "npz": lambda path, n: json_files.write_npz(path, a=np.full(3000, n), b=np.full(3000, n)),
+    "npz": lambda path, n: write_npz(path, a=np.full(3000, n), b=np.full(3000, n)),
     "lines": append,
     "lock": take_lock,
 }
@@ -191,7 +192,7 @@ def whole(path: Path, kind: str) -> int:
         value = json_files.read_json(path)
         found = {value["n"], value["end"]}
     elif kind == "npz":
-        found = set(np.concatenate(list(json_files.read_npz(path).values())).tolist())
+        found = set(np.concatenate(list(read_npz(path).values())).tolist())
     elif kind == "lines":
         lines = json_files.read_lines(path)
         assert all(x["number"] == x["end"] for x in lines)
@@ -335,8 +336,8 @@ def test_damage_is_named(tmp_path: Path) -> None:
         json_files.read_json(tmp_path / "a.json")
     (tmp_path / "z.npz").write_bytes(b"PK")
     with pytest.raises(Damaged, match=r"z\.npz"):
-        json_files.read_npz(tmp_path / "z.npz")
-    json_files.write_npz(tmp_path / "n.npz", x=np.arange(1000))
+        read_npz(tmp_path / "z.npz")
+    write_npz(tmp_path / "n.npz", x=np.arange(1000))
     whole = (tmp_path / "n.npz").read_bytes()
     rng = random.Random(1)
     for _ in range(100):
@@ -347,7 +348,7 @@ def test_damage_is_named(tmp_path: Path) -> None:
             cut[rng.randrange(len(cut))] ^= 1 << rng.randrange(8)
         (tmp_path / "n.npz").write_bytes(cut)
         try:
-            found = json_files.read_npz(tmp_path / "n.npz")
+            found = read_npz(tmp_path / "n.npz")
         except Damaged:
             continue
         else:  # a bit that nothing depends on: the numbers must be right, or gone with their name
@@ -358,4 +359,4 @@ def test_an_archive_that_would_unpack_too_far_is_refused(tmp_path: Path) -> None
     np.savez_compressed(tmp_path / "bomb.npz", x=np.zeros(1_000_000))
     assert (tmp_path / "bomb.npz").stat().st_size < 20_000
     with pytest.raises(Damaged, match="would unpack to 8,000"):
-        json_files.read_npz(tmp_path / "bomb.npz", limit=1_000_000)
+        read_npz(tmp_path / "bomb.npz", limit=1_000_000)

@@ -8,7 +8,7 @@ import pytest
 from cases import cases
 
 from contrastive_core import metrics as all_metrics
-from contrastive_core.base.large_arrays import rows_of_sample
+from contrastive_core.base.memory import rows_of_sample
 from contrastive_core.base.score import holm
 from contrastive_core.cli.main import main
 from contrastive_core.compare import comparison, representation_similarity, verdicts

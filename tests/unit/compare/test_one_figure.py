@@ -7,8 +7,9 @@ import pytest
 
 from contrastive_core import runs
 from contrastive_core.__main__ import main
-from contrastive_core.base import json_files, large_arrays, safe_files
+from contrastive_core.base import memory, safe_files
 from contrastive_core.base.errors import UnknownName
+from contrastive_core.base.memory import read_npz, write_npz
 from contrastive_core.base.score import scores_from_json
 from contrastive_core.compare import embed
 from contrastive_core.compare.comparison import Comparison, comparison_request
@@ -41,11 +42,11 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Run:
             rows = EmbeddingSet(x.astype(np.float32), labels, tuple(found.ids[:n]), split, layer, tuple(found.classes))
             path = path_of(run, split, layer)
             path.parent.mkdir(parents=True, exist_ok=True)
-            json_files.write_npz(path, **rows.arrays())
+            write_npz(path, **rows.arrays())
     monkeypatch.setattr(embed, "load_model", lambda *a: pytest.fail("it is embedded already"))
     few = {}  # raw pixels and the random encoder are beside the point, and slow
     for split in ("train", "test"):
-        few[split] = EmbeddingSet.from_arrays(json_files.read_npz(path_of(run, split, "h")))
+        few[split] = EmbeddingSet.from_arrays(read_npz(path_of(run, split, "h")))
     monkeypatch.setattr(score_analyses, "raw_pixels", lambda dataset: few[dataset.split])
     monkeypatch.setattr(score_analyses, "random_encoder", lambda r, d, device, **more: (few[d.split], None))
     return run
@@ -131,7 +132,7 @@ def test_a_large_embedding_is_gathered_in_a_file_that_an_interruption_leaves_not
     run = runs.load("simclr-digits")
     whole = embed.from_weights(run, embed.data_of(run, "test"), "cpu")
     folder = path_of(run, "test", "h").parent
-    monkeypatch.setattr(large_arrays, "MAPPED_ROWS", 0)
+    monkeypatch.setattr(memory, "MAPPED_ROWS", 0)
     monkeypatch.setattr(embed, "CHUNK", 50)
     monkeypatch.setattr(embed, "cached", lambda *_: None)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from contrastive_core.base.errors import UnusableEmbedding
-from contrastive_core.base.large_arrays import rows_of_sample
+from contrastive_core.base.memory import rows_of_sample
 from contrastive_core.compare import projection
 from contrastive_core.compare.projection import agreement, judge, map_of, project_new, umap
 from contrastive_core.spaces import nearest as pca_module

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from contrastive_core import runs
-from contrastive_core.base.large_arrays import rows_of_sample
+from contrastive_core.base.memory import rows_of_sample
 from contrastive_core.cli.output import score_text
 from contrastive_core.compare import embed
 from contrastive_core.compare.evaluate import evaluate_sets

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from benchmarks import _methods_report
-from contrastive_core.base import json_files
+from contrastive_core.base.memory import write_npz
 
 N = 1000
 
@@ -14,7 +14,7 @@ N = 1000
 def write(folder: Path, side: str, name: str, seed: int, share: float, images: int) -> None:
     right = np.random.default_rng(seed).permutation(N) < share * N
     made = {"images": np.array(images), "seconds": np.array(10.0), "memory": np.array(80.0)} if images else {}
-    json_files.write_npz(folder / f"digits--{side}--{name}--{seed}.npz", knn=right, linear_probe=right, **made)
+    write_npz(folder / f"digits--{side}--{name}--{seed}.npz", knn=right, linear_probe=right, **made)
 
 
 @pytest.fixture

@@ -12,8 +12,8 @@ from largest import Largest
 
 from benchmarks.probe import objective
 from contrastive_core import metrics
-from contrastive_core.base import large_arrays
-from contrastive_core.base.large_arrays import rows_of_sample, sample_text
+from contrastive_core.base import memory
+from contrastive_core.base.memory import rows_of_sample, sample_text
 from contrastive_core.metrics import (
     _logistic,
     _standardized,
@@ -49,7 +49,7 @@ def small_blocks(patch: pytest.MonkeyPatch) -> None:
         patch.setattr(module, "BASE", 50)
         patch.setattr(module, "BLOCK", 20)
     patch.setattr(silhouette, "HELD", 70 * CLASSES)
-    for module in (alignment, rankme, large_arrays):
+    for module in (alignment, rankme, memory):
         patch.setattr(module, "BLOCK", 37)
     for module in (_logistic, _standardized, embedding_set):
         patch.setattr(module, "BLOCK", 45 * CLASSES)

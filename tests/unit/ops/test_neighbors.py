@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 
 from contrastive_core import metrics
-from contrastive_core.base import json_files
 from contrastive_core.base.errors import UnusableEmbedding
-from contrastive_core.base.large_arrays import in_common, lowest_recall
+from contrastive_core.base.memory import in_common, lowest_recall, write_npz
 from contrastive_core.ops import neighbors
 from contrastive_core.ops.neighbors import LIKELY, Approximation, exact_seconds, nearest
 from contrastive_core.spaces.embedding_set import EmbeddingSet
@@ -191,7 +190,7 @@ def test_graphs_keep_the_recall_and_are_exact_where_asked(tmp_path, monkeypatch,
     knn = metrics.create("knn")(EmbeddingSet(rows(1600, 4, 2), np.arange(1600) % 3), x, read)
     assert 0.8 < knn.extras["recall"] <= 1
     exact = nearest(x.features, None, 9, device="cpu").index
-    json_files.write_npz(path, index=exact[::-1], score=graph.score, recall=np.array(graph.recall))
+    write_npz(path, index=exact[::-1], score=graph.score, recall=np.array(graph.recall))
     assert (nearest_of_all(x, 9)[0] == exact).mean() > 0.999  # the kept graph is passed by
     monkeypatch.setattr(neighbors, "MEASURED_FROM", 1)
     monkeypatch.setattr(neighbors, "_rate", lambda width, k, threads: 5.12e5)

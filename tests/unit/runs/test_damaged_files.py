@@ -17,9 +17,9 @@ from cases import cases
 from mutation import mutated
 
 from contrastive_core import runs
-from contrastive_core.base import json_files
 from contrastive_core.base.errors import Damaged
-from contrastive_core.base.json_schema import problem
+from contrastive_core.base.json_files import problem
+from contrastive_core.base.memory import npz_bytes
 from contrastive_core.base.paths import ROOT
 from contrastive_core.compare import verify as run_verify
 from contrastive_core.runs.run import CONFIG, FORMAT, Run
@@ -209,7 +209,7 @@ def test_a_snapshot_of_another_shape_is_damaged(change: dict[str, Any]) -> None:
     run.save_snapshot(1, **whole)
     assert run.snapshot(1)["h"].shape == (3, 2)
     arrays = {k: v for k, v in {**whole, **change}.items() if v is not None}
-    run.write("snapshots/epoch-0001.npz", json_files.npz_bytes(**arrays))
+    run.write("snapshots/epoch-0001.npz", npz_bytes(**arrays))
     (run.path / "snapshots" / "epoch-last.npz").write_bytes(b"")
     assert run.snapshots() == [1]
     with pytest.raises(Damaged, match=r"epoch-0001\.npz is damaged"):

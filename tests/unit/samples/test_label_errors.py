@@ -6,7 +6,7 @@ from cases import cases
 from sample_sets import blobs
 from sklearn.metrics import average_precision_score
 
-from contrastive_core.base import large_arrays
+from contrastive_core.base import memory
 from contrastive_core.ops.neighbors import nearest
 from contrastive_core.samples import issues, label_errors
 from contrastive_core.samples.label_errors import LabelErrors, find_label_errors
@@ -59,7 +59,7 @@ def test_what_is_found_does_not_depend_on_where_votes_lie_and_how_many_are_looke
     for own in (rows, EmbeddingSet(rows.features, labels)):
         in_memory = found_in(own)
         with monkeypatch.context() as patch:
-            patch.setattr(large_arrays, "MAPPED", 1)
+            patch.setattr(memory, "MAPPED", 1)
             patch.setattr(label_errors, "VOTED", 37)
             patch.setattr(label_errors, "BLOCK", 256)
             in_files = found_in(own)

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from contrastive_core.base import json_files
+from contrastive_core.base.memory import write_npz
 from contrastive_core.ops import neighbors
 from contrastive_core.spaces import nearest
 from contrastive_core.spaces.embedding_set import EmbeddingSet
@@ -72,13 +72,13 @@ def test_a_kept_graph_comes_with_its_recall(tmp_path: Path, monkeypatch: pytest.
     assert nearest.kept_graph(rows, 5) is None
     graph = neighbors.nearest(rows.features, None, 9)
     path = tmp_path / "graph.npz"
-    json_files.write_npz(path, index=graph.index, score=graph.score, recall=np.array(0.97))
+    write_npz(path, index=graph.index, score=graph.score, recall=np.array(0.97))
     found = nearest.kept_graph(rows, 5)
     assert found is not None
     assert np.array_equal(found[0], graph.index[:, :5])
     assert found[2] == 0.97
     assert nearest.kept_graph(rows, 10) is None
-    json_files.write_npz(path, index=graph.index, score=graph.score)
+    write_npz(path, index=graph.index, score=graph.score)
     exact = nearest.kept_graph(rows, 9)
     assert exact is not None
     assert exact[2] is None

@@ -18,7 +18,7 @@ from worlds import spread
 
 from contrastive_core import losses, methods, runs
 from contrastive_core.base.errors import BadSetting
-from contrastive_core.base.large_arrays import part_of
+from contrastive_core.base.memory import part_of
 from contrastive_core.data.batch_loader import Batch, BatchShare
 from contrastive_core.data.recipe import Recipe
 from contrastive_core.models.encoders import create_encoder

@@ -18,7 +18,7 @@ import torch
 
 from contrastive_core import methods, runs
 from contrastive_core.base.errors import BadSetting, CannotGoOn, Locked
-from contrastive_core.base.json_files import read_npz
+from contrastive_core.base.memory import read_npz
 from contrastive_core.compare import verify
 from contrastive_core.data import datasets
 from contrastive_core.runs import checkpoints

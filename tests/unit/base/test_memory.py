@@ -1,6 +1,8 @@
-"""Archives of any size: NumPy's format, streamed out, large arrays mapped back in."""
+"""Large arrays: zeros in memory or in a file without a name; archives in NumPy's format, mapped back in."""
 
+import gc
 import io
+import os
 import zipfile
 from pathlib import Path
 
@@ -8,7 +10,7 @@ import numpy as np
 import pytest
 from cases import cases
 
-from contrastive_core.base import json_files
+from contrastive_core.base import memory
 from contrastive_core.base.errors import Damaged
 
 ARRAYS = {
@@ -24,7 +26,7 @@ ARRAYS = {
 
 @pytest.fixture(params=[1, 3000, 1 << 30], ids=["all mapped", "some mapped", "none mapped"])
 def mapped(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
-    monkeypatch.setattr(json_files, "MAPPED", request.param)
+    monkeypatch.setattr(memory, "MAPPED_WHEN_READ", request.param)
     return request.param
 
 
@@ -33,38 +35,38 @@ def equal(a: dict[str, np.ndarray], b: dict[str, np.ndarray]) -> bool:
 
 
 def test_who_reads_says_what_is_mapped(tmp_path: Path) -> None:
-    json_files.write_npz(tmp_path / "a.npz", **ARRAYS)
-    found = json_files.read_npz(tmp_path / "a.npz", mapped=50_000)
+    memory.write_npz(tmp_path / "a.npz", **ARRAYS)
+    found = memory.read_npz(tmp_path / "a.npz", mapped=50_000)
     assert equal(found, ARRAYS)
     assert {k for k, v in found.items() if isinstance(v, np.memmap)} == {"features"}
 
 
 def test_what_is_written_is_read(mapped: int, tmp_path: Path) -> None:
-    json_files.write_npz(tmp_path / "a.npz", **ARRAYS)
-    assert equal(json_files.read_npz(tmp_path / "a.npz"), ARRAYS)
+    memory.write_npz(tmp_path / "a.npz", **ARRAYS)
+    assert equal(memory.read_npz(tmp_path / "a.npz"), ARRAYS)
     with np.load(tmp_path / "a.npz", allow_pickle=False) as theirs:
         assert equal(dict(theirs), ARRAYS)
-    (tmp_path / "b.npz").write_bytes(json_files.npz_bytes(**ARRAYS))
+    (tmp_path / "b.npz").write_bytes(memory.npz_bytes(**ARRAYS))
     assert (tmp_path / "b.npz").read_bytes() == (tmp_path / "a.npz").read_bytes()
 
 
 def test_files_of_numpy_are_read(mapped: int, tmp_path: Path) -> None:
     for name, save in (("plain", np.savez), ("packed", np.savez_compressed)):
         save(tmp_path / f"{name}.npz", **ARRAYS)
-        assert equal(json_files.read_npz(tmp_path / f"{name}.npz"), ARRAYS)
+        assert equal(memory.read_npz(tmp_path / f"{name}.npz"), ARRAYS)
 
 
 def test_large_arrays_are_maps_that_are_aligned_and_cost_no_limit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    json_files.write_npz(tmp_path / "a.npz", **ARRAYS)
+    memory.write_npz(tmp_path / "a.npz", **ARRAYS)
     with pytest.raises(Damaged, match="would unpack to"):
-        json_files.read_npz(tmp_path / "a.npz", limit=60_000)
-    monkeypatch.setattr(json_files, "MAPPED", 60_000)
-    arrays = json_files.read_npz(tmp_path / "a.npz", limit=60_000)
+        memory.read_npz(tmp_path / "a.npz", limit=60_000)
+    monkeypatch.setattr(memory, "MAPPED_WHEN_READ", 60_000)
+    arrays = memory.read_npz(tmp_path / "a.npz", limit=60_000)
     features = arrays["features"]
     assert isinstance(features, np.memmap)
-    assert features.ctypes.data % json_files.ALIGNED == 0
+    assert features.ctypes.data % memory.ALIGNED == 0
     assert not features.flags.writeable
     assert not isinstance(arrays["labels"], np.memmap)
     (tmp_path / "a.npz").unlink()  # who reads keeps what it opened
@@ -73,10 +75,10 @@ def test_large_arrays_are_maps_that_are_aligned_and_cost_no_limit(
 
 @cases("where", [60, 200, -10, -200, -2000])
 def test_a_file_that_is_cut_off_is_damaged(mapped: int, tmp_path: Path, where: int) -> None:
-    content = bytes(json_files.npz_bytes(**ARRAYS))
+    content = bytes(memory.npz_bytes(**ARRAYS))
     (tmp_path / "a.npz").write_bytes(content[:where])
     with pytest.raises(Damaged, match=r"a\.npz is damaged"):
-        json_files.read_npz(tmp_path / "a.npz")
+        memory.read_npz(tmp_path / "a.npz")
 
 
 def member(header: str, data: bytes = bytes(64)) -> bytes:
@@ -102,10 +104,47 @@ def member(header: str, data: bytes = bytes(64)) -> bytes:
 def test_a_header_that_lies_is_damage(mapped: int, tmp_path: Path, header: str) -> None:
     (tmp_path / "a.npz").write_bytes(member(header))
     with pytest.raises(Damaged):
-        json_files.read_npz(tmp_path / "a.npz")
+        memory.read_npz(tmp_path / "a.npz")
 
 
 def test_objects_are_not_written(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"[Oo]bject"):
-        json_files.write_npz(tmp_path / "a.npz", x=np.array([object()]))
+        memory.write_npz(tmp_path / "a.npz", x=np.array([object()]))
     assert not list(tmp_path.iterdir())
+
+
+# --- arrays in a file that goes with them ---
+
+
+def test_small_arrays_are_in_memory_and_large_ones_in_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    small = memory.mapped_zeros((3, 4), np.float32, tmp_path)
+    assert not isinstance(small, np.memmap)
+    monkeypatch.setattr(memory, "MAPPED", 3 * 4 * 8)
+    large = memory.mapped_zeros((3, 4), np.float64, tmp_path / "new")
+    assert isinstance(large, np.memmap)
+    assert large.dtype == np.float64
+    assert not large.any()
+    large[1] = [1, 2, 3, 4]
+    assert large.sum() == 10
+    assert list((tmp_path / "new").iterdir()) == []  # no kill leaves it behind
+    del large
+    gc.collect()
+
+
+def test_a_full_disk_is_an_error_before_anything_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(memory, "MAPPED", 1)
+    monkeypatch.setattr(os, "posix_fallocate", full, raising=False)
+    with pytest.raises(OSError, match="No space"):
+        memory.mapped_zeros((10,), np.float32, tmp_path)
+
+
+def test_where_no_room_can_be_set_aside_zeros_are_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "MAPPED", 1)
+    monkeypatch.setattr(memory, "ZEROS", 7)
+    monkeypatch.delattr(os, "posix_fallocate", raising=False)
+    made = memory.mapped_zeros((5, 5), np.int32, tmp_path)
+    made[4, 4] = 3
+    assert made.sum() == 3
