@@ -36,9 +36,9 @@ from benchmarks import wrong_label_encoders as encoders
 from benchmarks.wrong_label_peers import interval_of_difference, judged, peers_of
 from benchmarks.wrong_label_report import report
 from benchmarks.wrong_label_sets import KINDS, weak_classifier, wrong_labels
-from contrastive_core.ops.neighbors import nearest
 from contrastive_core.samples.label_errors import LabelErrors, find_label_errors
 from contrastive_core.spaces.embedding_set import EmbeddingSet
+from contrastive_core.spaces.neighbor_graphs import nearest
 
 RATES = (0.03, 0.08, 0.18, 0.4)
 TRAINED = {"digits": (0.08, 0.18), "shapes": (0.18,), "cifar": (0.18,)}  # rates, see --train

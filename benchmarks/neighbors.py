@@ -48,8 +48,7 @@ def one_side(side: str, folder: Path, threads: int) -> dict[str, Any]:
     import torch
 
     from contrastive_core.base.device import memory_bytes
-    from contrastive_core.ops.neighbors import Approximation, nearest
-    from contrastive_core.ops.similarity import unit_rows
+    from contrastive_core.spaces.neighbor_graphs import Approximation, nearest, unit_rows
 
     torch.set_num_threads(threads)
     q, b = (np.load(folder / f"{name}.npy", mmap_mode="r") for name in ("queries", "rows"))

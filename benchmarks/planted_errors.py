@@ -34,10 +34,10 @@ from contrastive_core import runs
 from contrastive_core.compare import embed
 from contrastive_core.data import datasets
 from contrastive_core.data.augmentations import to_float
-from contrastive_core.ops.neighbors import nearest
 from contrastive_core.samples import issues as sample_issues
 from contrastive_core.samples import run_samples as sample_build
 from contrastive_core.spaces.embedding_set import EmbeddingSet
+from contrastive_core.spaces.neighbor_graphs import nearest
 
 SHARES = {"mislabeled": 0.05, "duplicate": 0.01, "outlier": 0.01, "ambiguous": 0.05}
 OWN = 0.6  # what a mixed image keeps of itself

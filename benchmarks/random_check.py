@@ -19,13 +19,13 @@ from benchmarks.wrong_label_encoders import without_labels
 from benchmarks.wrong_label_sets import KINDS, weak_classifier, wrong_labels
 from contrastive_core.base.score import wilson
 from contrastive_core.data import datasets
-from contrastive_core.ops.neighbors import nearest
 from contrastive_core.samples.annotations import Mark, Marks
 from contrastive_core.samples.label_audit import audit_table, draw
 from contrastive_core.samples.label_errors import find_label_errors
 from contrastive_core.samples.sample_lists import RANDOM
 from contrastive_core.samples.sample_table import SampleTable
 from contrastive_core.spaces.embedding_set import EmbeddingSet
+from contrastive_core.spaces.neighbor_graphs import nearest
 
 RATES = (0.0, 0.01, 0.03, 0.08, 0.18, 0.4)
 ROWS, CHECKS, SUSPECTS = 2000, (40, 120), 50

@@ -42,7 +42,7 @@ from contrastive_core.data.overrides import take
 from contrastive_core.runs.run import Run
 from contrastive_core.runs.train_config import TrainConfig
 from contrastive_core.spaces.embedding_set import EmbeddingSet
-from contrastive_core.spaces.graphs import Graphs
+from contrastive_core.spaces.neighbor_graphs import Graphs
 
 SHARE, MOST, FEWEST = (0.2, 2000, 40)  # of the training images; images at most; images in all at least
 SEED = 11

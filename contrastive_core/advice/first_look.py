@@ -23,8 +23,8 @@ from contrastive_core.data import datasets
 from contrastive_core.data.datasets import Dataset
 from contrastive_core.data.recipe import Recipe
 from contrastive_core.metrics.knn import default_k, vote
-from contrastive_core.ops.neighbors import nearest
 from contrastive_core.runs.train_config import TrainConfig
+from contrastive_core.spaces.neighbor_graphs import nearest
 from contrastive_core.train.settings import usual_settings
 
 MOST = 4000  # training images that are inspected

@@ -4,7 +4,8 @@ A process may use half of the memory of the machine or container. On Linux the s
 MemoryError: RLIMIT_AS in a sandbox, RLIMIT_DATA in the worker. macOS and Windows have no such limits, and the driver of
 a GPU maps more memory than it uses. There, the parent process checks the resident memory of the child and kills it.
 
-A large array is mapped from an unnamed file, or only a reproducible sample of its rows is used.
+A large array is mapped from an unnamed file, or only a reproducible sample of its rows is used; the neighbors of many
+rows are compared in blocks.
 
 Arrays are stored in uncompressed `.npz` archives, which are written as a stream. Each array starts at a multiple of 64
 bytes in the file (padded in the zip's extra field, like Android's zipalign), so a memory map is as fast as memory.

@@ -13,7 +13,7 @@ from contrastive_core.compare.embed import embed_run
 from contrastive_core.engine import answers
 from contrastive_core.engine.answers.scores import map_of_rows
 from contrastive_core.exchange.exporters import export_onnx, export_tensorboard
-from contrastive_core.spaces.graphs import Graphs
+from contrastive_core.spaces.neighbor_graphs import Graphs
 from contrastive_core.spaces.space import layers_of
 
 

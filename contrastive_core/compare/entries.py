@@ -23,8 +23,8 @@ from contrastive_core.compare.retrieval import FIGURES, check_documents, figures
 from contrastive_core.compare.towers import recall_of_rows
 from contrastive_core.compare.verdicts import ACCURACIES, compare_methods, compare_runs, paired_tests
 from contrastive_core.spaces.embedding_set import EmbeddingSet
-from contrastive_core.spaces.graphs import Graphs
 from contrastive_core.spaces.label_files import Qrels
+from contrastive_core.spaces.neighbor_graphs import Graphs
 from contrastive_core.spaces.towers import PAIR, Towers, towers_of
 
 NEAREST = 20  # number of neighbors that are compared

@@ -32,8 +32,8 @@ from contrastive_core.compare.towers import Share, tower_record, tower_scores, z
 from contrastive_core.metrics import Metric
 from contrastive_core.runs.run import Run
 from contrastive_core.spaces.embedding_set import EmbeddingSet
-from contrastive_core.spaces.graphs import Graphs
 from contrastive_core.spaces.loaded_vectors import check_usable
+from contrastive_core.spaces.neighbor_graphs import Graphs
 from contrastive_core.spaces.space import TOWERS, train_test_split
 from contrastive_core.spaces.towers import DEFAULT_TEMPLATES, Towers, towers_of
 

@@ -26,11 +26,9 @@ from contrastive_core.base.errors import UnusableEmbedding
 from contrastive_core.base.memory import lowest_recall, overlap, rows_of_sample
 from contrastive_core.base.messages import N_, message
 from contrastive_core.base.progress import OnFraction
-from contrastive_core.ops.neighbors import LIKELY, Neighbors, nearest
-from contrastive_core.ops.similarity import unit_rows
 from contrastive_core.spaces.embedding_set import EmbeddingSet
-from contrastive_core.spaces.graphs import Graphs
 from contrastive_core.spaces.nearest import pca
+from contrastive_core.spaces.neighbor_graphs import LIKELY, Graphs, Neighbors, nearest, unit_rows
 
 CELLS = 1 << 26  # distances at a time in each of the two spaces: 512 MiB of float64
 BLOCK = 1 << 22  # numbers of an embedding at a time

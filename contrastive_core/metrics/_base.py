@@ -14,7 +14,7 @@ from contrastive_core.base.memory import rows_of_sample, sample_text
 from contrastive_core.base.messages import message
 from contrastive_core.base.score import INFLUENCE, Z95, wilson
 from contrastive_core.spaces.embedding_set import EmbeddingSet
-from contrastive_core.spaces.graphs import Graphs
+from contrastive_core.spaces.neighbor_graphs import Graphs
 
 PREDICTED = "predicted"  # the array of a class for each row
 AMONG = 100_000  # rows among which all find their nearest in some minutes

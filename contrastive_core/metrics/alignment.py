@@ -12,9 +12,8 @@ from contrastive_core.base.errors import CannotScore
 from contrastive_core.base.messages import N_
 from contrastive_core.base.score import INFLUENCE
 from contrastive_core.metrics._base import Metric, MetricResult, mean_interval, pairs_influence
-from contrastive_core.ops.similarity import unit_rows
 from contrastive_core.spaces.embedding_set import EmbeddingSet
-from contrastive_core.spaces.graphs import Graphs
+from contrastive_core.spaces.neighbor_graphs import Graphs, unit_rows
 from contrastive_core.spaces.towers import Towers, towers_of
 
 BLOCK = 8192  # rows in float64 at a time

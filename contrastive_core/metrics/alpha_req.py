@@ -14,7 +14,7 @@ from contrastive_core.base.messages import N_
 from contrastive_core.metrics._base import Metric, MetricResult
 from contrastive_core.metrics.rankme import spectrum
 from contrastive_core.spaces.embedding_set import EmbeddingSet
-from contrastive_core.spaces.graphs import Graphs
+from contrastive_core.spaces.neighbor_graphs import Graphs
 
 FIRST, LAST = 3, 100  # eigenvalues that the line goes through, counted from 1
 FEWEST = 5  # of them

@@ -18,7 +18,7 @@ from contrastive_core.base.messages import N_
 from contrastive_core.metrics._base import Metric, MetricResult
 from contrastive_core.metrics._standardized import Moments, Standardized
 from contrastive_core.spaces.embedding_set import EmbeddingSet
-from contrastive_core.spaces.graphs import Graphs
+from contrastive_core.spaces.neighbor_graphs import Graphs
 
 BLOCK = 1 << 22  # numbers in float64 at a time
 PENALTIES = (1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)  # per training row, columns standardized

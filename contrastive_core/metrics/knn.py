@@ -12,9 +12,8 @@ from contrastive_core.base.messages import N_
 from contrastive_core.base.registry import knob
 from contrastive_core.base.score import wilson
 from contrastive_core.metrics._base import PREDICTED, Metric, MetricResult, labels_of
-from contrastive_core.ops.neighbors import Neighbors, nearest
 from contrastive_core.spaces.embedding_set import EmbeddingSet
-from contrastive_core.spaces.graphs import Graphs
+from contrastive_core.spaces.neighbor_graphs import Graphs, Neighbors, nearest
 
 CURVE = (1, 2, 5, 10, 20, 50, 100, 200)
 BLOCK = 1 << 22  # votes that are counted at a time

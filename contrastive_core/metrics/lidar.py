@@ -15,7 +15,7 @@ from contrastive_core.base.registry import knob
 from contrastive_core.metrics._base import Metric, MetricResult
 from contrastive_core.metrics.rankme import effective_rank
 from contrastive_core.spaces.embedding_set import EmbeddingSet
-from contrastive_core.spaces.graphs import Graphs
+from contrastive_core.spaces.neighbor_graphs import Graphs
 
 BLOCK = 1 << 22  # numbers that are brought to float64 at a time
 

@@ -31,7 +31,7 @@ from contrastive_core.metrics._base import PREDICTED, Metric, MetricResult, labe
 from contrastive_core.metrics._logistic import Design, Logistic, logits_by_block
 from contrastive_core.metrics._standardized import Moments, Standardized
 from contrastive_core.spaces.embedding_set import EmbeddingSet
-from contrastive_core.spaces.graphs import Graphs
+from contrastive_core.spaces.neighbor_graphs import Graphs
 
 HELD = 1 << 26  # numbers, 256 MB: training rows that are standardized once and held
 GRID = tuple(10 ** (e / 2) for e in range(-10, 5))  # of C: 1e-5, strong, to 100, hardly any

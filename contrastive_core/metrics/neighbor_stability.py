@@ -13,9 +13,8 @@ from contrastive_core.base.memory import in_common, lowest_recall
 from contrastive_core.base.messages import N_
 from contrastive_core.base.registry import knob
 from contrastive_core.metrics._base import AMONG, Metric, MetricResult, moved_by, share_interval
-from contrastive_core.ops.neighbors import Approximation, nearest
 from contrastive_core.spaces.embedding_set import EmbeddingSet
-from contrastive_core.spaces.graphs import Graphs
+from contrastive_core.spaces.neighbor_graphs import Approximation, Graphs, nearest
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from contrastive_core.base.registry import knob
 from contrastive_core.base.score import INFLUENCE
 from contrastive_core.metrics._base import AMONG, Metric, MetricResult, labels_of, moved_by, placed, share_interval
 from contrastive_core.spaces.embedding_set import EmbeddingSet
-from contrastive_core.spaces.graphs import Graphs
+from contrastive_core.spaces.neighbor_graphs import Graphs
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from contrastive_core.base.errors import CannotScore
 from contrastive_core.base.messages import N_
 from contrastive_core.metrics._base import Metric, MetricResult
 from contrastive_core.spaces.embedding_set import EmbeddingSet
-from contrastive_core.spaces.graphs import Graphs
+from contrastive_core.spaces.neighbor_graphs import Graphs
 
 BLOCK = 8192
 SHOWN = 128  # singular values kept in the record, the largest being 1

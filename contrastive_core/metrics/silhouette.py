@@ -20,9 +20,8 @@ from contrastive_core.base.memory import rows_of_sample
 from contrastive_core.base.messages import N_
 from contrastive_core.base.score import INFLUENCE
 from contrastive_core.metrics._base import Metric, MetricResult, labels_of, mean_interval, placed, sampled
-from contrastive_core.ops.similarity import unit_rows
 from contrastive_core.spaces.embedding_set import EmbeddingSet
-from contrastive_core.spaces.graphs import Graphs
+from contrastive_core.spaces.neighbor_graphs import Graphs, unit_rows
 
 BLOCK, BASE = 1024, 8192  # rows that meet at a time
 PAIRS = 1_024_000_000  # of 32,000 rows all, of a million 1,024 meet all

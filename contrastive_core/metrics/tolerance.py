@@ -13,7 +13,7 @@ from contrastive_core.base.score import INFLUENCE
 from contrastive_core.metrics._base import Metric, MetricResult, mean_interval, pairs_influence
 from contrastive_core.metrics.alignment import same_class
 from contrastive_core.spaces.embedding_set import EmbeddingSet
-from contrastive_core.spaces.graphs import Graphs
+from contrastive_core.spaces.neighbor_graphs import Graphs
 
 
 @dataclass(frozen=True)

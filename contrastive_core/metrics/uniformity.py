@@ -16,9 +16,8 @@ from contrastive_core.base.messages import N_
 from contrastive_core.base.registry import knob
 from contrastive_core.base.score import INFLUENCE
 from contrastive_core.metrics._base import Metric, MetricResult, mean_interval, placed, sampled
-from contrastive_core.ops.similarity import unit_rows
 from contrastive_core.spaces.embedding_set import EmbeddingSet
-from contrastive_core.spaces.graphs import Graphs
+from contrastive_core.spaces.neighbor_graphs import Graphs, unit_rows
 
 BLOCK, BASE = 1024, 8192  # rows that meet at a time
 SAMPLE = 32_000  # rows whose pairs are all taken

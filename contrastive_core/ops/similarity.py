@@ -7,12 +7,10 @@ entries only: mask first, then reduce."""
 from __future__ import annotations
 
 import threading
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
@@ -53,22 +51,6 @@ class _Normalize(torch.autograd.Function):
         along = (g * unit).sum(-1, keepdim=True) - g_length * torch.where(length == torch.inf, 0.0, length)
         across = torch.addcmul(g, along, unit, value=-1)
         return across / length if torch.is_grad_enabled() else across.div_(length)
-
-
-def unit_rows(features: np.ndarray, device: torch.device | None = None) -> Tensor:
-    """Scale rows to length 1, as a float32 tensor (n, d), without overflow of a norm."""
-    x = float_rows(features).to(device or "cpu")
-    tiny = torch.finfo(torch.float32).tiny
-    x = x / x.abs().amax(1, keepdim=True).clamp_min(tiny)
-    return x.div_(x.norm(dim=1, keepdim=True).clamp_min(tiny))  # no third copy
-
-
-def float_rows(features: np.ndarray) -> Tensor:
-    """Return rows (n, d) in float32, without a copy if they already are. The rows are only read, so torch's warning
-    about read-only files is suppressed."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        return torch.from_numpy(np.ascontiguousarray(features, np.float32))
 
 
 def dot(a: Float[Tensor, "n d"], b: Float[Tensor, "m d"]) -> Float[Tensor, "n m"]:

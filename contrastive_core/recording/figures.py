@@ -31,7 +31,7 @@ from contrastive_core.pairs.types import describe
 from contrastive_core.recording.recorded_batch import RecordedBatch
 from contrastive_core.recording.steps import ProbeCopy, to_numpy
 from contrastive_core.spaces.embedding_set import EmbeddingSet
-from contrastive_core.spaces.graphs import Graphs
+from contrastive_core.spaces.neighbor_graphs import Graphs
 from contrastive_core.spaces.towers import Towers
 
 SCORES = 1 << 21  # of anchors with candidates that are held at once: 16 MB in float64

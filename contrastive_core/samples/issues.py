@@ -13,8 +13,8 @@ A higher score is a stronger suspicion:
 For duplicate and outlier the larger (x − median)/interquartile range of the two spaces counts, so a space with a wide
 spread does not hide a clear signal in the other.
 
-In a large set faiss searches the nearest rows (ops/neighbors.py) and the recall is recorded; a score then refers to the
-rows that were found. Measured by `benchmarks/planted_errors.py` and `benchmarks/label_errors.py`."""
+In a large set faiss searches the nearest rows (spaces/neighbor_graphs.py) and the recall is recorded; a score then
+refers to the rows that were found. Measured by `benchmarks/planted_errors.py` and `benchmarks/label_errors.py`."""
 
 import dataclasses
 import math
@@ -26,13 +26,12 @@ from contrastive_core import losses
 from contrastive_core.base.messages import N_, message
 from contrastive_core.base.progress import OnFraction, OnProgress, fraction_of, ignore_fraction, ignore_progress
 from contrastive_core.base.registry import Knobs
-from contrastive_core.ops.neighbors import LIKELY, Neighbors, nearest
-from contrastive_core.ops.similarity import unit_rows
 from contrastive_core.samples import losses as sample_losses
 from contrastive_core.samples.label_errors import LabelErrors, find_label_errors
 from contrastive_core.samples.losses import ByClass, LossInputs, by_class
 from contrastive_core.samples.sample_table import COLUMNS, FEWEST, K, SampleTable, standardized
 from contrastive_core.spaces.embedding_set import EmbeddingSet
+from contrastive_core.spaces.neighbor_graphs import LIKELY, Neighbors, nearest, unit_rows
 from contrastive_core.spaces.towers import PAIR, TOWER
 
 BLOCK = 4096  # rows whose distances are taken at a time

@@ -41,10 +41,10 @@ from contrastive_core.base.device import pick_device
 from contrastive_core.base.memory import mapped_zeros, rows_of_sample
 from contrastive_core.base.progress import OnFraction, ignore_fraction
 from contrastive_core.metrics.linear_probe import Logistic
-from contrastive_core.ops.neighbors import Neighbors
 from contrastive_core.samples.losses import TEMPERATURE, ByClass, by_class, sums_by_class
 from contrastive_core.samples.sample_table import K
 from contrastive_core.spaces.embedding_set import EmbeddingSet
+from contrastive_core.spaces.neighbor_graphs import Neighbors
 
 DOUBT = 0.5  # of another class: from there a row is not learned from
 LEAST = 0.3  # of every class that is learned from, the likeliest

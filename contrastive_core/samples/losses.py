@@ -33,10 +33,9 @@ from contrastive_core.base.messages import N_
 from contrastive_core.base.progress import OnFraction, ignore_fraction
 from contrastive_core.base.registry import Knobs
 from contrastive_core.losses import Loss
-from contrastive_core.ops.neighbors import Neighbors
-from contrastive_core.ops.similarity import unit_rows
 from contrastive_core.pairs.types import Pairs
 from contrastive_core.spaces.embedding_set import EmbeddingSet
+from contrastive_core.spaces.neighbor_graphs import Neighbors, unit_rows
 
 EXACT_UP_TO = 2e12  # products of one loss: 20 s to a minute of two cores; 88,000 rows of 256
 CANDIDATES = 8192  # rows (views), among which those of a larger set have their losses

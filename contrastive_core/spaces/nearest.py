@@ -1,5 +1,5 @@
 """Nearest rows and principal components of an embedding, by numpy, fast enough for pages and files. Searches in tasks
-use ops/neighbors.py, whose graphs are read here."""
+use spaces/neighbor_graphs.py, whose graphs are read here."""
 
 from collections.abc import Iterator
 

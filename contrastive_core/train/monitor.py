@@ -42,7 +42,7 @@ from contrastive_core.pairs.types import Pairs
 from contrastive_core.runs.run import NOW, Run
 from contrastive_core.runs.train_config import TrainConfig
 from contrastive_core.spaces.embedding_set import EmbeddingSet
-from contrastive_core.spaces.graphs import Graphs
+from contrastive_core.spaces.neighbor_graphs import Graphs
 
 if TYPE_CHECKING:
     from contrastive_core.train.setup import TrainSetup

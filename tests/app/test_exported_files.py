@@ -17,8 +17,7 @@ from sample_sets import blobs
 
 from contrastive_core.base.memory import write_npz
 from contrastive_core.base.paths import ROOT, data_home
-from contrastive_core.ops import neighbors
-from contrastive_core.spaces import file_formats, loaded_vectors, nearest
+from contrastive_core.spaces import file_formats, loaded_vectors, nearest, neighbor_graphs
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_lab import state
 from contrastive_lab.components.shared import transport
@@ -45,7 +44,7 @@ def test_neighbors_of_many_are_those_of_the_kept_graph_with_its_recall(
 ) -> None:
     monkeypatch.setattr(export, "BATCH", 32)
     rows, xy = vectors(100), np.random.default_rng(1).normal(size=(100, 2))
-    graph = neighbors.nearest(rows.features, None, 30)
+    graph = neighbor_graphs.nearest(rows.features, None, 30)
     write_npz(graph_file, index=graph.index, score=graph.score, recall=np.array(0.9875))
     assert export.about_neighbors(rows) == (True, 0.9875)
     data = export.table(rows, xy, None, ending)
@@ -171,7 +170,7 @@ def test_thumbnails_read_a_block_of_images_at_a_time(most: int | None, monkeypat
 
 def test_the_neighbors_of_a_cell_are_json(graph_file: Path) -> None:
     rows = vectors(20)
-    graph = neighbors.nearest(rows.features, None, 15)
+    graph = neighbor_graphs.nearest(rows.features, None, 15)
     write_npz(graph_file, index=graph.index, score=graph.score)
     lines = export.table(rows, np.zeros((20, 2)), None, "csv").decode().splitlines()
     cells = list(csv.DictReader(lines))

@@ -16,7 +16,7 @@ from contrastive_core.compare.embed import embed_run
 from contrastive_core.data import datasets
 from contrastive_core.spaces import results
 from contrastive_core.spaces.embedding_set import EmbeddingSet
-from contrastive_core.spaces.graphs import Graphs
+from contrastive_core.spaces.neighbor_graphs import Graphs
 from contrastive_core.spaces.results import MAP_DEFAULTS, Result, Values
 from contrastive_core.spaces.space import Space, graph_path, train_test_split
 

@@ -32,7 +32,7 @@ from contrastive_core.samples import run_samples
 from contrastive_core.samples.sample_table import SampleRequest, SampleTable, request_of
 from contrastive_core.samples.tower_pairs import find_tower_pairs
 from contrastive_core.spaces.embedding_set import EmbeddingSet
-from contrastive_core.spaces.graphs import Graphs
+from contrastive_core.spaces.neighbor_graphs import Graphs
 from contrastive_core.spaces.results import Result, Values
 from contrastive_core.spaces.space import LAYERS, TOWERS, Space
 from contrastive_core.spaces.towers import Towers, towers_of

@@ -15,7 +15,7 @@ from contrastive_core.compare import comparison, representation_similarity, verd
 from contrastive_core.compare import entries as compare
 from contrastive_core.compare.evaluate import evaluate_sets
 from contrastive_core.spaces.embedding_set import EmbeddingSet
-from contrastive_core.spaces.graphs import Graphs
+from contrastive_core.spaces.neighbor_graphs import Graphs
 
 RNG = np.random.default_rng
 Entry = compare.Entry

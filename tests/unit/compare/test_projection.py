@@ -11,8 +11,8 @@ from contrastive_core.compare import projection
 from contrastive_core.compare.projection import agreement, judge, map_of, project_new, umap
 from contrastive_core.spaces import nearest as pca_module
 from contrastive_core.spaces.embedding_set import EmbeddingSet
-from contrastive_core.spaces.graphs import Graphs
 from contrastive_core.spaces.nearest import pca
+from contrastive_core.spaces.neighbor_graphs import Graphs
 
 
 def rows(n: int = 60, d: int = 6, seed: int = 0) -> np.ndarray:

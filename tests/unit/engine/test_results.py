@@ -114,7 +114,7 @@ def test_a_map_its_seeds_and_new_samples_share_one_graph(monkeypatch: pytest.Mon
     assert any("layout" in stage and (fraction or 0) > 0 for stage, fraction in said)
     assert graph_path(base.content_hash, "cosine").exists()
     with monkeypatch.context() as patch:
-        patch.setattr("contrastive_core.spaces.graphs.nearest", lambda *a, **k: pytest.fail("again"))
+        patch.setattr("contrastive_core.spaces.neighbor_graphs.nearest", lambda *a, **k: pytest.fail("again"))
         patch.setattr(nearest, "nearest_of", lambda *a: pytest.fail("again"))
         index, similarity = nearest.nearest_of_all(base, 15)
         answers.make("map", {**values, "neighbors": 8})

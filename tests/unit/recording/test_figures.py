@@ -12,7 +12,7 @@ from contrastive_core.runs import free_name
 from contrastive_core.runs.run import Run
 from contrastive_core.spaces import recorded_rows
 from contrastive_core.spaces.embedding_set import EmbeddingSet
-from contrastive_core.spaces.graphs import Graphs
+from contrastive_core.spaces.neighbor_graphs import Graphs
 
 KNOBS = {"invariance_spread": {"form": "paper"}, "n_pair": {"l2_penalty": 0.02}}
 

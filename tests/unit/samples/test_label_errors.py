@@ -7,10 +7,10 @@ from sample_sets import blobs
 from sklearn.metrics import average_precision_score
 
 from contrastive_core.base import memory
-from contrastive_core.ops.neighbors import nearest
 from contrastive_core.samples import issues, label_errors
 from contrastive_core.samples.label_errors import LabelErrors, find_label_errors
 from contrastive_core.spaces.embedding_set import EmbeddingSet
+from contrastive_core.spaces.neighbor_graphs import nearest
 
 
 def overlapping(n: int = 600, spread: float = 1.3, classes: int = 4) -> EmbeddingSet:

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from sample_sets import blobs, table_of
 
-from contrastive_core.ops import neighbors
 from contrastive_core.samples import losses as sample_losses
 from contrastive_core.samples import sample_table
 from contrastive_core.samples.losses import LossInputs, candidates_of, per_sample
+from contrastive_core.spaces import neighbor_graphs
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 
 
@@ -79,8 +79,8 @@ def test_the_lists_of_a_large_set_are_of_the_neighbors_that_were_found(monkeypat
     rows.labels[:30] = (rows.labels[:30] + 1) % 3
     exact = table_of(rows, "sup_con")
     for name in ("APPROXIMATE_FROM", "LARGE", "FEW"):
-        monkeypatch.setattr(neighbors, name, 0)
-    monkeypatch.setattr(neighbors, "EFFORTS", ((2, 1),))
+        monkeypatch.setattr(neighbor_graphs, name, 0)
+    monkeypatch.setattr(neighbor_graphs, "EFFORTS", ((2, 1),))
     made = table_of(rows, "sup_con")
     assert 0.2 < made.facts["neighbors_recall"] < 1
     assert "neighbors_recall" not in exact.facts

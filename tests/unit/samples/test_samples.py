@@ -10,12 +10,12 @@ from sample_sets import blobs, table_of
 
 from contrastive_core import losses, pairs
 from contrastive_core.base import safe_files
-from contrastive_core.ops.neighbors import nearest
 from contrastive_core.samples import label_errors, sample_table
 from contrastive_core.samples import losses as sample_losses
 from contrastive_core.samples import run_samples as sample_build
 from contrastive_core.samples.sample_lists import FALSE_NEGATIVES, GIVEN_NEGATIVES, LISTS, MISMATCHED, reason
 from contrastive_core.spaces.embedding_set import EmbeddingSet
+from contrastive_core.spaces.neighbor_graphs import nearest
 
 
 def test_the_loss_under_each_class_is_the_librarys(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,15 +6,14 @@ import numpy as np
 import pytest
 
 from contrastive_core.base.memory import write_npz
-from contrastive_core.ops import neighbors
-from contrastive_core.spaces import nearest
+from contrastive_core.spaces import nearest, neighbor_graphs
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 
 
 def test_at_once_and_by_a_task_the_same_rows_are_nearest(monkeypatch) -> None:
     monkeypatch.setattr(nearest, "BLOCK", 7)
     rows = EmbeddingSet(np.random.default_rng(0).normal(size=(40, 6)).astype(np.float32) * 3)
-    graph = neighbors.nearest(rows.features, None, 9)
+    graph = neighbor_graphs.nearest(rows.features, None, 9)
     index, similarity = nearest.nearest_of_all(rows, 9)
     assert np.array_equal(index, graph.index)
     np.testing.assert_allclose(similarity, graph.score, atol=1e-6)
@@ -70,7 +69,7 @@ def test_a_kept_graph_comes_with_its_recall(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr(nearest, "graph_path", lambda *a: tmp_path / "graph.npz")
     rows = EmbeddingSet(np.random.default_rng(0).normal(size=(40, 6)).astype(np.float32))
     assert nearest.kept_graph(rows, 5) is None
-    graph = neighbors.nearest(rows.features, None, 9)
+    graph = neighbor_graphs.nearest(rows.features, None, 9)
     path = tmp_path / "graph.npz"
     write_npz(path, index=graph.index, score=graph.score, recall=np.array(0.97))
     found = nearest.kept_graph(rows, 5)

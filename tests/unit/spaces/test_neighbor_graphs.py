@@ -9,11 +9,10 @@ import pytest
 from contrastive_core import metrics
 from contrastive_core.base.errors import UnusableEmbedding
 from contrastive_core.base.memory import in_common, lowest_recall, write_npz
-from contrastive_core.ops import neighbors
-from contrastive_core.ops.neighbors import LIKELY, Approximation, exact_seconds, nearest
+from contrastive_core.spaces import neighbor_graphs
 from contrastive_core.spaces.embedding_set import EmbeddingSet
-from contrastive_core.spaces.graphs import Graphs
 from contrastive_core.spaces.nearest import nearest_of_all
+from contrastive_core.spaces.neighbor_graphs import LIKELY, Approximation, Graphs, exact_seconds, nearest
 
 
 def rows(n: int, d: int = 5, seed: int = 0) -> np.ndarray:
@@ -36,8 +35,8 @@ def brute(q: np.ndarray, b: np.ndarray, metric: str, own: bool) -> np.ndarray:
 @pytest.mark.parametrize("own", [True, False])
 @pytest.mark.parametrize(("block", "k"), [(11, 13), (199, 3)])  # all ranked; few of each group
 def test_equals_a_full_sort(metric: str, own: bool, block: int, k: int, monkeypatch) -> None:
-    monkeypatch.setattr(neighbors, "SCORES", 7 * block)
-    monkeypatch.setattr(neighbors, "BASE", block)
+    monkeypatch.setattr(neighbor_graphs, "SCORES", 7 * block)
+    monkeypatch.setattr(neighbor_graphs, "BASE", block)
     q, b = rows(240), rows(253, seed=1)
     far = brute(q, q if own else b, metric, own)
     found = nearest(q, None if own else b, k, metric)
@@ -74,7 +73,7 @@ def test_one_graph_serves_every_smaller_k(monkeypatch) -> None:
     a, b = EmbeddingSet(rows(20)), EmbeddingSet(rows(30, seed=1))
     graphs = Graphs("cpu")
     wide = graphs.get(a, b, 9)
-    monkeypatch.setattr(neighbors, "nearest", lambda *a: pytest.fail("computed twice"))
+    monkeypatch.setattr(neighbor_graphs, "nearest", lambda *a: pytest.fail("computed twice"))
     assert np.array_equal(graphs.get(a, b, 4).index, wide.index[:, :4])
 
 
@@ -91,12 +90,12 @@ def clusters(n: int, seed: int = 1, d: int = 16) -> np.ndarray:
 
 def test_an_exact_search_is_timed_by_a_trial(monkeypatch) -> None:
     assert exact_seconds(1000, 1000, 16, 5, "cpu") == 0
-    monkeypatch.setattr(neighbors, "_rate", lambda width, k, threads: 1e9)
+    monkeypatch.setattr(neighbor_graphs, "_rate", lambda width, k, threads: 1e9)
     assert exact_seconds(10_000, 50_000, 16, 5, "cpu") == 0
-    monkeypatch.setattr(neighbors, "MEASURED_FROM", 1)
+    monkeypatch.setattr(neighbor_graphs, "MEASURED_FROM", 1)
     assert exact_seconds(10_000, 50_000, 16, 5, "cpu") == 8
     monkeypatch.undo()
-    assert neighbors._rate(16, 5, 1) > 0
+    assert neighbor_graphs._rate(16, 5, 1) > 0
 
 
 @pytest.fixture
@@ -104,7 +103,7 @@ def large(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every search is a large one."""
     pytest.importorskip("faiss")
     for name in ("APPROXIMATE_FROM", "LARGE", "FEW"):
-        monkeypatch.setattr(neighbors, name, 0)
+        monkeypatch.setattr(neighbor_graphs, name, 0)
 
 
 @pytest.mark.parametrize("metric", ["cosine", "euclidean"])
@@ -115,7 +114,7 @@ def test_faiss_finds_most_and_tells_its_recall(metric: str, own: bool, width: in
     b = (draw.normal(size=(40, width))[draw.integers(0, 40, 4000)] + draw.normal(size=(4000, width))).astype(np.float32)
     q = b if own else b[:1500] + 0.1
     true = nearest(q, None if own else b, 10, metric, "cpu")
-    monkeypatch.setattr(neighbors, "EFFORTS", ((4, 1), (8, 4), (16, 16)))
+    monkeypatch.setattr(neighbor_graphs, "EFFORTS", ((4, 1), (8, 4), (16, 16)))
     found = nearest(q, None if own else b, 10, metric, "cpu", approximate=Approximation(0.7, or_exact=False))
     recall = in_common(true.index, found.index).mean()
     assert found.recall == pytest.approx(recall, abs=0.05)
@@ -131,14 +130,14 @@ def test_faiss_finds_most_and_tells_its_recall(metric: str, own: bool, width: in
 
 
 def test_a_search_that_finds_too_few_gives_way_to_the_exact_one(large, monkeypatch) -> None:
-    monkeypatch.setattr(neighbors, "EFFORTS", ((1, 1),))
+    monkeypatch.setattr(neighbor_graphs, "EFFORTS", ((1, 1),))
     x = rows(1200, 64)  # noise: nothing to cluster
     exact = nearest(x, None, 20, device="cpu")
     assert nearest(x, None, 20, device="cpu", approximate=LIKELY).recall < 0.9
     found = nearest(x, None, 20, device="cpu", approximate=Approximation(0.99))
     assert found.recall is None
     assert np.array_equal(found.index, exact.index)
-    monkeypatch.setattr(neighbors, "find_spec", lambda name: None)  # faiss is missing
+    monkeypatch.setattr(neighbor_graphs, "find_spec", lambda name: None)  # faiss is missing
     assert nearest(x, None, 20, device="cpu", approximate=LIKELY).recall is None
 
 
@@ -150,20 +149,20 @@ def test_rows_that_are_alike_have_their_neighbors(large) -> None:
 
 FAISS_AND_TORCH = """
 import numpy as np, torch
-from contrastive_core.ops import neighbors
-neighbors.APPROXIMATE_FROM = neighbors.LARGE = neighbors.FEW = 0
+from contrastive_core.spaces import neighbor_graphs
+neighbor_graphs.APPROXIMATE_FROM = neighbor_graphs.LARGE = neighbor_graphs.FEW = 0
 torch.set_num_threads(2)
 layer, x = torch.nn.Linear(32, 8), torch.randn(2000, 32)
 optimizer = torch.optim.SGD(layer.parameters(), 0.1)
 for _ in range(2):
     layer(x).square().mean().backward()
     optimizer.step()
-    found = neighbors.nearest(x.numpy(), None, 5, device="cpu", approximate=neighbors.LIKELY)
+    found = neighbor_graphs.nearest(x.numpy(), None, 5, device="cpu", approximate=neighbor_graphs.LIKELY)
 import faiss
 assert found.recall is not None
 assert torch.get_num_threads() == faiss.omp_get_max_threads() == 2
 torch.set_num_threads(1)
-neighbors.nearest(x.numpy(), None, 5, device="cpu", approximate=neighbors.LIKELY)
+neighbor_graphs.nearest(x.numpy(), None, 5, device="cpu", approximate=neighbor_graphs.LIKELY)
 assert torch.get_num_threads() == faiss.omp_get_max_threads() == 1
 """
 
@@ -175,7 +174,7 @@ def test_faiss_and_torch_share_a_process_and_its_threads() -> None:
 
 
 def test_graphs_keep_the_recall_and_are_exact_where_asked(tmp_path, monkeypatch, large) -> None:
-    monkeypatch.setattr(neighbors, "EFFORTS", ((4, 4),))
+    monkeypatch.setattr(neighbor_graphs, "EFFORTS", ((4, 4),))
     monkeypatch.setattr("contrastive_core.spaces.nearest.graph_path", lambda *a: path)
     rough = Approximation(0.5)
     path, told = tmp_path / "graph.npz", []
@@ -192,8 +191,8 @@ def test_graphs_keep_the_recall_and_are_exact_where_asked(tmp_path, monkeypatch,
     exact = nearest(x.features, None, 9, device="cpu").index
     write_npz(path, index=exact[::-1], score=graph.score, recall=np.array(graph.recall))
     assert (nearest_of_all(x, 9)[0] == exact).mean() > 0.999  # the kept graph is passed by
-    monkeypatch.setattr(neighbors, "MEASURED_FROM", 1)
-    monkeypatch.setattr(neighbors, "_rate", lambda width, k, threads: 5.12e5)
+    monkeypatch.setattr(neighbor_graphs, "MEASURED_FROM", 1)
+    monkeypatch.setattr(neighbor_graphs, "_rate", lambda width, k, threads: 5.12e5)
     of_all = Graphs("cpu", on_progress=lambda *stage: told.append(stage))
     assert of_all.get(x, None, 9, approximate=None).recall is None
     stage = "nearest neighbors (exact ones take about 20 s)"

@@ -1,4 +1,4 @@
-"""Nearest neighbors, block by block: one exact search, and faiss for a large set on a CPU.
+"""Nearest neighbors, block by block: one exact search, faiss for a large set on a CPU, and a cache of their graphs.
 
 The n×m matrix is never stored: a block of queries is compared with a block of base rows, and only the best k so far are
 kept. Euclidean neighbors are ranked again by float64 differences, because Gram distances lose precision for near rows.
@@ -12,10 +12,12 @@ from __future__ import annotations
 
 import math
 import time
+import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from importlib.util import find_spec
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -23,8 +25,10 @@ from torch import Tensor
 
 from contrastive_core.base.device import pick_device
 from contrastive_core.base.errors import UnusableEmbedding
-from contrastive_core.base.memory import in_common, rows_of_sample
-from contrastive_core.ops.similarity import float_rows, unit_rows
+from contrastive_core.base.memory import in_common, read_npz, rows_of_sample, write_npz
+from contrastive_core.base.messages import N_, message
+from contrastive_core.base.progress import OnProgress, fraction_of, ignore_fraction, ignore_progress
+from contrastive_core.spaces.embedding_set import EmbeddingSet
 
 SCORES = 1 << 23  # of a block of queries with a block of base rows: 32 MiB of float32 at a time
 BASE = 65_536  # base rows in a block
@@ -39,6 +43,7 @@ BLOCK_QUERIES = 1 << 14  # that faiss searches at a time
 PER_LIST = 40  # rows for each list that the clusters are made from
 CODED = 64  # parts of a row that have a code each, at most; of rows with fewer than MIN_CODED the numbers are kept
 MIN_CODED = 8
+MOMENT = 5.0  # seconds of an exact search that a user is told about
 EFFORTS = ((32, 4), (64, 8), (128, 16), (256, 32))  # lists a query meets, and times k rows that are compared exactly
 
 # Of queries (r, d) and their own numbers (r), which are no neighbors, or None: values (r, k), the
@@ -55,6 +60,7 @@ class Approximation:
     or_exact: bool = True
 
 
+ACCURATE = Approximation()  # for figures: nearly all of the true neighbors
 LIKELY = Approximation(0.9, or_exact=False)  # most of the neighbors, in a time that is bounded
 
 
@@ -301,3 +307,80 @@ def _check(queries: np.ndarray, base: np.ndarray | None, k: int, metric: str) ->
     for part in (queries,) if base is None else (queries, base):
         if count := int((~np.isfinite(part).all(1)).sum()):
             raise UnusableEmbedding(f"{count} rows hold values that are not finite")
+
+
+def unit_rows(features: np.ndarray, device: torch.device | None = None) -> Tensor:
+    """Scale rows to length 1, as a float32 tensor (n, d), without overflow of a norm."""
+    x = float_rows(features).to(device or "cpu")
+    tiny = torch.finfo(torch.float32).tiny
+    x = x / x.abs().amax(1, keepdim=True).clamp_min(tiny)
+    return x.div_(x.norm(dim=1, keepdim=True).clamp_min(tiny))  # no third copy
+
+
+def float_rows(features: np.ndarray) -> Tensor:
+    """Return rows (n, d) in float32, without a copy if they already are. The rows are only read, so torch's warning
+    about read-only files is suppressed."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        return torch.from_numpy(np.ascontiguousarray(features, np.float32))
+
+
+# --- graphs that are kept ---
+
+
+@dataclass
+class Graphs:
+    """A cache of neighbor graphs, shared by all scores and maps of an embedding.
+
+    `place(content, metric)` names the file that stores the graph of a set in itself for other processes. `on_progress`
+    reports each long search: the estimated time of an exact one, and the completed share."""
+
+    device: str = "auto"
+    place: Callable[[str, str], Path] | None = None
+    on_progress: OnProgress = ignore_progress
+    cached: dict[tuple[str, ...], Neighbors] = field(default_factory=dict)
+
+    def get(
+        self,
+        queries: EmbeddingSet,
+        base: EmbeddingSet | None,
+        k: int,
+        metric: str = "cosine",
+        approximate: Approximation | None = ACCURATE,
+    ) -> Neighbors:
+        """Return the graph of `queries` in `base` (None: in itself), computed once for the largest k. In a very large
+        set it is `approximate`, as in `nearest` (None: exact); the caller records `Neighbors.about`."""
+        key: tuple[str, ...] = (queries.content_hash, base.content_hash if base else "", metric)
+        if key not in self.cached and base is None and self.place and (path := self.place(key[0], metric)).exists():
+            arrays = read_npz(path)
+            recall = float(arrays["recall"]) if "recall" in arrays else None
+            self.cached[key] = Neighbors(arrays["index"], arrays["score"], metric, recall)
+        known = self.cached.get(key)
+        if known is None or known.k < k or (approximate is None and known.recall is not None):
+            count = k if base else max(k, min(KEPT, len(queries) - 1))
+            neighbors = self.cached[key] = self._search(queries, base, count, metric, approximate)
+            if base is None and self.place:
+                about = {name: np.array(value) for name, value in neighbors.about.items()}
+                write_npz(self.place(key[0], metric), index=neighbors.index, score=neighbors.score, **about)
+        return self.cached[key].first(k)
+
+    def _search(
+        self, queries: EmbeddingSet, base: EmbeddingSet | None, k: int, metric: str, approximate: Approximation | None
+    ) -> Neighbors:
+        others = None if base is None else base.features
+        stage = self._stage(queries, base, k)
+        on_fraction = fraction_of(self.on_progress, stage) if stage else ignore_fraction
+        on_fraction(0.0)  # before the work begins
+        neighbors = nearest(queries.features, others, k, metric, self.device, on_fraction, approximate)
+        if stage:
+            self.on_progress(N_("nearest neighbors found"), None)
+        return neighbors
+
+    def _stage(self, queries: EmbeddingSet, base: EmbeddingSet | None, k: int) -> str:
+        """Describe a search before it starts; "" for a short one."""
+        n, m = len(queries), len(queries if base is None else base)
+        seconds = exact_seconds(n, m, queries.width, k, self.device)
+        if seconds is None:
+            return N_("nearest neighbors")
+        long = message("{seconds} min", seconds=f"{seconds / 60:.0f}") if seconds >= 90 else f"{seconds:.0f} s"
+        return message("nearest neighbors (exact ones take about {long})", long=long) if seconds >= MOMENT else ""
