@@ -37,6 +37,7 @@ FileStamp = tuple[int, int, int, int]
 UNCHECKED, EXPANSION = 256 << 20, 100  # bytes that are always accepted; above them, maximum expansion
 FRESH = 2.0  # seconds: a file that was just written may change again within a tick of its clock
 MAX_FILE = 64 << 30  # bytes of a file that is hashed
+LONGEST_LINE = 2000  # characters of a line on a terminal
 BLANK = "".join(map(chr, range(33))) + "\x7f\x85\xa0\u200b\u2060\u3000\ufeff"
 JOINERS = "\u200c\u200d"  # invisible, and part of words in Persian and Hindi and of emoji
 MAX_TABLE = 512 << 20  # bytes of a table that is read as text: a few million lines
@@ -95,6 +96,12 @@ def printable(text: object, limit: int = 300) -> str:
     plain = str(text)[: limit + 1]
     escaped = plain if plain.isprintable() else escape(plain)  # true for nearly all texts
     return escaped if len(escaped) <= limit else f"{escaped[: limit - 1]}…"
+
+
+def terminal_line(line: str) -> str:
+    """Return a line for a terminal: control characters and lone surrogates are escaped, and a long line is cut."""
+    shortened = line[:LONGEST_LINE] + (f" … ({len(line):,} characters)" if len(line) > LONGEST_LINE else "")
+    return escape(shortened)
 
 
 def thousands(**numbers: int) -> dict[str, str]:

@@ -12,8 +12,15 @@ import numpy as np
 from contrastive_core.base.json_files import JsonObject
 from contrastive_core.base.progress import OnProgress
 from contrastive_core.base.score import recall_text, scores_from_json
-from contrastive_core.cli import sources
-from contrastive_core.cli.output import out_path, print_note, print_result, progress_of, score_beside_chance
+from contrastive_core.cli.command_io import (
+    out_path,
+    print_note,
+    print_result,
+    progress_of,
+    score_beside_chance,
+    spaces_of,
+    towers_space,
+)
 from contrastive_core.compare.adapter import KINDS, Adapter, adapter_request, title_of
 from contrastive_core.compare.comparison import Comparison, comparison_request
 from contrastive_core.compare.differences import EXAMPLES, NONE, Differences, differences_request
@@ -76,7 +83,7 @@ def compare(args: Namespace) -> None:
         return
     metrics = [name.strip() for name in args.metrics.split(",")] if args.metrics else [*ACCURACIES]
     check_accuracies(metrics)
-    spaces = sources.spaces_of(args)
+    spaces = spaces_of(args)
     with progress_of(args) as on_progress:
         values = {**comparison_request(spaces, every_score=False, qrels=args.qrels), "metrics": metrics}
         values |= {"is_scored_only": True} if args.qrels else {}
@@ -211,7 +218,7 @@ def _short(text: str) -> str:
 
 def name_differences(args: Namespace) -> None:
     """Print the groups in which two spaces differ, and the basis of the result. Raises ValueError."""
-    spaces = sources.spaces_of(args)
+    spaces = spaces_of(args)
     values = differences_request(spaces)
     with progress_of(args) as on_progress:
         found = Differences.of(answers.make("differences", values, on_progress, args.device).meta)
@@ -232,7 +239,7 @@ def name_differences(args: Namespace) -> None:
 def judge_duels(args: Namespace) -> None:
     """Take decisions from a terminal or from piped lines, then print the difference and whether to stop. Raises
     ValueError."""
-    spaces, margin = sources.spaces_of(args), MARGIN if args.margin is None else args.margin / 100
+    spaces, margin = spaces_of(args), MARGIN if args.margin is None else args.margin / 100
     with progress_of(args) as on_progress:
         sets = [answers.rows_of(space, on_progress, args.device) for space in spaces]
         duels = Duels.of([space.title for space in spaces], sets)
@@ -286,7 +293,7 @@ def write_adapter(args: Namespace) -> None:
     out = out_path(args.adapter, ".npz", ".onnx", option="--adapter")
     if len(args.runs) != 2:
         raise ValueError(f"--adapter takes two spaces, the old model's and the new one's; got {len(args.runs)}")
-    old, new = (sources.towers_space(args, name) for name in args.runs)
+    old, new = (towers_space(args, name) for name in args.runs)
     with progress_of(args) as on_progress:
         made = answers.make("adapter", adapter_request(old, new), on_progress, args.device)
     meta = made.meta

@@ -15,15 +15,20 @@ from contrastive_core.base.json_files import JsonObject
 from contrastive_core.base.progress import OnProgress
 from contrastive_core.base.safe_files import printable
 from contrastive_core.base.score import Scores, scores_from_json, scores_to_json
-from contrastive_core.cli import sources
-from contrastive_core.cli.output import (
+from contrastive_core.cli.command_io import (
     counted,
+    encoder_of,
+    is_file,
+    loaded_space,
     note_left_out,
     out_path,
     print_note,
     print_result,
     progress_of,
+    read_file,
+    run_of,
     score_beside_chance,
+    towers_space,
 )
 from contrastive_core.compare.comparison import judgments_request
 from contrastive_core.compare.evaluate import evaluate_vectors, metric_names, scored_rows
@@ -82,12 +87,12 @@ def evaluate(args: Namespace) -> None:
         return
     chosen = [name.strip() for name in args.metrics.split(",")] if args.metrics else None
     with progress_of(args) as on_progress:
-        if sources.is_file(args.run):
+        if is_file(args.run):
             record = _file_record(args, chosen, on_progress)
             scored = {record["file"]: scores_from_json(record["scores"])}
         elif args.train:
             raise ValueError("--train goes with a file of vectors; a run has its own training set")
-        elif space := sources.loaded_space(args.run, args):
+        elif space := loaded_space(args.run, args):
             names = metric_names(chosen)
             made = answers.make("scores", {"space": space.values}, on_progress, args.device).meta
             record = {"space": space.title, "n": made["n"], "n_test": made["n_test"], "n_train": made["n_train"]}
@@ -104,7 +109,7 @@ def evaluate(args: Namespace) -> None:
                 }
             scored = {space.title: scores_from_json(record["scores"])}
         else:
-            run, split = sources.run_of(args.run, args), args.split or "test"
+            run, split = run_of(args.run, args), args.split or "test"
             known = read_evaluation(run, split) if chosen else None
             evaluation = known or evaluate_run(run, split, args.device, on_progress, chosen)
             evaluation = evaluation.only(metric_names(chosen)) if chosen else evaluation
@@ -133,7 +138,7 @@ def _file_record(args: Namespace, chosen: list[str] | None, on_progress: OnProgr
         raise ValueError("a file is scored on its test rows; --split train goes with a run")
     if (args.other or args.towers or args.by) and (args.train or chosen):
         raise ValueError("two towers are scored by recall and their gap: --train and --metrics go with one tower")
-    name, rows = Path(args.run).name, sources.read_file(args, args.run)
+    name, rows = Path(args.run).name, read_file(args, args.run)
     train = (Path(args.train).name, file_formats.read(args.train, leave_out=args.leave_out)) if args.train else None
     name += f" + {Path(args.other).name}" if args.other else ""
     return cast(ScoreRecord, evaluate_vectors(name, rows, train, chosen, args.device, on_progress))
@@ -168,7 +173,7 @@ def _scores_text(args: Namespace, record: ScoreRecord, scored: Mapping[str, Scor
 
 def print_cost(args: Namespace) -> None:
     """Print recall@10 and nDCG@10 by the bytes of a vector, and the smallest vectors that lose at most --margin."""
-    values = {"space": sources.towers_space(args, args.run).values, **judgments_request(args.qrels)}
+    values = {"space": towers_space(args, args.run).values, **judgments_request(args.qrels)}
     with progress_of(args) as on_progress:
         made = answers.make("compression", values, on_progress, args.device).meta
     cells = cost_cells(made)
@@ -211,7 +216,7 @@ def cost_sentences(made: JsonObject, margin: float) -> list[str]:
 def explain(args: Namespace) -> None:
     """Print the similarity of two samples and the contribution of each patch or word. Raises ValueError."""
     out = out_path(args.out, ".png") if args.out else None
-    run = sources.encoder_of(args.run)
+    run = encoder_of(args.run)
     values = {"space": Space.of_run(run, args.split, args.layer).values, "ids": args.ids}
     with progress_of(args) as on_progress:
         found = answers.make("likeness", values, on_progress, args.device)

@@ -3,7 +3,7 @@
 from argparse import Namespace
 from pathlib import Path
 
-from contrastive_core.cli.output import print_result
+from contrastive_core.cli.command_io import print_result
 from contrastive_core.spaces import example_questions
 
 

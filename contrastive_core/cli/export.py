@@ -7,8 +7,17 @@ from pathlib import Path
 from contrastive_core.base.progress import fraction_of
 from contrastive_core.base.safe_files import write_table
 from contrastive_core.base.score import recall_text
-from contrastive_core.cli import sources
-from contrastive_core.cli.output import counted, note_left_out, out_path, print_result, progress_of
+from contrastive_core.cli.command_io import (
+    counted,
+    encoder_of,
+    is_file,
+    note_left_out,
+    out_path,
+    print_result,
+    progress_of,
+    read_file,
+    space_of,
+)
 from contrastive_core.compare.embed import embed_run
 from contrastive_core.engine import answers
 from contrastive_core.engine.answers.scores import map_of_rows
@@ -20,7 +29,7 @@ from contrastive_core.spaces.space import layers_of
 def embed(args: Namespace) -> None:
     """Write the embedding of a split to a file; without a file, store all layers for the app."""
     out = args.out and out_path(args.out, ".npz", ".parquet")
-    run = sources.encoder_of(args.run)
+    run = encoder_of(args.run)
     with progress_of(args) as on_progress:
         for layer in (args.layer,) if out else layers_of(run):
             rows = embed_run(run, args.split, layer, args.device, fraction_of(on_progress, "embedding"))
@@ -40,12 +49,12 @@ def project(args: Namespace) -> None:
     umap_settings = {"seed": args.seed, "neighbors": args.neighbors, "min_dist": args.min_dist}
     settings = {**umap_settings, "metric": args.metric} if args.method == "umap" else {}
     with progress_of(args) as on_progress:
-        if sources.is_file(args.source):
-            rows = sources.read_file(args, args.source, args.split)
+        if is_file(args.source):
+            rows = read_file(args, args.source, args.split)
             graphs = Graphs(args.device, on_progress=on_progress)
             made = map_of_rows(rows, args.method, settings, graphs, on_progress)
         else:  # the map that the app shows too
-            space = sources.space_of(args.source, args)
+            space = space_of(args.source, args)
             rows = answers.rows_of(space, on_progress, args.device)
             made = answers.make(
                 "map", {"space": space.values, "kind": args.method, **settings}, on_progress, args.device
@@ -71,7 +80,7 @@ def project(args: Namespace) -> None:
 def export(args: Namespace) -> None:
     """Write a run's encoder as ONNX, or its metrics and embedding for TensorBoard."""
     out = Path(args.out) if args.to == "tensorboard" else out_path(args.out, ".onnx")
-    run = sources.encoder_of(args.run)
+    run = encoder_of(args.run)
     with progress_of(args) as on_progress:
         if args.to == "onnx":
             on_progress("the encoder", None)

@@ -7,8 +7,8 @@ from typing import TypedDict, cast
 from contrastive_core import runs
 from contrastive_core.base.errors import BadSetting, CannotImport
 from contrastive_core.base.progress import OnProgress, ignore_progress
+from contrastive_core.cli.command_io import print_result, progress_of
 from contrastive_core.cli.main import parser
-from contrastive_core.cli.output import print_result, progress_of
 from contrastive_core.engine.calls import in_worker
 
 OF_MODELS = ("weights", "fetch", "random")  # options for library models only

@@ -31,24 +31,17 @@ from contrastive_core.cli.options import (
     RUNS,
     SOURCE,
     SPLIT,
-    Option,
+    Command,
+    Parser,
+    error_line,
     option,
     setting,
     switch,
 )
-from contrastive_core.cli.output import error_line
 from contrastive_core.runs.train_config import OPTIONS, flag
 
 UNUSABLE = (ValueError, FileNotFoundError, FileExistsError, IsADirectoryError, NotADirectoryError)
 PROGRAM = "python -m contrastive_core"
-
-
-class Command:
-    """A command. `run` is a function, or its name, imported on use: `module.function` of this package
-    or `package.module:function` of the app."""
-
-    def __init__(self, run: str | Callable[[Any], int | None], help: str, *options: Option) -> None:
-        self.run, self.help, self.options = run, help, options
 
 
 COMMANDS = {
@@ -314,14 +307,6 @@ COMMANDS = {
         DEVICE,
     ),
 }
-
-
-class Parser(argparse.ArgumentParser):
-    """Parser that reports a wrong command in one line."""
-
-    def error(self, message: str) -> NoReturn:
-        sys.stderr.write(error_line(f"{message} (see {self.prog} --help)"))
-        raise SystemExit(2)
 
 
 def parser(program: str = PROGRAM) -> argparse.ArgumentParser:

@@ -1,8 +1,12 @@
-"""Options that several commands share, for `argparse`."""
+"""The parts of a command for `argparse`: its options, many of which several commands share, and the parser."""
 
-from typing import Any
+import argparse
+import sys
+from collections.abc import Callable
+from typing import Any, NoReturn
 
 from contrastive_core.base.json_files import JsonObject
+from contrastive_core.base.safe_files import terminal_line
 
 Option = tuple[tuple[str, ...], JsonObject]  # flags and keyword arguments for `argparse`
 
@@ -84,3 +88,24 @@ OF_VECTORS = (LABELS, LEAVE_OUT, *OTHER, SPLIT, DEVICE)
 def setting(help: str) -> Option:
     """Return the option that changes one setting by its name."""
     return option("--set", action="append", default=[], metavar="KEY=VALUE", help=help)
+
+
+class Command:
+    """A command. `run` is a function, or its name, imported on use: `module.function` of this package
+    or `package.module:function` of the app."""
+
+    def __init__(self, run: str | Callable[[Any], int | None], help: str, *options: Option) -> None:
+        self.run, self.help, self.options = run, help, options
+
+
+class Parser(argparse.ArgumentParser):
+    """Parser that reports a wrong command in one line."""
+
+    def error(self, message: str) -> NoReturn:
+        sys.stderr.write(error_line(f"{message} (see {self.prog} --help)"))
+        raise SystemExit(2)
+
+
+def error_line(message: str) -> str:
+    """Format an error as one line for standard error."""
+    return f"error: {terminal_line(' '.join(message.split()))}\n"

@@ -11,8 +11,17 @@ import numpy as np
 from contrastive_core.base.errors import UnusableEmbedding
 from contrastive_core.base.json_files import json_bytes
 from contrastive_core.base.safe_files import printable, write_bytes, write_table
-from contrastive_core.cli import sources
-from contrastive_core.cli.output import counted, out_path, print_note, print_result, progress_of
+from contrastive_core.cli.command_io import (
+    counted,
+    encoder_of,
+    is_file,
+    out_path,
+    print_note,
+    print_result,
+    progress_of,
+    read_file,
+    space_of,
+)
 from contrastive_core.compare.match_threshold import JudgedPairs, find_threshold
 from contrastive_core.compare.retrieval import NOT_TOWERS
 from contrastive_core.compare.towers import tower_notes
@@ -86,7 +95,7 @@ def _export(args: Namespace) -> None:
     out = out_path(args.export, path.suffix, option="--export")
     if out.exists():
         raise ValueError(f"{printable(out)} already exists")
-    counts = corrected_data.export_triplets(path, out, sources.space_of(args.file, args).name)
+    counts = corrected_data.export_triplets(path, out, space_of(args.file, args).name)
     text = f"{printable(out)}: {counts['rows']:,} of {counted(counts['all_rows'], 'row')}, "
     text += f"{counted(counts['negatives'], 'negative')} removed, {counted(counts['positives'], 'positive')} replaced"
     print_result(args, {"file": args.file, "export": str(out), **counts}, text)
@@ -94,9 +103,9 @@ def _export(args: Namespace) -> None:
 
 def rows_of_towers(args: Namespace) -> EmbeddingSet:
     """Return the rows of a file, of opened vectors, or of both towers of a run. Raises ValueError; OSError."""
-    if sources.is_file(args.file):
-        return sources.read_file(args, args.file, args.split)
-    space = sources.space_of(args.file, args)
+    if is_file(args.file):
+        return read_file(args, args.file, args.split)
+    space = space_of(args.file, args)
     if run := space.run:
         space = replace(space, layer=TOWERS if run.has_towers else "z")
     with progress_of(args) as on_progress:
@@ -202,7 +211,7 @@ def query(args: Namespace) -> None:
         raise ValueError("the sentence is empty")
     if args.top < 1:
         raise ValueError(f"--top must be 1 or more; got {args.top}")
-    run = sources.encoder_of(args.run)
+    run = encoder_of(args.run)
     if not run.has_towers:
         raise ValueError(f"{printable(run.name)} has no text tower: query needs a run of clip")
     space = Space.of_run(run, args.split, TOWERS)

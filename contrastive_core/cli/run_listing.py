@@ -21,7 +21,7 @@ from contrastive_core import losses, methods, metrics, runs
 from contrastive_core.base import device
 from contrastive_core.base.paths import ROOT, SHIPPED, data_home, runs_home
 from contrastive_core.base.safe_files import printable, read_regular
-from contrastive_core.cli.output import counted, print_result, progress_of
+from contrastive_core.cli.command_io import counted, print_result, progress_of
 from contrastive_core.compare.evaluate import ScoreCache, deviations
 from contrastive_core.compare.verify import damage
 from contrastive_core.data import datasets

@@ -12,8 +12,17 @@ from contrastive_core.base.errors import BadSetting
 from contrastive_core.base.messages import N_
 from contrastive_core.base.progress import OnProgress
 from contrastive_core.base.safe_files import printable, read_table, write_bytes, write_table
-from contrastive_core.cli import sources
-from contrastive_core.cli.output import counted, note_left_out, out_path, print_result, progress_of
+from contrastive_core.cli.command_io import (
+    counted,
+    is_file,
+    loaded_space,
+    note_left_out,
+    out_path,
+    print_result,
+    progress_of,
+    read_file,
+    run_of,
+)
 from contrastive_core.engine.answers.scores import sample_table
 from contrastive_core.samples import annotations, corrected_data
 from contrastive_core.samples.issues import SampleInputs, build_table
@@ -56,9 +65,9 @@ def samples(args: Namespace) -> None:
 
 def _export(args: Namespace) -> None:
     """Write the decisions on a run's data set: as a file of labels, a script or a corrected folder."""
-    if sources.is_file(args.run):
+    if is_file(args.run):
         raise BadSetting(PAIRS_EXPORT if has_lines(args.run) else NEEDS_RUN, file=printable(args.run))
-    run, out = sources.run_of(args.run, args), Path(args.export).expanduser()
+    run, out = run_of(args.run, args), Path(args.export).expanduser()
     dataset, by_split = str(run.config["dataset"]), annotations.by_split(run.config)
     count = sum(map(len, by_split.values()))
     if out.suffix in (".csv", ".sh"):
@@ -78,17 +87,17 @@ def _export(args: Namespace) -> None:
 
 def _table(args: Namespace, on_progress: OnProgress) -> tuple[str, SampleTable, SampleRequest | None]:
     """Return the name of the rows, their table, and the app's request for it (None for a file)."""
-    if sources.is_file(args.run):
+    if is_file(args.run):
         if args.lists_by:
             raise BadSetting("--lists-by needs a run: a file of vectors has no images")
-        inputs = SampleInputs(sources.read_file(args, args.run, args.split), args.loss or "sup_con", device=args.device)
+        inputs = SampleInputs(read_file(args, args.run, args.split), args.loss or "sup_con", device=args.device)
         return args.run, build_table(inputs, on_progress), None
-    if space := sources.loaded_space(args.run, args, "train"):
+    if space := loaded_space(args.run, args, "train"):
         place = space.recorded
         own = str(place.run.config.get("loss") or "sup_con") if place else "sup_con"
         request = request_of(space.name, space.split, args.loss or own)
         return space.name, sample_table(request, on_progress, args.device), request
-    run, split = sources.run_of(args.run, args), args.split or "train"
+    run, split = run_of(args.run, args), args.split or "train"
     request = request_of(run.name, split, args.loss or str(run.config.get("loss")), args.lists_by or "")
     table = sample_table(request, on_progress, args.device)
     note_left_out(run, split)

@@ -3,7 +3,7 @@
 from argparse import Namespace
 
 from contrastive_core import runs
-from contrastive_core.cli.output import counted, print_note, print_result, progress_of
+from contrastive_core.cli.command_io import counted, print_note, print_result, progress_of
 from contrastive_core.engine import queue as waiting
 from contrastive_core.sweeps import sweep_file
 from contrastive_core.sweeps.sweep_results import verdict

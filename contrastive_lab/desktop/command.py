@@ -24,9 +24,9 @@ from contrastive_core.base.errors import Locked, NoSuchRun, sentence_of
 from contrastive_core.base.paths import BUNDLE, runs_home
 from contrastive_core.base.safe_files import is_regular, printable, read_regular
 from contrastive_core.cli import main as core
-from contrastive_core.cli.main import COMMANDS, Command, Parser
-from contrastive_core.cli.options import LABELS, LEAVE_OUT, OF_FILE, OTHER, PICTURES
-from contrastive_core.cli.output import error_line, print_note
+from contrastive_core.cli.command_io import print_note
+from contrastive_core.cli.main import COMMANDS
+from contrastive_core.cli.options import LABELS, LEAVE_OUT, OF_FILE, OTHER, PICTURES, Command, Parser, error_line
 from contrastive_core.data.image_decoding import ENDINGS
 from contrastive_core.engine.run_folders import own_run
 from contrastive_core.spaces import file_formats

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from contrastive_core.base import safe_files
-from contrastive_core.cli.output import out_path, print_result
+from contrastive_core.cli.command_io import out_path, print_result
 from contrastive_core.lab.view import about_loss
 from contrastive_core.spaces.small_samples import SmallImages, load_samples
 from contrastive_lab import locale

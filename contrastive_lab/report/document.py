@@ -9,10 +9,9 @@ from pathlib import Path
 
 from contrastive_core.base import safe_files
 from contrastive_core.base.score import Score, Scores
-from contrastive_core.cli import sources
+from contrastive_core.cli.command_io import out_path, print_result, progress_of, spaces_of
 from contrastive_core.cli.compare import adapter_sentences, query_figures
 from contrastive_core.cli.evaluate import cost_cells, cost_sentences
-from contrastive_core.cli.output import out_path, print_result, progress_of
 from contrastive_core.compare.comparison import CLAIMED, MARGIN, Comparison
 from contrastive_core.compare.evaluation import name_of
 from contrastive_core.compare.verdicts import ACCURACIES
@@ -285,7 +284,7 @@ def report(args: Namespace) -> None:
     if len(args.runs) > MOST:
         raise ValueError(f"a report is of at most {MOST} runs or files; got {len(args.runs)}")
     with progress_of(args) as on_progress:
-        contents = gather(sources.spaces_of(args), args.map, args.device, on_progress, args.qrels)
+        contents = gather(spaces_of(args), args.map, args.device, on_progress, args.qrels)
         on_progress("the file", None)
         page = document(contents, datetime.now(UTC).date()).encode()
         safe_files.write_bytes(out, page, shared=True, parents=False)

@@ -7,7 +7,7 @@ import pytest
 
 from contrastive_core import runs
 from contrastive_core.base.memory import rows_of_sample
-from contrastive_core.cli.output import score_text
+from contrastive_core.cli.command_io import score_text
 from contrastive_core.compare import embed
 from contrastive_core.compare.evaluate import evaluate_sets
 from contrastive_core.data import datasets

@@ -11,7 +11,7 @@ from cases import cases
 
 from contrastive_core import metrics, runs
 from contrastive_core.base.score import Score, recall_text, scores_from_json, scores_to_json
-from contrastive_core.cli.output import score_text
+from contrastive_core.cli.command_io import score_text
 from contrastive_core.compare import evaluate
 from contrastive_core.compare.evaluate import accepted, deviations, evaluate_sets
 from contrastive_core.compare.evaluation import read_evaluation
