@@ -45,7 +45,7 @@ from contrastive_core.compare.likeness import figure
 from contrastive_core.compare.retrieval import FIGURES, METRICS, best_by_size, scores_of, smallest
 from contrastive_core.engine import answers
 from contrastive_core.engine.answers.scores import evaluate as evaluate_run
-from contrastive_core.runs.run import LoopCheck
+from contrastive_core.runs.records import LoopCheck
 from contrastive_core.runs.run_metrics import read_loop_check
 from contrastive_core.spaces import file_formats, results
 from contrastive_core.spaces.space import Space

@@ -13,7 +13,7 @@ from contrastive_core.engine import jobs, process, queue, training
 from contrastive_core.engine.client import KILLED
 from contrastive_core.engine.jobs import STARTING, STOPPED, Job
 from contrastive_core.engine.process import ProcessRecord
-from contrastive_core.runs.run import Status
+from contrastive_core.runs.records import Status
 
 # Kinds of jobs that a page asks for while something is typed: the error is shown beside the field.
 ASKED_WHILE_TYPING = {"views", "folder", "look", "advice_plan", "catalog"}

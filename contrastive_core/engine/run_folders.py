@@ -20,7 +20,8 @@ from contrastive_core.base.messages import N_, message
 from contrastive_core.base.paths import SHIPPED, runs_home
 from contrastive_core.base.safe_files import open_regular, printable
 from contrastive_core.engine import process, queue, training
-from contrastive_core.runs.run import Manifest, Run, read_manifest
+from contrastive_core.runs.records import Manifest
+from contrastive_core.runs.run import Run, read_manifest
 
 MOST = 100_000  # maximum files of a copied run
 GROWING = ("status.json", "metrics.jsonl", "weights.safetensors")  # files that change in training

@@ -21,7 +21,8 @@ from contrastive_core.base.paths import SHIPPED, runs_home
 from contrastive_core.base.progress import OnProgress, prefixed
 from contrastive_core.engine import process
 from contrastive_core.engine.jobs import Job
-from contrastive_core.runs.run import Run, Status
+from contrastive_core.runs.records import Status
+from contrastive_core.runs.run import Run
 from contrastive_core.runs.train_config import settings_of
 
 PATIENCE = 10.0  # seconds that a stopped process may take to end

@@ -18,7 +18,7 @@ from contrastive_core.recording.doctor import EPS, Diagnosis, SavedBatch, diagno
 from contrastive_core.recording.fault_kinds import Fault, fault_of, spread_of
 from contrastive_core.recording.recorded_batch import batch_of
 from contrastive_core.recording.steps import Omissions, ProbeCopy, StepCopy
-from contrastive_core.runs.run import LoopCheck, LoopFault
+from contrastive_core.runs.records import LoopCheck, LoopFault
 
 RANDOM = "random_evaluation"
 FIRST, EVERY = 20, 200  # recorded steps that are checked, and then one of so many

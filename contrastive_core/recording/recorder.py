@@ -19,7 +19,8 @@ from contrastive_core.recording.criterion import Declaration
 from contrastive_core.recording.loop_checks import CheckCopy, LoopFindings
 from contrastive_core.recording.recorded_batch import batch_of, sample_of
 from contrastive_core.recording.steps import Omissions, ProbeCopy, StepCopy, logger, reason_of
-from contrastive_core.runs.run import CHECK_FILE, Run
+from contrastive_core.runs.records import CHECK_FILE
+from contrastive_core.runs.run import Run
 from contrastive_core.runs.run_metrics import turned
 from contrastive_core.spaces import recorded_rows
 from contrastive_core.spaces.embedding_set import EmbeddingSet

@@ -8,8 +8,8 @@
     snapshots/      the fixed sample's embedding   embeddings/           whole splits, cached
     meta.json       title, note, tags
 
-Users' runs are in `runs_home()`; shipped runs, which are read-only, are in `SHIPPED`. run.py reads and writes the files
-of one folder. Torch-free."""
+Users' runs are in `runs_home()`; shipped runs, which are read-only, are in `SHIPPED`. Runs are named and created here;
+run.py loads and lists them, and reads and writes the files of one. Torch-free."""
 
 import itertools
 import os
@@ -26,25 +26,30 @@ from pathlib import Path
 from typing import Any, cast
 
 from contrastive_core.base import json_files, safe_files
-from contrastive_core.base.errors import BadName, Damaged, NoSuchRun
-from contrastive_core.base.messages import N_, message, sentence
+from contrastive_core.base.errors import BadName
+from contrastive_core.base.messages import N_, message
 from contrastive_core.base.paths import ROOT, SHIPPED, runs_home
-from contrastive_core.runs.run import FORMAT, Manifest, Run, manifests, stamp
+from contrastive_core.runs.records import FORMAT, Manifest
+from contrastive_core.runs.run import Run, checked_name, damaged, folders, list_runs, load, stamp
 
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+__all__ = [
+    "Run",
+    "check_free",
+    "checked_name",
+    "create",
+    "damaged",
+    "default_run_name",
+    "folders",
+    "free_name",
+    "list_runs",
+    "load",
+    "new_name",
+    "package_version",
+    "stem_of",
+]
+
 DEVICE = re.compile(r"(?i)con|prn|aux|nul|(com|lpt)[0-9]")
 PACKAGES = ("torch", "torchvision", "numpy", "scikit-learn")
-
-
-def checked_name(name: str) -> str:
-    """Return the name if it is a plain file name. Raises BadName."""
-    if not NAME.fullmatch(name) or name.endswith(".part"):
-        raise BadName(
-            "a run's name has up to 64 letters, digits, dots, dashes or underscores and starts with a letter or digit; "
-            "got {name}",
-            name=repr(name),
-        )
-    return name
 
 
 def new_name(name: str) -> str:
@@ -120,61 +125,6 @@ def _place(path: Path, manifest: Manifest) -> None:
             raise FileExistsError(message("there is a run {name} already", name=f"{path.name!r}")) from error
         raise
     safe_files.sync_folder(home)
-
-
-def load(name: str) -> Run:
-    """Return the user's or shipped run with a name. Raises BadName, NoSuchRun, Damaged."""
-    checked_name(name)
-    for home in (runs_home(), SHIPPED):
-        if os.path.lexists(home / name / "run.json"):
-            return Run(home / name, _manifest(home / name))
-    names = [run.name for run in list_runs()]
-    hint = message("known: {names}", names=", ".join(names[:20])) if names else N_("none so far")
-    raise NoSuchRun("no run {name}; {hint}", name=f"{name!r}", hint=hint)
-
-
-def list_runs() -> list[Run]:
-    """Return all usable runs: the user's, newest first, then the shipped ones. `damaged` lists the others."""
-    users, shipped = (
-        [run for path in folders(home) if isinstance(run := _open(path), Run)] for home in (runs_home(), SHIPPED)
-    )
-    return sorted(users, key=lambda r: str(r.manifest.get("created")), reverse=True) + shipped
-
-
-def damaged() -> dict[str, str]:
-    """Return why runs cannot be used, by folder name: damaged, of another version, or wrongly named."""
-    paths = [*folders(runs_home()), *folders(SHIPPED)]
-    return {
-        ascii(path.name)[1:-1][:100]: sentence(error) for path in paths if isinstance(error := _open(path), Exception)
-    }
-
-
-def folders(home: Path) -> list[Path]:
-    """Return the folders below `home`, by name, that contain a `run.json`, even an unreadable one."""
-    try:
-        names = sorted(os.listdir(home))
-    except OSError:
-        return []
-    visible = (home / name for name in names if not name.startswith("."))
-    return [path for path in visible if os.path.lexists(path / "run.json")]
-
-
-def _open(path: Path) -> Run | Exception:
-    try:
-        checked_name(path.name)
-        return Run(path, _manifest(path))
-    except (BadName, Damaged) as error:
-        return error
-
-
-def _manifest(path: Path) -> Manifest:
-    """Return a run's manifest. Raises Damaged, also if it cannot be read, or a user's folder is a link."""
-    if path.parent != SHIPPED and path.is_symlink():
-        raise Damaged("{path} is a link; move the run folder itself here", path=path)
-    try:
-        return manifests(path / "run.json").copy()
-    except OSError as error:
-        raise Damaged("{path} cannot be read: {reason}", path=path / "run.json", reason=error.strerror) from None
 
 
 def package_version(package: str) -> str | None:

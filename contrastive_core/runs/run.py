@@ -1,150 +1,34 @@
-"""One run's folder: status, metrics, snapshots, and the user's title, note and tags. Torch-free.
+"""A run's folder: status, metrics, snapshots, and the user's title, note and tags. Runs are loaded and listed by name.
+Torch-free.
 
-__init__.py creates, lists and loads runs. Reading raises for a damaged file only where a docstring says so. All writing
-goes through `write`, which raises Gone if the folder was moved or deleted."""
+__init__.py creates runs; records.py says what their JSON files hold. Reading raises for a damaged file only where a
+docstring says so. All writing goes through `write`, which raises Gone if the folder was moved or deleted."""
 
 import contextlib
 import os
+import re
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, TypedDict, cast, get_type_hints
+from typing import Any, cast
 
 import numpy as np
 
 from contrastive_core.base import json_files, safe_files
-from contrastive_core.base.errors import Damaged, Gone
-from contrastive_core.base.json_files import (
-    MAX_RECORD,
-    JsonObject,
-    fields,
-    number,
-    one_of,
-    optional,
-    read_object,
-    schema_of,
-    text,
-    whole,
-)
+from contrastive_core.base.errors import BadName, Damaged, Gone, NoSuchRun
+from contrastive_core.base.json_files import MAX_RECORD, JsonObject, read_object
 from contrastive_core.base.lock import is_locked, is_process, lock, process_start
 from contrastive_core.base.memory import npz_bytes, read_npz
-from contrastive_core.base.messages import N_, message
-from contrastive_core.base.paths import SHIPPED
+from contrastive_core.base.messages import N_, message, sentence
+from contrastive_core.base.paths import SHIPPED, runs_home
 from contrastive_core.base.safe_files import FileCache, is_regular
 from contrastive_core.data.captions import CAPTIONS_FILE
-from contrastive_core.data.dataset import LARGEST, RESIZES, SMALLEST
-from contrastive_core.runs.changes import SCHEDULE, ChangeLog, Planned
-from contrastive_core.runs.train_config import FIELDS, TrainConfig
+from contrastive_core.runs.changes import ChangeLog
+from contrastive_core.runs.records import FORMAT, MANIFEST, META, METRICS, STATUS, Manifest, Meta, Status
 
-FORMAT = 1  # of run folders
-CHECK_FILE = "doctor.json"  # of a recording
-
-
-_LIMITS = {name: {k: v for k, v in f.metadata.items() if k in ("low", "high")} for name, f in FIELDS.items()}
-CONFIG = fields(  # of a run.json; each setting may be null, and knobs are names of settings
-    allowed={
-        **{
-            name: replace(schema_of(kind), optional=True, identifiers=True, **_LIMITS[name])
-            for name, kind in get_type_hints(TrainConfig).items()
-        },
-        "image_size": optional(whole(SMALLEST, LARGEST)),
-        "resize": optional(one_of(*RESIZES)),
-    }
-)
-
-
-class Recording(TypedDict, total=False):
-    """The part of run.json that describes a recording."""
-
-    every: Annotated[int, whole(1)]
-    rows: Annotated[int, whole(1)]
-    positives: str
-    split: str
-
-
-class Manifest(TypedDict, total=False):
-    """A run.json. `config` holds the fields of `TrainConfig`."""
-
-    config: Annotated[JsonObject, CONFIG]
-    format: Annotated[int, whole(FORMAT, FORMAT)]
-    id: str | None
-    name: str | None
-    created: str | None
-    method: str | None
-    loss: str | None
-    dataset: str | None
-    data_fingerprint: str | None
-    git_commit: str | None
-    device: str | None
-    command: str | None
-    seed: int | None
-    threads: int | None
-    processes: int | None
-    n_train: int | None
-    captions: Annotated[int, whole()]
-    left_out: str
-    versions: dict[str, str | None] | None
-    reasons: dict[str, str | None] | None
-    classes: list[str] | None
-    image_shape: list[Annotated[int, whole(1, 10**6)]] | None
-    imported: JsonObject | None
-    recording: Recording
-    schedule: Annotated[list[Planned], SCHEDULE]
-    branch: JsonObject  # the run, step and epoch that it branched off
-
-
-class LoopFault(TypedDict):
-    """A fault of a training loop: its sentence, the number of steps that show it, and ids of rows concerned."""
-
-    name: str
-    text: str
-    steps: Annotated[int, whole(1)]
-    rows: list[str]
-
-
-class LoopCheck(TypedDict):
-    """A recording's doctor.json: the result of the checks of its loss, and the numbers of `step`."""
-
-    checked: Annotated[int, whole()]
-    step: Annotated[int, whole()]
-    problem: str
-    text: str
-    numbers: str
-    faults: list[LoopFault]
-
-
-class Status(TypedDict, total=False):
-    """A status.json: the status of a run, and the process that wrote it."""
-
-    status: Annotated[str, one_of("queued", "running", "done", "stopped", "failed")]
-    reason: str
-    note: str
-    is_warned: bool  # the note warns, as of a collapse
-    is_diverged: bool  # it failed because a loss or a gradient was not finite
-    epoch: int | None
-    epochs: int | None
-    step: int | None
-    pid: int | None
-    started: Any  # as `process_start` tells it; older versions wrote seconds
-    updated: float | None
-
-
-class Meta(TypedDict, total=False):
-    """A meta.json: the user's title, note and tags of a run."""
-
-    title: str | None
-    note: str | None
-    tags: list[str]
-
-
-MANIFEST = replace(schema_of(Manifest), required=("config", "format"))
-STATUS = replace(schema_of(Status), required=("status",))
-META = schema_of(Meta)
-CHECK = replace(schema_of(LoopCheck), required=tuple(get_type_hints(LoopCheck)))
-MARK = fields({"id": text, "what": optional(text)}, {"label": optional(text), "group": optional(text)})
-METRICS = fields(allowed={"step": whole(), "epoch": whole()}, others=optional(number()))
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
 def read_manifest(path: Path) -> Manifest:
@@ -405,3 +289,72 @@ def stamp() -> Status:
     """Return the current process and time, for a status."""
     pid = os.getpid()
     return {"pid": pid, "started": process_start(pid), "updated": time.time()}
+
+
+# --- runs by name ---
+
+
+def checked_name(name: str) -> str:
+    """Return the name if it is a plain file name. Raises BadName."""
+    if not NAME.fullmatch(name) or name.endswith(".part"):
+        raise BadName(
+            "a run's name has up to 64 letters, digits, dots, dashes or underscores and starts with a letter or digit; "
+            "got {name}",
+            name=repr(name),
+        )
+    return name
+
+
+def load(name: str) -> Run:
+    """Return the user's or shipped run with a name. Raises BadName, NoSuchRun, Damaged."""
+    checked_name(name)
+    for home in (runs_home(), SHIPPED):
+        if os.path.lexists(home / name / "run.json"):
+            return Run(home / name, _manifest(home / name))
+    names = [run.name for run in list_runs()]
+    hint = message("known: {names}", names=", ".join(names[:20])) if names else N_("none so far")
+    raise NoSuchRun("no run {name}; {hint}", name=f"{name!r}", hint=hint)
+
+
+def list_runs() -> list[Run]:
+    """Return all usable runs: the user's, newest first, then the shipped ones. `damaged` lists the others."""
+    users, shipped = (
+        [run for path in folders(home) if isinstance(run := _open(path), Run)] for home in (runs_home(), SHIPPED)
+    )
+    return sorted(users, key=lambda r: str(r.manifest.get("created")), reverse=True) + shipped
+
+
+def damaged() -> dict[str, str]:
+    """Return why runs cannot be used, by folder name: damaged, of another version, or wrongly named."""
+    paths = [*folders(runs_home()), *folders(SHIPPED)]
+    return {
+        ascii(path.name)[1:-1][:100]: sentence(error) for path in paths if isinstance(error := _open(path), Exception)
+    }
+
+
+def folders(home: Path) -> list[Path]:
+    """Return the folders below `home`, by name, that contain a `run.json`, even an unreadable one."""
+    try:
+        names = sorted(os.listdir(home))
+    except OSError:
+        return []
+    visible = (home / name for name in names if not name.startswith("."))
+    return [path for path in visible if os.path.lexists(path / "run.json")]
+
+
+def _open(path: Path) -> Run | Exception:
+    try:
+        checked_name(path.name)
+        return Run(path, _manifest(path))
+    except (BadName, Damaged) as error:
+        return error
+
+
+def _manifest(path: Path) -> Manifest:
+    """Return a run's manifest. Raises Damaged, also if it cannot be read, or a user's folder is a link."""
+    if path.parent != SHIPPED and path.is_symlink():
+        raise Damaged("{path} is a link; move the run folder itself here", path=path)
+    try:
+        return manifests(path / "run.json").copy()
+    except OSError as error:
+        raise Damaged("{path} cannot be read: {reason}", path=path / "run.json", reason=error.strerror) from None

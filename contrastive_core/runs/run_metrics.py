@@ -27,7 +27,8 @@ from contrastive_core.base.errors import Damaged, NotRegular
 from contrastive_core.base.json_files import JsonObject
 from contrastive_core.base.messages import N_, message
 from contrastive_core.base.safe_files import open_regular
-from contrastive_core.runs.run import CHECK, CHECK_FILE, METRICS, LoopCheck, Run
+from contrastive_core.runs.records import CHECK, CHECK_FILE, METRICS, LoopCheck
+from contrastive_core.runs.run import Run
 
 KEPT = 600  # lines of steps, at most, and at least half as many once there have been so many
 LAST = 20  # lines of the newest steps

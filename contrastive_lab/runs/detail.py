@@ -19,7 +19,8 @@ from contrastive_core.engine import calls, process, queue, run_folders, training
 from contrastive_core.exchange import export_weights
 from contrastive_core.lab import lab_view
 from contrastive_core.runs.changes import schedule_of
-from contrastive_core.runs.run import Run, Status
+from contrastive_core.runs.records import Status
+from contrastive_core.runs.run import Run
 from contrastive_core.runs.train_config import from_dict, settings_of, with_settings
 from contrastive_lab import cache, format, guard, locale, query_params, recordings, score_strip, state
 from contrastive_lab.locale import _, ngettext

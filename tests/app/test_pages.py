@@ -32,7 +32,7 @@ def text_of(app: AppTest) -> str:
 
 @pytest.mark.parametrize("page", PAGES)
 def test_every_page_opens_without_any_run(page: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runs, "SHIPPED", Path("/nowhere"))
+    monkeypatch.setattr("contrastive_core.runs.run.SHIPPED", Path("/nowhere"))
     app = page_on(page, monkeypatch)
     assert not app.exception
     assert text_of(app)

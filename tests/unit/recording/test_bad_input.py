@@ -15,7 +15,7 @@ from contrastive_core.base import safe_files
 from contrastive_core.base.json_files import read_object
 from contrastive_core.compare.verify import damage
 from contrastive_core.recording import steps
-from contrastive_core.runs.run import CHECK, CHECK_FILE
+from contrastive_core.runs.records import CHECK, CHECK_FILE
 from contrastive_core.spaces import recorded_rows
 
 

@@ -18,7 +18,7 @@ from contrastive_core.recording import loop_checks
 from contrastive_core.recording.doctor import SavedBatch, diagnose
 from contrastive_core.recording.recorded_batch import batch_of
 from contrastive_core.recording.steps import Omissions, copy_step
-from contrastive_core.runs.run import CHECK, CHECK_FILE
+from contrastive_core.runs.records import CHECK, CHECK_FILE
 
 SLOW = ("collapse",)  # needs more steps
 

@@ -22,7 +22,8 @@ from contrastive_core.base.json_files import problem
 from contrastive_core.base.memory import npz_bytes
 from contrastive_core.base.paths import ROOT
 from contrastive_core.compare import verify as run_verify
-from contrastive_core.runs.run import CONFIG, FORMAT, Run
+from contrastive_core.runs.records import CONFIG, FORMAT
+from contrastive_core.runs.run import Run
 from contrastive_core.runs.run_metrics import cost_of
 from contrastive_core.runs.train_config import TrainConfig, settings_of
 from contrastive_core.sweeps import sweep_file
@@ -142,7 +143,7 @@ def read_all(run: Run) -> None:
 def test_no_mutation_of_a_file_harms_its_readers_or_another_run(
     name: str, rows: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(runs, "SHIPPED", tmp_path / "none")
+    monkeypatch.setattr("contrastive_core.runs.run.SHIPPED", tmp_path / "none")
     bad, good = make("bad", rows), make("good", rows)
     path, rng = bad.path / name, random.Random(name)
     whole, outcomes = path.read_bytes(), Counter[str]()
