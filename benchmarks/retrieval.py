@@ -32,7 +32,7 @@ import numpy as np
 from contrastive_core.base.memory import overlap
 from contrastive_core.base.score import difference
 from contrastive_core.compare.adapter import judge, nearest
-from contrastive_core.compare.entries import Entry, compare
+from contrastive_core.compare.comparison import Entry, compare
 from contrastive_core.compare.retrieval import FIGURES, Relevant, compress, figures, rows_by_id
 from contrastive_core.compare.verdicts import compare_runs
 from contrastive_core.ops.partner_ranks import unit_rows

@@ -22,9 +22,8 @@ from contrastive_core.cli.command_io import (
     towers_space,
 )
 from contrastive_core.compare.adapter import KINDS, Adapter, adapter_request, title_of
-from contrastive_core.compare.comparison import Comparison, comparison_request
+from contrastive_core.compare.comparison import Comparison, check_accuracies, comparison_request
 from contrastive_core.compare.differences import EXAMPLES, NONE, Differences, differences_request
-from contrastive_core.compare.entries import check_accuracies
 from contrastive_core.compare.representation_similarity import MEASURES
 from contrastive_core.compare.towers import answers_of
 from contrastive_core.compare.verdicts import ACCURACIES

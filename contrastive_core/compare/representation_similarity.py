@@ -10,15 +10,17 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from math import ceil
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 from jaxtyping import Float64, Int64
 
 from contrastive_core.base.memory import lowest_recall, overlap
+from contrastive_core.base.messages import N_
 from contrastive_core.base.progress import OnFraction, ignore_fraction
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 
+NEAREST = 20  # number of neighbors that are compared
 BLOCK = 1 << 26  # numbers centered at a time, 256 MB in float32
 
 
@@ -123,6 +125,37 @@ def matrix(parts: Sequence[Any], of: Callable[[Any, Any], float]) -> np.ndarray:
         for j in range(i + 1):
             values[i, j] = values[j, i] = of(parts[i], parts[j])
     return values
+
+
+class Alike(TypedDict):
+    """The similarity of spaces of the same rows: the fields of `Comparison` of these names."""
+
+    cka: np.ndarray
+    overlap: np.ndarray
+    procrustes: np.ndarray
+    k: int
+    graphs: np.ndarray
+    recall: float | None
+
+
+def similarities(sets: Sequence[EmbeddingSet], kept: Any, is_left_out: bool = False) -> Alike:
+    """Return the similarity matrices of spaces of the same rows and the nearest rows of each, from the cache of graphs
+    `kept`; NaN and empty if `is_left_out`."""
+    if is_left_out:
+        unknown = np.full((len(sets), len(sets)), np.nan)
+        empty = np.empty((len(sets), len(sets[0]), 0), np.int64)
+        return Alike(cka=unknown, overlap=unknown, procrustes=unknown, k=0, graphs=empty, recall=None)
+    kept.on_progress(N_("similarity of the spaces"), None)
+    features = [s.features for s in sets]
+    graphs, recall = graphs_of(sets, min(NEAREST, len(sets[0]) - 1), kept)
+    return Alike(
+        cka=ckas(features),
+        overlap=overlaps(graphs),
+        procrustes=matrix(features, procrustes),
+        k=graphs[0].shape[1],
+        graphs=np.stack(graphs),
+        recall=recall,
+    )
 
 
 MEASURES = ("cka", "overlap", "procrustes")

@@ -17,9 +17,10 @@ from typing import Any, TypedDict, cast
 from contrastive_core.base.cards import Catalog, KnobEntry, read_card
 from contrastive_core.base.messages import decode, encode, message
 from contrastive_core.base.paths import ROOT, is_checkout
-from contrastive_core.base.registry import Knob
+from contrastive_core.base.registry import Knob, knobs_of
 from contrastive_core.base.safe_files import write_bytes
 from contrastive_core.data.dataset import KNOWN
+from contrastive_core.data.recipe import Recipe
 from contrastive_core.engine import calls
 from contrastive_core.spaces import results
 from contrastive_core.spaces.results import Values
@@ -110,8 +111,6 @@ def describe() -> Catalog:
     import torch
 
     from contrastive_core import losses, methods, metrics, pairs
-    from contrastive_core.base.registry import knobs_of
-    from contrastive_core.data.recipe import Recipe
     from contrastive_core.models import encoders
 
     across = pairs.from_towers(torch.eye(2), torch.eye(2))  # to test whether a loss can compare two towers

@@ -11,8 +11,7 @@ from opened_page import opened
 from streamlit.testing.v1 import AppTest
 
 from contrastive_core import runs
-from contrastive_core.compare import entries as compare
-from contrastive_core.compare.comparison import Comparison, comparison_request
+from contrastive_core.compare.comparison import Comparison, Entry, compare, comparison_request
 from contrastive_core.engine import answers
 from contrastive_core.spaces import loaded_vectors
 from contrastive_core.spaces.embedding_set import EmbeddingSet
@@ -39,8 +38,8 @@ def compared(noise: float, moved: float = 0.0) -> Comparison:
         test, train = (
             EmbeddingSet(rows[part].astype(np.float32), labels[part]) for part in (slice(160), slice(160, 360))
         )
-        entries.append(compare.Entry(name, train, test))
-    return compare.compare(entries, every_score=True)
+        entries.append(Entry(name, train, test))
+    return compare(entries, every_score=True)
 
 
 def page_of(found: Comparison, monkeypatch: pytest.MonkeyPatch, **query: str) -> AppTest:

@@ -14,12 +14,12 @@ from contrastive_core.base.progress import OnProgress, fraction_of, prefixed
 from contrastive_core.base.score import Scores, scores_from_json, scores_to_json
 from contrastive_core.compare import adapter as adapters
 from contrastive_core.compare import retrieval
-from contrastive_core.compare.comparison import common
+from contrastive_core.compare.comparison import Entry, common, compare
 from contrastive_core.compare.differences import ROW, find_differences
-from contrastive_core.compare.entries import NEAREST, Entry, compare
 from contrastive_core.compare.evaluate import evaluate_sets
 from contrastive_core.compare.representation_similarity import (
     MOST,
+    NEAREST,
     ORDERS,
     calibrate,
     ckas,
@@ -54,8 +54,10 @@ def comparison(values: Values, on_progress: OnProgress, device: str) -> Result:
     Args: values: from `comparison_request`; `metrics`: accuracies to compare; `is_scored_only`: skip the similarity."""
     spaces = [Space(**plain) for plain in values["spaces"]]
     groups = [(method, int(seed)) for method, seed in values.get("groups", [])] or [("", 0)] * len(spaces)
+    is_chosen = "metrics" in values and not values.get("every_score", True)
+    asked = values["metrics"] if is_chosen else metrics.names()
     entries = [
-        replace(entry_of(space, name, prefixed(on_progress, name), device), group=group)
+        replace(entry_of(space, name, asked, prefixed(on_progress, name), device), group=group)
         for space, name, group in zip(spaces, values["names"], groups, strict=True)
     ]
     sets = common([entry.test for entry in entries])
@@ -85,9 +87,10 @@ def comparison(values: Values, on_progress: OnProgress, device: str) -> Result:
     return Result(report.plain(), report.arrays())
 
 
-def entry_of(space: Space, name: str, on_progress: OnProgress, device: str) -> Entry:
-    """Return the entry of a run, a file or a recording; with training rows only if scores must be computed."""
-    if kept := kept_scores(space):
+def entry_of(space: Space, name: str, asked: Sequence[str], on_progress: OnProgress, device: str) -> Entry:
+    """Return the entry of a run, a file or a recording; with training rows only if scores must be computed. Args:
+    asked: names of the scores that are compared."""
+    if kept := kept_scores(space, asked):
         return Entry(name, None, rows_of(space, on_progress, device), scores=kept)
     return Entry(name, *judged(space, on_progress, device))
 
@@ -111,14 +114,14 @@ def judged(space: Space, on_progress: OnProgress, device: str) -> tuple[Embeddin
     return train, test
 
 
-def kept_scores(space: Space) -> Scores:
-    """Return the stored scores of a space's test rows, with values per row; {} if they are incomplete or cover other
-    rows: without splits, scores that need no training rows cover all rows."""
+def kept_scores(space: Space, asked: Sequence[str]) -> Scores:
+    """Return the stored scores of a space's test rows, with values per row; {} if one that is asked for is missing, or
+    they cover other rows: without splits, scores that need no training rows cover all rows."""
     if space.is_loaded and not space.split:
         return {}
     result = results.read("scores", {"space": space.values})
     scores = {} if result is None else scores_from_json(result.meta["scores"]["own"], result.arrays)
-    return scores if scores.keys() >= set(metrics.names()) else {}
+    return scores if scores.keys() >= {*asked} else {}
 
 
 def snapshots(values: Values, on_progress: OnProgress, device: str) -> Result:

@@ -12,13 +12,12 @@ from contrastive_core.base.memory import rows_of_sample
 from contrastive_core.base.score import holm
 from contrastive_core.cli.main import main
 from contrastive_core.compare import comparison, representation_similarity, verdicts
-from contrastive_core.compare import entries as compare
+from contrastive_core.compare.comparison import Entry, compare
 from contrastive_core.compare.evaluate import evaluate_sets
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.neighbor_graphs import Graphs
 
 RNG = np.random.default_rng
-Entry = compare.Entry
 PAIR = comparison.Comparison(["a", "b"], (), None, {}, {}, [], *[np.eye(2)] * 3, 1, np.empty(0), [], [])
 
 
@@ -33,7 +32,7 @@ def space(n: int, noise: float, seed: int = 0, split: str = "test") -> Embedding
 
 def test_identical_spaces_give_no_difference() -> None:
     a, train = space(400, 0.5), space(800, 0.5, split="train")
-    found = compare.compare([Entry("a", train, a), Entry("b", train, a)])
+    found = compare([Entry("a", train, a), Entry("b", train, a)])
     said = (
         "No significant difference between a and b: 0.0 points of kNN accuracy (95 % CI over the samples: 0.0 to 0.0)."
     )
@@ -50,7 +49,7 @@ def test_a_better_space_is_named_with_an_interval_that_holds_the_truth() -> None
     train = {s: space(800, s, split="train") for s in (bad, good)}
     names = {bad: "bad", good: "good"}
     found, big = (
-        compare.compare([Entry(names[s], train[s], space(n, s, seed)) for s in (bad, good)])
+        compare([Entry(names[s], train[s], space(n, s, seed)) for s in (bad, good)])
         for n, seed in ((600, 1), (8000, 2))
     )
     assert [d.metric for d in found.differences] == ["knn", "linear_probe"]
@@ -69,7 +68,7 @@ def test_a_better_space_is_named_with_an_interval_that_holds_the_truth() -> None
 def test_accuracies_may_disagree_and_each_says_what_it_shows() -> None:
     """Rows whose class is the sign of one small column: a line reads it off, neighbors do not."""
 
-    def entry(name: str, scale: float) -> compare.Entry:
+    def entry(name: str, scale: float) -> Entry:
         sets = []
         for n, seed in ((600, 0), (500, 1)):
             x = RNG(seed).normal(size=(n, 9)).astype(np.float32)
@@ -77,10 +76,10 @@ def test_accuracies_may_disagree_and_each_says_what_it_shows() -> None:
             sets.append(EmbeddingSet(x, (x[:, 0] > 0).astype(np.int64)))
         return Entry(name, *sets)
 
-    found = compare.compare([entry("small", 0.05), entry("large", 10.0)])
+    found = compare([entry("small", 0.05), entry("large", 10.0)])
     assert found.verdicts["knn"].startswith("large is better than small by ")
     assert found.verdicts["linear_probe"].startswith("No significant difference between ")
-    alone = compare.compare([entry("small", 0.05), entry("large", 10.0)], ["linear_probe"])
+    alone = compare([entry("small", 0.05), entry("large", 10.0)], ["linear_probe"])
     assert [*alone.verdicts] == ["linear_probe"]
     assert alone.accuracy["linear_probe"] == found.accuracy["linear_probe"]
 
@@ -89,12 +88,12 @@ def test_an_accuracy_that_is_none_is_refused() -> None:
     a = Entry("a", None, space(20, 0.1))
     for metrics in ([], ["rankme"], ["knn", "=x"]):
         with pytest.raises(ValueError, match="compared by knn and linear_probe"):
-            compare.compare([a, a], metrics)
+            compare([a, a], metrics)
 
 
 def test_a_comparison_comes_back_from_plain_values() -> None:
     entries = [Entry("ab"[q], space(80, 0.4), space(60, 0.3 + q, 1)) for q in range(2)]
-    made = compare.compare(entries, every_score=True)
+    made = compare(entries, every_score=True)
     plain = json.loads(json.dumps(made.plain()))
     again = comparison.Comparison.of(plain, made.arrays())
     assert again.verdicts == made.verdicts
@@ -114,9 +113,9 @@ def test_recorded_scores_are_what_a_comparison_shows() -> None:
         right[:40] = 0
         planted[name] = dataclasses.replace(score, value=0.6, arrays={"per_sample": right})
     pair = [Entry("a", train, test, scores=planted), Entry("b", train, test, scores=known)]
-    found = compare.compare(pair)
+    found = compare(pair)
     assert found.accuracy["knn"][0] == found.accuracy["linear_probe"][0] == 0.6
-    cut = compare.compare([pair[0], Entry("b", train, test.take(np.arange(50, 100)))])
+    cut = compare([pair[0], Entry("b", train, test.take(np.arange(50, 100)))])
     assert cut.accuracy["knn"][0] == cut.accuracy["knn"][1]  # fewer rows: both computed on them
 
 
@@ -125,16 +124,16 @@ def test_a_comparison_says_where_neighbors_are_approximate() -> None:
     known = evaluate_sets(["knn"], train, test, Graphs("cpu"))
     known["knn"].extras["recall"] = 0.987
     pair = [Entry("a", train, test, scores=known), Entry("b", train, test)]
-    found = compare.compare(pair, ["knn"])
+    found = compare(pair, ["knn"])
     assert found.made_of == {"knn": ["approximate neighbors, recall 98.7 %", ""]}
     again = comparison.Comparison.of(json.loads(json.dumps(found.plain())), found.arrays())
     assert again.made_of == found.made_of
-    assert compare.compare([pair[1], pair[1]]).made_of == {}
+    assert compare([pair[1], pair[1]]).made_of == {}
 
 
 def test_shared_neighbors_of_approximate_graphs_say_their_recall(monkeypatch) -> None:
     pair = [Entry("a", None, space(60, 0.5)), Entry("b", None, space(60, 0.8))]
-    exact = compare.compare(pair)
+    exact = compare(pair)
     assert exact.recall is None
     get = Graphs.get
 
@@ -143,7 +142,7 @@ def test_shared_neighbors_of_approximate_graphs_say_their_recall(monkeypatch) ->
         return dataclasses.replace(found, recall=0.75 if args[0] is pair[1].test else 0.9)
 
     monkeypatch.setattr(Graphs, "get", approximate)
-    told = compare.compare(pair)
+    told = compare(pair)
     assert np.array_equal(told.overlap, exact.overlap)
     again = comparison.Comparison.of(json.loads(json.dumps(told.plain())), told.arrays())
     assert again.recall == told.recall == 0.75
@@ -153,7 +152,7 @@ def test_the_verdict_says_who_cannot_be_told_apart() -> None:
     def said(*accuracy: float) -> str:
         right = np.stack([np.arange(400) < 400 * a for a in accuracy])
         sets = [EmbeddingSet(RNG(0).normal(size=(400, 2)).astype(np.float32))] * len(accuracy)
-        made = compare.compare([Entry("abcd"[q], None, rows) for q, rows in enumerate(sets)])
+        made = compare([Entry("abcd"[q], None, rows) for q, rows in enumerate(sets)])
         found = verdicts.compare_runs(made.names, {"knn": right}, 0)
         planted = dataclasses.replace(made, correct={"knn": right}, accuracy={"knn": [*accuracy]}, differences=found)
         return planted.verdict
@@ -306,17 +305,17 @@ def test_maps_are_turned_and_mirrored_onto_each_other() -> None:
 
 def test_only_common_samples_are_compared() -> None:
     a, b = space(20, 0.1), space(20, 0.2)
-    shared = compare.common([a, b.take(np.arange(19, 4, -1))])
+    shared = comparison.common([a, b.take(np.arange(19, 4, -1))])
     assert shared[0].ids == shared[1].ids
     assert len(shared[0]) == 15
     other = EmbeddingSet(a.features, a.labels, tuple(f"x{i}" for i in range(20)))
     with pytest.raises(ValueError, match="no samples in common"):
-        compare.common([a, other])
+        comparison.common([a, other])
     with pytest.raises(ValueError, match="two to 8"):
-        compare.common([a])
+        comparison.common([a])
     twice = dataclasses.replace(a, ids=("x", *a.ids[1:19], "x"), provenance={"file": "b.csv"})
     with pytest.raises(ValueError, match=r"b\.csv contains the id 'x' 2 times"):
-        compare.common([a, twice])
+        comparison.common([a, twice])
 
 
 def test_paired_intervals_hold_the_truth_as_often_as_they_say() -> None:
@@ -364,7 +363,7 @@ def test_rows_that_were_not_judged_count_for_neither(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(knn, "drawn", 60)
     train = [space(400, noise, split="train") for noise in (0.3, 0.9)]
     test = [space(300, noise, seed=1) for noise in (0.3, 0.9)]
-    found = compare.compare([Entry(n, a, b) for n, a, b in zip("ab", train, test, strict=True)])
+    found = compare([Entry(n, a, b) for n, a, b in zip("ab", train, test, strict=True)])
     drawn = rows_of_sample(300, 60)
     expected = [float(found.correct["knn"][i, drawn].mean()) for i in (0, 1)]
     assert found.accuracy["knn"] == expected

@@ -10,7 +10,7 @@ from sklearn.metrics import ndcg_score
 from contrastive_core.base.errors import UnusableEmbedding
 from contrastive_core.base.score import permutation
 from contrastive_core.cli.main import main
-from contrastive_core.compare.entries import Entry, compare
+from contrastive_core.compare.comparison import Entry, compare
 from contrastive_core.compare.retrieval import CompressedScore, Relevant, best_by_size, compress, figures, smallest
 from contrastive_core.compare.verdicts import Contrast
 from contrastive_core.ops.partner_ranks import unit_rows

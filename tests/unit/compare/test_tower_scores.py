@@ -9,8 +9,7 @@ from contrastive_core.base.errors import CannotScore
 from contrastive_core.base.messages import decode, encode
 from contrastive_core.base.score import difference, paired_p, permutation
 from contrastive_core.compare import towers as scores
-from contrastive_core.compare.comparison import Comparison
-from contrastive_core.compare.entries import Entry, compare
+from contrastive_core.compare.comparison import Comparison, Entry, compare
 from contrastive_core.compare.towers import tower_notes
 from contrastive_core.ops.partner_ranks import RightAnswers, partner_ranks
 from contrastive_core.samples import tower_pairs

@@ -85,7 +85,7 @@ def test_scores_that_come_along_are_of_all_metrics(name: str) -> None:
     published = read_evaluation(run)
     assert published is not None
     for layer in "hz":
-        scores = comparisons.kept_scores(Space.of_run(run, "test", layer))
+        scores = comparisons.kept_scores(Space.of_run(run, "test", layer), metrics.names())
         assert set(scores) == set(published.scores["raw"]) == set(metrics.names())
         for name, score in scores.items():
             assert score.missing or score.settings == dataclasses.asdict(metrics.create(name))
