@@ -25,7 +25,7 @@ from pathlib import Path
 
 from benchmarks import _machine
 from benchmarks._report import Record, goals, merged, read, report
-from contrastive_core.base import safe_files
+from contrastive_core.base import storage
 from contrastive_core.base.json_files import write_json
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -132,7 +132,7 @@ def main() -> None:
         if some:
             record = merged(json.loads(path.read_text()) if path.exists() else None, record)
         write_json(path, record)
-    safe_files.write_bytes(REPORT, report(read(RESULTS, NAMES), goals()).encode())
+    storage.write_bytes(REPORT, report(read(RESULTS, NAMES), goals()).encode())
 
 
 if __name__ == "__main__":

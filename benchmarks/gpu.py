@@ -44,7 +44,7 @@ from benchmarks._gpu_training import labels, lightly, recompressed_files, traini
 from benchmarks._timing import alternate
 from benchmarks._training import synchronize
 from contrastive_core import losses, pairs, runs
-from contrastive_core.base import safe_files
+from contrastive_core.base import storage
 from contrastive_core.base.device import choose, describe
 from contrastive_core.data import datasets
 from contrastive_core.runs import checkpoints
@@ -316,7 +316,7 @@ def main(argv: list[str] | None = None) -> None:
             with args.out.with_suffix(".jsonl").open("a") as lines:
                 lines.write(json.dumps({**row._asdict(), "at": round(time.time())}) + "\n")
             print(made[-1], flush=True)
-            safe_files.write_bytes(args.out, ("\n".join(made) + "\n").encode())  # so far
+            storage.write_bytes(args.out, ("\n".join(made) + "\n").encode())  # so far
     print(f"written: {args.out}")
 
 

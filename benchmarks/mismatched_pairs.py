@@ -28,7 +28,7 @@ from PIL import Image
 from sklearn.metrics import average_precision_score
 
 from benchmarks._training import trained
-from contrastive_core.base.paths import data_home
+from contrastive_core.base.storage import data_home
 from contrastive_core.compare.embed import embed_run, load_model
 from contrastive_core.data import datasets
 from contrastive_core.data.captions import CAPTIONS_FILE, HUE_ENDS, HUES, SIZES, SURFACES, captions_of

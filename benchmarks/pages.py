@@ -31,7 +31,7 @@ import psutil
 
 from benchmarks._timing import Seconds, figure, limit, summary
 from benchmarks.browser import ROOT, chromium, serving
-from contrastive_core.base.paths import SHIPPED
+from contrastive_core.base.storage import SHIPPED
 
 PAGES = {
     "Home": "",

@@ -33,11 +33,11 @@ from typing import Any
 import numpy as np
 
 from contrastive_core import runs
-from contrastive_core.base import json_files, safe_files
+from contrastive_core.base import json_files, storage
 from contrastive_core.base.json_files import JsonObject
 from contrastive_core.base.memory import read_npz
-from contrastive_core.base.paths import IMAGES, ROOT, SHIPPED, data_home, runs_home
 from contrastive_core.base.progress import ignore_progress
+from contrastive_core.base.storage import IMAGES, ROOT, SHIPPED, data_home, runs_home
 from contrastive_core.compare.embed import embed_run
 from contrastive_core.compare.evaluation import read_evaluation
 from contrastive_core.data import datasets
@@ -226,7 +226,7 @@ def _single(array: np.ndarray) -> np.ndarray:
 
 
 def _write_small(path: Path, arrays: dict[str, np.ndarray]) -> None:
-    with safe_files.writing(path) as file:
+    with storage.writing(path) as file:
         np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
 
 

@@ -15,7 +15,7 @@ import json
 import numpy as np
 
 from contrastive_core import runs
-from contrastive_core.base import safe_files
+from contrastive_core.base import storage
 from contrastive_core.base.json_files import JsonObject
 from contrastive_core.data import datasets
 from contrastive_core.engine.answers.scores import evaluate
@@ -42,7 +42,7 @@ def main() -> None:
     rows = zip(sweep.cells(), sweep_file.status(sweep), strict=True)
     cells = [scored(cell, row) for cell, row in rows if row["status"] == "done"]
     lines, images = ",\n".join(map(json.dumps, cells)), len(datasets.load(sweep.base["dataset"], "test"))
-    safe_files.write_bytes(sweep_results.path_of(sweep), f'{{"images": {images}, "cells": [\n{lines}\n]}}\n'.encode())
+    storage.write_bytes(sweep_results.path_of(sweep), f'{{"images": {images}, "cells": [\n{lines}\n]}}\n'.encode())
 
 
 if __name__ == "__main__":

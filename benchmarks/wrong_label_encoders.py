@@ -13,7 +13,7 @@ from sklearn.decomposition import PCA
 
 from benchmarks._training import trained
 from contrastive_core import runs
-from contrastive_core.base.paths import ROOT, data_home
+from contrastive_core.base.storage import ROOT, data_home
 from contrastive_core.compare import embed
 from contrastive_core.data import datasets
 from contrastive_core.data.datasets import Dataset

@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from contrastive_core.base.safe_files import safe_cell
 from contrastive_core.base.score import ClassShare, Score, recall_text
+from contrastive_core.base.storage import safe_cell
 from contrastive_core.compare.evaluation import Evaluation
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_lab import locale

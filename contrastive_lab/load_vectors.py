@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from contrastive_core.base.safe_files import printable
+from contrastive_core.base.messages import printable
 from contrastive_core.spaces import file_formats, label_files, loaded_vectors
 from contrastive_core.spaces.open_vectors import OtherTower, open_vectors, uploaded
 from contrastive_lab import format, query_params

@@ -12,7 +12,7 @@ from pathlib import Path
 from contrastive_core.base import json_files
 from contrastive_core.base.errors import Damaged
 from contrastive_core.base.json_files import fields, text
-from contrastive_core.base.paths import data_home
+from contrastive_core.base.storage import data_home
 
 ID = re.compile(r"[A-Za-z0-9_-]{22}")
 MOST = 200  # that are kept

@@ -27,7 +27,7 @@ from pathlib import Path
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from contrastive_core.base.paths import BUNDLE
+from contrastive_core.base.storage import BUNDLE
 from contrastive_lab.locale import _
 
 MORE = "more-closed"  # of the session: how often

@@ -12,7 +12,7 @@ from streamlit.runtime.pages_manager import PagesManager
 
 from contrastive_core import runs
 from contrastive_core.advice.plan import is_trial
-from contrastive_core.base.paths import BUNDLE
+from contrastive_core.base.storage import BUNDLE
 from contrastive_core.runs.run import Run
 from contrastive_core.spaces import loaded_vectors
 from contrastive_core.spaces.recorded_rows import PROBE

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from html import escape
 from itertools import groupby
 
-from contrastive_core.base.safe_files import JOINERS
+from contrastive_core.base.messages import JOINERS
 from contrastive_lab.locale import N_, _
 
 KEPT = f"\n\t\u00a0\u00ad\u202f\u3000{JOINERS}"  # not printable to Python: breaks, spaces, hyphens, joiners

@@ -6,7 +6,7 @@ from functools import partial
 
 import streamlit as st
 
-from contrastive_core.base.paths import data_home, runs_home
+from contrastive_core.base.storage import data_home, runs_home
 from contrastive_lab import format, query_params, recordings, stage, state
 from contrastive_lab.locale import N_, _
 from contrastive_lab.report import button as report

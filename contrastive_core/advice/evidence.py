@@ -29,7 +29,7 @@ from contrastive_core.advice.plan import (
     Plan,
     trainings,
 )
-from contrastive_core.base import json_files, safe_files
+from contrastive_core.base import json_files, storage
 from contrastive_core.base.errors import BadSetting
 from contrastive_core.base.memory import read_npz, write_npz
 from contrastive_core.base.messages import N_, join, message, sentence
@@ -77,7 +77,7 @@ def held_out_rows(dataset: Dataset) -> np.ndarray:
 def write_ids(path: Path, dataset: Dataset, rows: np.ndarray) -> None:
     """Write the ids of rows, one per line, in the format of `train --exclude`."""
     text = "".join(f"{dataset.ids[i]}\n" for i in rows)
-    safe_files.write_bytes(path, text.encode("utf-8", "surrogateescape"))
+    storage.write_bytes(path, text.encode("utf-8", "surrogateescape"))
 
 
 def right_rows(every: EmbeddingSet, rows: np.ndarray, device: str = "auto") -> np.ndarray:

@@ -14,8 +14,7 @@ from typing import Any, TypedDict
 from contrastive_core.base import json_files
 from contrastive_core.base.errors import BadSetting
 from contrastive_core.base.messages import N_, join, message
-from contrastive_core.base.paths import runs_home
-from contrastive_core.base.safe_files import FileCache
+from contrastive_core.base.storage import FileCache, runs_home
 from contrastive_core.runs import checked_name
 
 START = "start"  # the question whether to train at all; it excludes all others

@@ -1,1 +1,1 @@
-"""Shared infrastructure: errors and messages, paths, the registry, progress, devices, storage and the sandbox."""
+"""Shared infrastructure: errors and messages, the registry, progress, devices, memory, storage and the sandbox."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypedDict
 
 from contrastive_core.base.messages import N_, message
-from contrastive_core.base.paths import ROOT
+from contrastive_core.base.storage import ROOT
 
 PACKAGE = ROOT / "contrastive_core"
 

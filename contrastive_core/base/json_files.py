@@ -1,5 +1,5 @@
 """JSON files of this project: documents and lines. A kill at any moment leaves the old file or the new one
-(safe_files.py). Weights and states have a checksum (runs/checkpoints.py); memory.py stores arrays.
+(storage.py). Weights and states have a checksum (runs/checkpoints.py); memory.py stores arrays.
 
 Users may edit JSON files, so their values are checked against a schema. Schemas nest: `fields({"epoch": whole()},
 others=optional(number()))` is an object with an integer `epoch` whose other values are numbers or null."""
@@ -20,7 +20,7 @@ import numpy as np
 from contrastive_core.base.errors import Damaged, NotRegular, explained
 from contrastive_core.base.memory import most_memory
 from contrastive_core.base.messages import N_, Message, decode, encode, message, sentence
-from contrastive_core.base.safe_files import NO_WAIT, check_links, open_regular, read_regular, sync_file, write_bytes
+from contrastive_core.base.storage import NO_WAIT, check_links, open_regular, read_regular, sync_file, write_bytes
 
 JsonObject = dict[str, Any]
 MAX_JSON = 64 << 20  # bytes of one document
@@ -32,9 +32,6 @@ DEPTH = 32  # levels of lists and objects; pages display them recursively
 LARGEST = 2**63
 NAMES = {dict: N_("an object"), list: N_("a list"), str: "text", bool: N_("true or false"), type(None): "null"}
 NAMES |= {int: N_("a whole number"), float: N_("a number")}
-
-
-# --- schemas ---
 
 
 @dataclass(frozen=True)

@@ -24,9 +24,8 @@ from filelock import FileLock, Timeout
 
 from contrastive_core.base.errors import Damaged, Locked, NotRegular
 from contrastive_core.base.json_files import fields, plain, read_object, whole
-from contrastive_core.base.messages import N_, message
-from contrastive_core.base.paths import data_home
-from contrastive_core.base.safe_files import NO_WAIT, file_stamp, is_regular, make_folder, new_file, printable
+from contrastive_core.base.messages import N_, message, printable
+from contrastive_core.base.storage import NO_WAIT, data_home, file_stamp, is_regular, make_folder, new_file
 
 YOUNG = 60.0  # seconds: a new scratch folder is not locked at once
 GRACE = 0.25  # seconds: a check whether a lock is held takes it for a moment

@@ -30,11 +30,10 @@ from typing import Any, BinaryIO
 import numpy as np
 import psutil
 
-from contrastive_core.base import safe_files
+from contrastive_core.base import storage
 from contrastive_core.base.errors import Damaged
-from contrastive_core.base.messages import N_, message
-from contrastive_core.base.paths import data_home
-from contrastive_core.base.safe_files import expands, open_regular, thousands, writing
+from contrastive_core.base.messages import N_, message, thousands
+from contrastive_core.base.storage import data_home, expands, open_regular, writing
 
 DRIVERS = ("/dev/nvidiactl", "/dev/kfd")  # of GPUs
 HAS_LIMITS = sys.platform == "linux"
@@ -126,7 +125,7 @@ def mapped_zeros(
     size = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
     if size < (MAPPED if least is None else least):
         return np.zeros(shape, dtype)
-    with tempfile.TemporaryFile(dir=safe_files.make_folder(folder or data_home())) as file:
+    with tempfile.TemporaryFile(dir=storage.make_folder(folder or data_home())) as file:
         # reserve the space on the disk first: writing to a map on a full disk would kill the process
         if hasattr(os, "posix_fallocate"):
             os.posix_fallocate(file.fileno(), 0, size)

@@ -14,6 +14,8 @@ from string import Formatter
 from typing import Any
 
 DEEPEST, LONGEST = 32, 20_000  # maximum levels and characters of a stored message
+LONGEST_LINE = 2000  # characters of a line on a terminal
+JOINERS = "\u200c\u200d"  # invisible, and part of words in Persian and Hindi and of emoji
 FULL_WIDTH_SPACE = re.compile("(?<=[。，；：！？]) ")  # after full-width punctuation, which includes a space
 
 
@@ -118,3 +120,27 @@ def _is_plain(parts: Iterable[tuple[str, str | None, str | None, str | None]], v
     """Return whether a template has bare names only and all values are texts, numbers or None."""
     are_bare = all(name is None or (name.isidentifier() and not spec and not how) for _, name, spec, how in parts)
     return are_bare and all(value is None or isinstance(value, (str, int, float)) for value in values.values())
+
+
+def printable(text: object, limit: int = 300) -> str:
+    """Return text for a message: control characters, invalid UTF-8 and marks that reverse the text direction
+    are escaped, and text longer than `limit` is cut."""
+    plain = str(text)[: limit + 1]
+    escaped = plain if plain.isprintable() else escape(plain)  # true for nearly all texts
+    return escaped if len(escaped) <= limit else f"{escaped[: limit - 1]}…"
+
+
+def escape(text: str) -> str:
+    """Escape the control characters and lone surrogates of a text."""
+    return "".join(c if c.isprintable() or c in JOINERS else c.encode("unicode_escape").decode("ascii") for c in text)
+
+
+def terminal_line(line: str) -> str:
+    """Return a line for a terminal: control characters and lone surrogates are escaped, and a long line is cut."""
+    shortened = line[:LONGEST_LINE] + (f" … ({len(line):,} characters)" if len(line) > LONGEST_LINE else "")
+    return escape(shortened)
+
+
+def thousands(**numbers: int) -> dict[str, str]:
+    """Format numbers for a message, with commas between thousands."""
+    return {name: f"{number:,}" for name, number in numbers.items()}

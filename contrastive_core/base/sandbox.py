@@ -22,7 +22,7 @@ from typing import Any, TypedDict
 from contrastive_core.base.errors import LabError, Refused
 from contrastive_core.base.memory import HAS_LIMITS, MemoryWatch, most_memory
 from contrastive_core.base.messages import N_
-from contrastive_core.base.paths import ROOT
+from contrastive_core.base.storage import ROOT
 
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "ARROW_NUM_THREADS")  # each thread maps memory for a stack
 ANSWER = "\0answer "  # starts a line that holds a result

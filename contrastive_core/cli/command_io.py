@@ -17,8 +17,8 @@ import numpy as np
 
 from contrastive_core import runs
 from contrastive_core.base.memory import limit_own_data, most_memory
+from contrastive_core.base.messages import printable, terminal_line
 from contrastive_core.base.progress import OnProgress, ProgressFile, ignore_progress
-from contrastive_core.base.safe_files import printable, terminal_line
 from contrastive_core.base.score import Score, Scores
 from contrastive_core.cli.options import OF_FILE
 from contrastive_core.data import datasets

@@ -12,8 +12,8 @@ from PIL import Image
 
 from contrastive_core.base.errors import BadSetting, explained
 from contrastive_core.base.json_files import JsonObject
+from contrastive_core.base.messages import printable
 from contrastive_core.base.progress import OnProgress
-from contrastive_core.base.safe_files import printable
 from contrastive_core.base.score import Scores, scores_from_json, scores_to_json
 from contrastive_core.cli.command_io import (
     counted,

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from contrastive_core.base.progress import fraction_of
-from contrastive_core.base.safe_files import write_table
 from contrastive_core.base.score import recall_text
+from contrastive_core.base.storage import write_table
 from contrastive_core.cli.command_io import (
     counted,
     encoder_of,

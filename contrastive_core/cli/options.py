@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 from contrastive_core.base.json_files import JsonObject
-from contrastive_core.base.safe_files import terminal_line
+from contrastive_core.base.messages import terminal_line
 
 Option = tuple[tuple[str, ...], JsonObject]  # flags and keyword arguments for `argparse`
 

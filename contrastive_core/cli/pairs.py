@@ -10,7 +10,8 @@ import numpy as np
 
 from contrastive_core.base.errors import UnusableEmbedding
 from contrastive_core.base.json_files import json_bytes
-from contrastive_core.base.safe_files import printable, write_bytes, write_table
+from contrastive_core.base.messages import printable
+from contrastive_core.base.storage import write_bytes, write_table
 from contrastive_core.cli.command_io import (
     counted,
     encoder_of,

@@ -19,8 +19,8 @@ from torch import Tensor
 
 from contrastive_core import losses, methods, metrics, runs
 from contrastive_core.base import device
-from contrastive_core.base.paths import ROOT, SHIPPED, data_home, runs_home
-from contrastive_core.base.safe_files import printable, read_regular
+from contrastive_core.base.messages import printable
+from contrastive_core.base.storage import ROOT, SHIPPED, data_home, read_regular, runs_home
 from contrastive_core.cli.command_io import counted, print_result, progress_of
 from contrastive_core.compare.evaluate import ScoreCache, deviations
 from contrastive_core.compare.verify import damage

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 
 from contrastive_core.base.errors import BadSetting
-from contrastive_core.base.messages import N_
+from contrastive_core.base.messages import N_, printable
 from contrastive_core.base.progress import OnProgress
-from contrastive_core.base.safe_files import printable, read_table, write_bytes, write_table
+from contrastive_core.base.storage import read_table, write_bytes, write_table
 from contrastive_core.cli.command_io import (
     counted,
     is_file,

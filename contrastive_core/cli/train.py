@@ -19,7 +19,7 @@ from contrastive_core.base.errors import BadSetting
 from contrastive_core.base.json_files import json_bytes
 from contrastive_core.base.messages import N_
 from contrastive_core.base.progress import OnProgress, ignore_progress
-from contrastive_core.base.safe_files import write_bytes
+from contrastive_core.base.storage import write_bytes
 from contrastive_core.cli.command_io import Terminal, counted, out_path, print_note, print_result, progress_of
 from contrastive_core.data import datasets, image_sets
 from contrastive_core.data.dataset import form_of

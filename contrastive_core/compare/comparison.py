@@ -21,7 +21,6 @@ import numpy as np
 from contrastive_core.base.json_files import JsonObject
 from contrastive_core.base.messages import N_, message
 from contrastive_core.base.progress import OnProgress, ignore_progress
-from contrastive_core.base.safe_files import read_regular
 from contrastive_core.base.score import (
     Scores,
     difference,
@@ -31,6 +30,7 @@ from contrastive_core.base.score import (
     scores_from_json,
     scores_to_json,
 )
+from contrastive_core.base.storage import read_regular
 from contrastive_core.compare.representation_similarity import similarities
 from contrastive_core.compare.retrieval import FIGURES, check_documents, figures_of_rows
 from contrastive_core.compare.towers import recall_of_rows
@@ -265,9 +265,6 @@ class Comparison:
             graphs=arrays["graphs"],
             **fields,
         )
-
-
-# --- the computation ---
 
 
 @dataclass(frozen=True, eq=False)

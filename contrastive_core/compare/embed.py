@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch.nn.functional import adaptive_avg_pool2d
 
-from contrastive_core.base import safe_files
+from contrastive_core.base import storage
 from contrastive_core.base.device import choose, enough_memory
 from contrastive_core.base.memory import RowBuffer, rows_of_sample, sample_text, write_npz
 from contrastive_core.base.messages import N_, message
@@ -55,7 +55,7 @@ def embed_run(
         return embedding
     if layer == TOWERS and not run.has_towers:
         raise ValueError(message("{name} has no text tower", name=run.name))
-    dataset, folder = data_of(run, split), safe_files.make_folder(path_of(run, split, layer).parent)
+    dataset, folder = data_of(run, split), storage.make_folder(path_of(run, split, layer).parent)
     method = method or load_model(run, dataset, device)
     if layer == TOWERS:
         sets = {layer: tower_rows(method, embed_run(run, split, "z", device, progress, method), dataset)}

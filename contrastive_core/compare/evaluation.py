@@ -18,8 +18,8 @@ from contrastive_core.base import json_files
 from contrastive_core.base.errors import BadSetting
 from contrastive_core.base.json_files import JsonObject, schema_of
 from contrastive_core.base.messages import N_, message, sentence
-from contrastive_core.base.paths import data_home
 from contrastive_core.base.score import Score, Scores, scores_from_json, scores_to_json
+from contrastive_core.base.storage import data_home
 from contrastive_core.runs.run import Run
 from contrastive_core.spaces import results
 from contrastive_core.spaces.results import Result, Values

@@ -22,9 +22,8 @@ from jaxtyping import Float, Float32, Float64, Int64, UInt64
 
 from contrastive_core.base.errors import UnusableEmbedding
 from contrastive_core.base.json_files import JsonObject
-from contrastive_core.base.messages import N_, message
+from contrastive_core.base.messages import N_, message, printable
 from contrastive_core.base.progress import OnFraction, ignore_fraction
-from contrastive_core.base.safe_files import printable
 from contrastive_core.base.score import mean_intervals
 from contrastive_core.compare.verdicts import Contrast
 from contrastive_core.ops.partner_ranks import BLOCK, unit_rows

@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 
 from contrastive_core.base.errors import BadSetting
-from contrastive_core.base.messages import N_, join, message
-from contrastive_core.base.safe_files import printable, read_table
+from contrastive_core.base.messages import N_, join, message, printable
+from contrastive_core.base.storage import read_table
 from contrastive_core.data.dataset import Captions, Dataset
 from contrastive_core.data.image_listings import FILE, FOR_TEST
 from contrastive_core.data.named_sets import CLASSES, TEXTURES

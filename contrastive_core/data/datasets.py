@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from contrastive_core.base import json_files, safe_files
+from contrastive_core.base import json_files, storage
 from contrastive_core.base.errors import BadSetting, Damaged, NotDownloaded, UnknownName
 from contrastive_core.base.lock import lock
 from contrastive_core.base.memory import read_npz, write_npz
 from contrastive_core.base.messages import message
-from contrastive_core.base.paths import IMAGES, data_home
 from contrastive_core.base.progress import OnProgress, ignore_progress
+from contrastive_core.base.storage import IMAGES, data_home
 from contrastive_core.data import image_sets, named_sets
 from contrastive_core.data.dataset import USUAL, DatasetArrays, ImageForm, form_of
 from contrastive_core.data.dataset import Dataset as Dataset
@@ -185,11 +185,11 @@ def _write(folder: Path, arrays: DatasetArrays) -> None:
         digest.update(np.ascontiguousarray(images[i : i + CHUNK]).tobytes())
     digest.update(labels.tobytes())
     if "file" in arrays:
-        safe_files.make_folder(folder)
+        storage.make_folder(folder)
         arrays["file"].replace(path)
         shutil.rmtree(arrays["file"].parent, ignore_errors=True)
     else:
-        with safe_files.writing(path) as file:
+        with storage.writing(path) as file:
             np.save(file, images, allow_pickle=False)
     ids = {"ids": np.array(arrays["ids"])} if arrays.get("ids") else {}
     write_npz(folder / "labels.npz", labels=labels, **ids, **arrays.get("factors", {}))

@@ -20,12 +20,11 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from contrastive_core.base import safe_files
+from contrastive_core.base import storage
 from contrastive_core.base.errors import BadSetting
 from contrastive_core.base.lock import scratch_folder
-from contrastive_core.base.messages import N_, message
-from contrastive_core.base.paths import data_home
-from contrastive_core.base.safe_files import FileCache, printable
+from contrastive_core.base.messages import N_, message, printable
+from contrastive_core.base.storage import FileCache, data_home
 from contrastive_core.data import image_cache, image_decoding, image_listings, image_sets
 from contrastive_core.data.captions import CAPTIONS_FILE, captions_for, read_captions
 from contrastive_core.data.image_decoding import ENDINGS, DecodingPool, processes
@@ -266,7 +265,7 @@ def save_uploads(
     is removed. `report` receives the completed share. Raises: BadSetting for too many files or bytes, no picture, or a
     full disk; OSError."""
     home = data_home() / "dropped"
-    safe_files.make_folder(home)
+    storage.make_folder(home)
     _check_space(files, home)
     paths = [parts_of(file.name) for file in files]
     first = {path[:-1][:1] for path in paths if path}  # () for a path without a folder
@@ -321,7 +320,7 @@ def _write(file: UploadedFile, path: tuple[str, ...], place: Path) -> str:
     target = place.joinpath(*path)
     if target.exists():
         return N_("another file has this name")
-    safe_files.make_folder(target.parent)
+    storage.make_folder(target.parent)
     target.write_bytes(file.getvalue())
     return ""
 

@@ -18,7 +18,7 @@ from typing import IO
 
 import numpy as np
 
-from contrastive_core.base import safe_files
+from contrastive_core.base import storage
 from contrastive_core.base.errors import BadSetting
 from contrastive_core.base.messages import message
 from contrastive_core.base.progress import OnProgress, ignore_progress
@@ -161,7 +161,7 @@ def decode(listing: Listing, partial: Partial, on_progress: OnProgress, later: l
 def _flush(chunks: list[DecodedChunk], rows: IO[bytes], log: IO[str]) -> None:
     """Log chunks after their rows are on the disk. After a kill, unlogged chunks are decoded again."""
     if chunks:
-        safe_files.sync_file(rows)
+        storage.sync_file(rows)
         log.writelines(json.dumps(chunk) + "\n" for chunk in chunks)
         log.flush()
         chunks.clear()
@@ -169,7 +169,7 @@ def _flush(chunks: list[DecodedChunk], rows: IO[bytes], log: IO[str]) -> None:
 
 def _reserve_space(partial: Partial, later: list[Partial]) -> None:
     """Extend the file to its full length if all splits fit on the disk. Raises BadSetting otherwise."""
-    safe_files.make_folder(partial.folder)
+    storage.make_folder(partial.folder)
     if (written := partial.written) is None:
         partial.log.unlink(missing_ok=True)
     parts = [partial, *later]
@@ -238,7 +238,7 @@ def _finish(partial: Partial, failed: np.ndarray) -> None:
         np.lib.format.write_array_header_1_0(file, {"descr": "|u1", "fortran_order": False, "shape": (n, *row_shape)})
         assert file.tell() == HEADER
         file.truncate(space_of(n, partial.side, partial.channels))
-        safe_files.sync_file(file)
+        storage.sync_file(file)
 
 
 def _bytes(size: int) -> str:

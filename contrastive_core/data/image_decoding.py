@@ -22,9 +22,9 @@ import numpy as np
 from PIL import Image, ImageOps, UnidentifiedImageError
 
 from contrastive_core.base.errors import Damaged, Refused, explained
-from contrastive_core.base.messages import N_, message
-from contrastive_core.base.safe_files import open_regular, printable
+from contrastive_core.base.messages import N_, message, printable
 from contrastive_core.base.sandbox import Limits, Sandbox
+from contrastive_core.base.storage import open_regular
 
 FORMATS = ("PNG", "JPEG", "GIF", "BMP", "WEBP", "TIFF", "PPM")
 ENDINGS = {".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm"}

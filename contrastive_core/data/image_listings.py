@@ -27,9 +27,8 @@ from typing import NamedTuple
 import numpy as np
 
 from contrastive_core.base.errors import BadSetting
-from contrastive_core.base.messages import N_, join, message
-from contrastive_core.base.paths import follow_links
-from contrastive_core.base.safe_files import FileStamp, file_stamp, printable, read_table
+from contrastive_core.base.messages import N_, join, message, printable
+from contrastive_core.base.storage import FileStamp, file_stamp, follow_links, read_table
 from contrastive_core.data.image_decoding import ENDINGS
 
 ARRAYS = {".npy"}

@@ -21,12 +21,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from contrastive_core.base import safe_files
+from contrastive_core.base import storage
 from contrastive_core.base.errors import BadSetting
-from contrastive_core.base.messages import message
-from contrastive_core.base.paths import data_home, follow_links
+from contrastive_core.base.messages import message, printable
 from contrastive_core.base.progress import OnProgress, ignore_progress
-from contrastive_core.base.safe_files import FRESH, FileStamp, file_stamp, printable
+from contrastive_core.base.storage import FRESH, FileStamp, data_home, file_stamp, follow_links
 from contrastive_core.data import image_cache, image_decoding, image_listings
 from contrastive_core.data.dataset import SMALL, USUAL, Dataset, DatasetArrays, ImageForm
 from contrastive_core.data.image_decoding import HEADER, DecodingPool, Form
@@ -199,7 +198,7 @@ class StreamedImages:
         place, needed = MEMORY, ROOM * math.prod(shape)
         if not (MEMORY.is_dir() and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > needed):
             place = data_home() / "data"
-            safe_files.make_folder(place)
+            storage.make_folder(place)
         with self.lock, tempfile.TemporaryDirectory(dir=place, prefix="contrastive-") as folder:
             file = os.path.join(folder, "images")
             with open(file, "wb") as out:

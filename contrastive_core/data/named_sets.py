@@ -12,7 +12,7 @@ import numpy as np
 
 from contrastive_core.base.errors import Damaged
 from contrastive_core.base.messages import message
-from contrastive_core.base.paths import data_home
+from contrastive_core.base.storage import data_home
 from contrastive_core.data.dataset import DatasetArrays
 
 SEED = 0

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from contrastive_core.base.errors import BadSetting
-from contrastive_core.base.messages import N_, message
-from contrastive_core.base.safe_files import printable, read_table, read_text
+from contrastive_core.base.messages import N_, message, printable
+from contrastive_core.base.storage import read_table, read_text
 from contrastive_core.data.captions import add_captions
 from contrastive_core.data.dataset import Captions
 from contrastive_core.data.datasets import Dataset

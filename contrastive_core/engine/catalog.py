@@ -16,9 +16,8 @@ from typing import Any, TypedDict, cast
 
 from contrastive_core.base.cards import Catalog, KnobEntry, read_card
 from contrastive_core.base.messages import decode, encode, message
-from contrastive_core.base.paths import ROOT, is_checkout
 from contrastive_core.base.registry import Knob, knobs_of
-from contrastive_core.base.safe_files import write_bytes
+from contrastive_core.base.storage import ROOT, is_checkout, write_bytes
 from contrastive_core.data.dataset import KNOWN
 from contrastive_core.data.recipe import Recipe
 from contrastive_core.engine import calls

@@ -14,11 +14,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from contrastive_core.base import safe_files
+from contrastive_core.base import storage
 from contrastive_core.base.memory import MemoryWatch, has_data_limit, most_memory
 from contrastive_core.base.messages import N_
-from contrastive_core.base.paths import ROOT
 from contrastive_core.base.progress import Progress
+from contrastive_core.base.storage import ROOT
 from contrastive_core.engine import process
 
 LOG = "_worker.log"  # no run's: their names start with a letter or digit
@@ -86,7 +86,7 @@ class WorkerProcess:
         self._numbers = itertools.count()
         self._calls: dict[int, Call] = {}
         self._lock = threading.Lock()
-        with safe_files.new_file(safe_files.make_folder(process.folder()) / LOG) as log:
+        with storage.new_file(storage.make_folder(process.folder()) / LOG) as log:
             command, pipe = [sys.executable, "-m", "contrastive_core.engine.worker"], subprocess.PIPE
             self._process = subprocess.Popen(
                 command, cwd=ROOT, stdin=pipe, stdout=pipe, stderr=log, **process.OWN_SESSION

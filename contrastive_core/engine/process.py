@@ -14,12 +14,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NotRequired, TypedDict, cast
 
-from contrastive_core.base import safe_files
+from contrastive_core.base import storage
 from contrastive_core.base.errors import NotRegular
 from contrastive_core.base.json_files import read_object, write_json
 from contrastive_core.base.lock import is_process, process_start
-from contrastive_core.base.paths import ROOT, data_home, runs_home
-from contrastive_core.base.safe_files import FileCache, open_regular
+from contrastive_core.base.storage import ROOT, FileCache, data_home, open_regular, runs_home
 
 ENDINGS = ("json", "log", "progress")
 
@@ -85,11 +84,11 @@ def command_line(arguments: Sequence[str]) -> list[str]:
 def spawn(key: str, arguments: Sequence[str], **about: Any) -> None:
     """Start a command in its own session, with its output in the log of `key`.
     Args: about: plain values to store in the record. Raises: OSError."""
-    safe_files.make_folder(folder())
+    storage.make_folder(folder())
     progress_path(key).unlink(missing_ok=True)
     began = time.time()
     command = command_line([*arguments, "--progress", str(progress_path(key))])
-    with safe_files.new_file(folder() / f"{key}.log") as log:
+    with storage.new_file(folder() / f"{key}.log") as log:
         child = subprocess.Popen(
             command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, **OWN_SESSION
         )

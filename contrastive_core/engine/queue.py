@@ -17,8 +17,8 @@ from contrastive_core.base import json_files
 from contrastive_core.base.errors import Damaged, Locked
 from contrastive_core.base.lock import lock, lock_holder
 from contrastive_core.base.messages import N_, message
-from contrastive_core.base.paths import SHIPPED, runs_home
 from contrastive_core.base.progress import Progress, read_progress
+from contrastive_core.base.storage import SHIPPED, runs_home
 from contrastive_core.engine import process, training
 from contrastive_core.engine.jobs import STARTING
 

@@ -14,11 +14,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from contrastive_core import runs
-from contrastive_core.base import json_files, safe_files
+from contrastive_core.base import json_files, storage
 from contrastive_core.base.errors import BadName, BadSetting
-from contrastive_core.base.messages import N_, message
-from contrastive_core.base.paths import SHIPPED, runs_home
-from contrastive_core.base.safe_files import open_regular, printable
+from contrastive_core.base.messages import N_, message, printable
+from contrastive_core.base.storage import SHIPPED, open_regular, runs_home
 from contrastive_core.engine import process, queue, training
 from contrastive_core.runs.records import Manifest
 from contrastive_core.runs.run import Run, read_manifest
@@ -31,7 +30,7 @@ def delete(name: str) -> Path:
     """Move a user's run to the bin; return its new path. Raises ValueError as `_at_rest` does."""
     with _at_rest(name) as run:
         _keep_log(run)
-        bin_ = safe_files.make_folder(_bin()) / f"{name}-{secrets.token_hex(4)}"
+        bin_ = storage.make_folder(_bin()) / f"{name}-{secrets.token_hex(4)}"
         os.replace(run.path, bin_)
     return bin_
 
@@ -123,7 +122,7 @@ def _stamp(path: Path) -> tuple[int, int] | None:
 
 
 def _copied(folder: Path, manifest: Manifest) -> Run:
-    files, home = list(_files(folder)), safe_files.make_folder(runs_home())
+    files, home = list(_files(folder)), storage.make_folder(runs_home())
     size = sum((folder / name).stat(follow_symlinks=False).st_size for name in files)
     if len(files) > MOST or size > shutil.disk_usage(home).free // 2:
         values = {"files": f"{len(files):,}", "size": f"{size / 1e9:,.1f}", "home": home}
@@ -135,8 +134,8 @@ def _copied(folder: Path, manifest: Manifest) -> Run:
     aside = Path(tempfile.mkdtemp(dir=home, prefix=".new-"))
     try:
         for name in files:
-            safe_files.make_folder((aside / name).parent)
-            with open_regular(folder / name) as source, safe_files.new_file(aside / name) as copy:
+            storage.make_folder((aside / name).parent)
+            with open_regular(folder / name) as source, storage.new_file(aside / name) as copy:
                 shutil.copyfileobj(source, copy, 1 << 20)
             about = (folder / name).stat()
             os.utime(aside / name, ns=(about.st_atime_ns, about.st_mtime_ns))
@@ -150,7 +149,7 @@ def _copied(folder: Path, manifest: Manifest) -> Run:
     except BaseException:
         shutil.rmtree(aside, ignore_errors=True)
         raise
-    safe_files.sync_folder(home)
+    storage.sync_folder(home)
     return runs.load(name)
 
 

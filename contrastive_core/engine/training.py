@@ -17,8 +17,8 @@ from contrastive_core import runs
 from contrastive_core.base.errors import BadSetting, NoSuchRun
 from contrastive_core.base.lock import lock_holder
 from contrastive_core.base.messages import message
-from contrastive_core.base.paths import SHIPPED, runs_home
 from contrastive_core.base.progress import OnProgress, prefixed
+from contrastive_core.base.storage import SHIPPED, runs_home
 from contrastive_core.engine import process
 from contrastive_core.engine.jobs import Job
 from contrastive_core.runs.records import Status

@@ -27,9 +27,9 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from contrastive_core.base.errors import NotRecognized, Refused
-from contrastive_core.base.messages import N_, message
+from contrastive_core.base.messages import N_, message, thousands
 from contrastive_core.base.registry import Knobs
-from contrastive_core.base.safe_files import expands, open_regular, thousands
+from contrastive_core.base.storage import expands, open_regular
 
 # --- conversion to safetensors, in a child process ---
 

@@ -15,10 +15,10 @@ from torch import nn
 from contrastive_core import runs
 from contrastive_core.base.errors import CannotImport, NotRecognized, NotRegular, Refused, explained
 from contrastive_core.base.lock import scratch_folder
-from contrastive_core.base.messages import N_, message, sentence
+from contrastive_core.base.messages import N_, message, printable, sentence
 from contrastive_core.base.progress import OnProgress, ignore_progress
-from contrastive_core.base.safe_files import open_regular, printable
 from contrastive_core.base.sandbox import Limits, run_sandboxed
+from contrastive_core.base.storage import open_regular
 from contrastive_core.data import datasets
 from contrastive_core.exchange.checkpoint_formats import LIMIT, Recognized, Shapes, convert, fold, recognize
 from contrastive_core.models.encoders import ProjectionHead, create_encoder

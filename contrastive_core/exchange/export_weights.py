@@ -7,7 +7,8 @@ the names known here, or a comment without line breaks. Torch-free."""
 import json  # its strings are also Python literals
 
 from contrastive_core.base.errors import Damaged, explained
-from contrastive_core.base.safe_files import open_regular, printable
+from contrastive_core.base.messages import printable
+from contrastive_core.base.storage import open_regular
 from contrastive_core.runs.run import Run
 
 Shapes = dict[str, tuple[int, ...]]  # shapes of tensors by name

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from contrastive_core.base import safe_files
+from contrastive_core.base import storage
 from contrastive_core.base.lock import scratch_folder
 from contrastive_core.base.progress import OnProgress, fraction_of, ignore_progress
 from contrastive_core.compare.adapter import Adapter
@@ -72,7 +72,7 @@ def export_onnx(run: Run, out: Path, layer: str = "h") -> OnnxExport:
         if not worst <= TOLERANCE:
             problem = f"onnxruntime gives what differs from torch by {worst:.2g}, more than {TOLERANCE:g}"
             raise ValueError(f"{problem}: nothing was written")
-        safe_files.write_bytes(out, path.read_bytes(), shared=True, parents=False)
+        storage.write_bytes(out, path.read_bytes(), shared=True, parents=False)
     return {"out": str(out), "inputs": ["n", *images.shape[1:]], "width": width, "worst": worst}
 
 
@@ -184,9 +184,9 @@ def save_adapter(adapter: Adapter, out: Path) -> None:
     """Write an adapter. Raises ValueError if `out` ends in .onnx and the extra is not installed, or onnxruntime gives
     other vectors; then nothing is written."""
     if out.suffix == ".onnx":
-        safe_files.write_bytes(out, _onnx(adapter), shared=True, parents=False)
+        storage.write_bytes(out, _onnx(adapter), shared=True, parents=False)
         return
-    with safe_files.writing(out, shared=True, parents=False) as file:
+    with storage.writing(out, shared=True, parents=False) as file:
         np.savez(file, matrix=adapter.matrix, offset=adapter.offset, kind=adapter.kind)
 
 

@@ -19,9 +19,8 @@ from safetensors.torch import load_file, save_file
 
 from contrastive_core.base.errors import CannotImport, NotDownloaded, NotRecognized, explained
 from contrastive_core.base.lock import scratch_folder
-from contrastive_core.base.messages import N_, message, sentence
+from contrastive_core.base.messages import N_, message, printable, sentence
 from contrastive_core.base.progress import OnFraction, OnProgress, fraction_of, ignore_fraction, ignore_progress
-from contrastive_core.base.safe_files import printable
 from contrastive_core.exchange.checkpoint_formats import Recognized
 from contrastive_core.exchange.checkpoint_import import OpenedCheckpoint, converted, match
 from contrastive_core.models.encoders import create_encoder

@@ -14,8 +14,7 @@ import torch
 from torch import Tensor
 
 from contrastive_core.base.errors import UnusableEmbedding
-from contrastive_core.base.messages import N_, join, message
-from contrastive_core.base.safe_files import printable, thousands
+from contrastive_core.base.messages import N_, join, message, printable, thousands
 from contrastive_core.compare.embed import data_of, embed_run, load_model, random_encoder_of
 from contrastive_core.data.augmentations import make_views, to_float
 from contrastive_core.data.datasets import Dataset

@@ -18,11 +18,11 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from contrastive_core.base import safe_files
+from contrastive_core.base import storage
 from contrastive_core.base.device import send
 from contrastive_core.base.errors import BadSetting, explained
-from contrastive_core.base.messages import N_
-from contrastive_core.base.safe_files import FileCache, printable, read_regular
+from contrastive_core.base.messages import N_, printable
+from contrastive_core.base.storage import FileCache, read_regular
 from contrastive_core.data.captions import LENGTH, PADDING, SENTENCE_TOWER, Vocabulary, split_words
 
 TEXT_ENCODERS = ("transformer", "bag_of_words")
@@ -131,7 +131,7 @@ EDITED = N_(
     "with; restore the original files or train again"
 )
 
-_hash_of = FileCache(safe_files.sha256_file, 256)
+_hash_of = FileCache(storage.sha256_file, 256)
 
 
 class SentenceTower(nn.Module):

@@ -25,28 +25,14 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, cast
 
-from contrastive_core.base import json_files, safe_files
+from contrastive_core.base import json_files, storage
 from contrastive_core.base.errors import BadName
 from contrastive_core.base.messages import N_, message
-from contrastive_core.base.paths import ROOT, SHIPPED, runs_home
+from contrastive_core.base.storage import ROOT, SHIPPED, runs_home
 from contrastive_core.runs.records import FORMAT, Manifest
-from contrastive_core.runs.run import Run, checked_name, damaged, folders, list_runs, load, stamp
+from contrastive_core.runs.run import Run, checked_name, damaged, list_runs, load, stamp
 
-__all__ = [
-    "Run",
-    "check_free",
-    "checked_name",
-    "create",
-    "damaged",
-    "default_run_name",
-    "folders",
-    "free_name",
-    "list_runs",
-    "load",
-    "new_name",
-    "package_version",
-    "stem_of",
-]
+__all__ = ["Run", "checked_name", "create", "damaged", "free_name", "list_runs", "load", "new_name", "stem_of"]
 
 DEVICE = re.compile(r"(?i)con|prn|aux|nul|(com|lpt)[0-9]")
 PACKAGES = ("torch", "torchvision", "numpy", "scikit-learn")
@@ -113,7 +99,7 @@ def create(name: str | None, config: Mapping[str, object], fingerprint: str = ""
 def _place(path: Path, manifest: Manifest) -> None:
     """Create the folder under a temporary name and rename it when complete. Only one of two processes succeeds, and a
     killed process leaves no incomplete folder under the name."""
-    home = safe_files.make_folder(path.parent)
+    home = storage.make_folder(path.parent)
     aside = Path(tempfile.mkdtemp(dir=home, prefix=".new-"))
     try:
         json_files.write_json(aside / "run.json", manifest)
@@ -124,7 +110,7 @@ def _place(path: Path, manifest: Manifest) -> None:
         if os.path.lexists(path):
             raise FileExistsError(message("there is a run {name} already", name=f"{path.name!r}")) from error
         raise
-    safe_files.sync_folder(home)
+    storage.sync_folder(home)
 
 
 def package_version(package: str) -> str | None:

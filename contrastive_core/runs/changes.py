@@ -17,7 +17,7 @@ from contrastive_core.base.errors import BadSetting, Damaged
 from contrastive_core.base.json_files import MAX_RECORD, Schema, fields, list_of, number, schema_of, text, whole
 from contrastive_core.base.messages import N_, message
 from contrastive_core.base.registry import Knob
-from contrastive_core.base.safe_files import FileCache
+from contrastive_core.base.storage import FileCache
 
 if TYPE_CHECKING:
     from contrastive_core.runs.run import Run

@@ -21,7 +21,7 @@ from torch import Tensor
 from contrastive_core.base import json_files
 from contrastive_core.base.errors import Damaged
 from contrastive_core.base.messages import N_, decode, message
-from contrastive_core.base.safe_files import read_regular
+from contrastive_core.base.storage import read_regular
 from contrastive_core.runs.changes import Change, saved_epochs
 from contrastive_core.runs.run import Run
 

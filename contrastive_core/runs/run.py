@@ -16,14 +16,13 @@ from typing import Any, cast
 
 import numpy as np
 
-from contrastive_core.base import json_files, safe_files
+from contrastive_core.base import json_files, storage
 from contrastive_core.base.errors import BadName, Damaged, Gone, NoSuchRun
 from contrastive_core.base.json_files import MAX_RECORD, JsonObject, read_object
 from contrastive_core.base.lock import is_locked, is_process, lock, process_start
 from contrastive_core.base.memory import npz_bytes, read_npz
 from contrastive_core.base.messages import N_, message, sentence
-from contrastive_core.base.paths import SHIPPED, runs_home
-from contrastive_core.base.safe_files import FileCache, is_regular
+from contrastive_core.base.storage import SHIPPED, FileCache, is_regular, runs_home
 from contrastive_core.data.captions import CAPTIONS_FILE
 from contrastive_core.runs.changes import ChangeLog
 from contrastive_core.runs.records import FORMAT, MANIFEST, META, METRICS, STATUS, Manifest, Meta, Status
@@ -121,7 +120,7 @@ class Run(ChangeLog):
         self.check_present()
         try:
             path.parent.mkdir(mode=0o700, exist_ok=True)
-            safe_files.write_bytes(path, data, parents=False)
+            storage.write_bytes(path, data, parents=False)
         except FileNotFoundError:
             raise self._gone() from None
 
@@ -198,8 +197,8 @@ class Run(ChangeLog):
                         self.path.rmdir()
                 raise
             for folder in (self.path, self.path / "state", self.path / "snapshots"):
-                safe_files.check_links(folder)
-                safe_files.tidy(folder)
+                storage.check_links(folder)
+                storage.tidy(folder)
             yield
 
     def metrics(self) -> list[JsonObject]:
@@ -255,7 +254,7 @@ class Run(ChangeLog):
         return f"{self.unit}-{number:04d}.npz"
 
     def _snapshot_files(self) -> list[tuple[int, Path]]:
-        return safe_files.numbered_files(self.path / "snapshots", f"{self.unit}-", ".npz")
+        return storage.numbered_files(self.path / "snapshots", f"{self.unit}-", ".npz")
 
     def meta(self) -> Meta:
         """Return the user's `title`, `note` and `tags` of the run; {} if the file is damaged."""
@@ -277,7 +276,7 @@ class Run(ChangeLog):
 
 
 manifests = FileCache(read_manifest, 20_000)  # some kilobytes each
-_hashes = FileCache(safe_files.sha256_file, 10_000)  # a page asks for many
+_hashes = FileCache(storage.sha256_file, 10_000)  # a page asks for many
 
 
 def data_key(dataset: str | None, root: str | None) -> str:

@@ -26,7 +26,7 @@ from contrastive_core.base import json_files
 from contrastive_core.base.errors import Damaged, NotRegular
 from contrastive_core.base.json_files import JsonObject
 from contrastive_core.base.messages import N_, message
-from contrastive_core.base.safe_files import open_regular
+from contrastive_core.base.storage import open_regular
 from contrastive_core.runs.records import CHECK, CHECK_FILE, METRICS, LoopCheck
 from contrastive_core.runs.run import Run
 

@@ -23,11 +23,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypedDict, cast
 
-from contrastive_core.base import json_files, safe_files
+from contrastive_core.base import json_files, storage
 from contrastive_core.base.lock import lock
 from contrastive_core.base.messages import N_, message
-from contrastive_core.base.paths import data_home
-from contrastive_core.base.safe_files import safe_cell
+from contrastive_core.base.storage import data_home, safe_cell
 from contrastive_core.data import datasets, overrides
 from contrastive_core.runs.run import Run
 from contrastive_core.samples.sample_table import decimals, decisions_path
@@ -221,7 +220,7 @@ def export(file: Path, run: Run | None = None, column: str = overrides.LABEL) ->
     folder, arguments = file.parent if run is None else _folder(run), []
     for option, content in changes(file, run, column).files.items():
         path = folder / f"{option}-{hashlib.sha256(content).hexdigest()[:12]}.csv"
-        safe_files.write_bytes(path, content)
+        storage.write_bytes(path, content)
         arguments += [f"--{option}", str(path)]
     return arguments
 

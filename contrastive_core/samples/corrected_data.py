@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 
 from contrastive_core.base.errors import BadSetting
-from contrastive_core.base.messages import N_
-from contrastive_core.base.safe_files import open_regular, printable, write_bytes
+from contrastive_core.base.messages import N_, printable
 from contrastive_core.base.sandbox import Limits, run_sandboxed
+from contrastive_core.base.storage import open_regular, write_bytes
 from contrastive_core.data import image_sets
 from contrastive_core.samples.annotations import Marks, marks
 from contrastive_core.samples.sample_lists import FALSE_NEGATIVES, GIVEN_NEGATIVES, LISTS, MISMATCHED

@@ -21,8 +21,8 @@ import numpy as np
 from jaxtyping import Bool, Int64
 
 from contrastive_core.base.messages import N_, Message, join, message
-from contrastive_core.base.paths import data_home
 from contrastive_core.base.score import mean_interval
+from contrastive_core.base.storage import data_home
 from contrastive_core.compare.comparison import common
 from contrastive_core.compare.towers import most_similar
 from contrastive_core.compare.verdicts import Contrast

@@ -13,8 +13,8 @@ import numpy as np
 from contrastive_core import runs
 from contrastive_core.base.memory import read_npz, write_npz
 from contrastive_core.base.messages import N_
-from contrastive_core.base.paths import data_home
 from contrastive_core.base.registry import Knobs
+from contrastive_core.base.storage import data_home
 from contrastive_core.runs.run import Run
 from contrastive_core.spaces.space import TOWERS, Space
 

@@ -14,9 +14,8 @@ from typing import Any
 import numpy as np
 
 from contrastive_core.base.memory import read_npz
-from contrastive_core.base.messages import N_, join, message
-from contrastive_core.base.paths import follow_links
-from contrastive_core.base.safe_files import is_regular, open_regular, printable, thousands
+from contrastive_core.base.messages import N_, join, message, printable, thousands
+from contrastive_core.base.storage import follow_links, is_regular, open_regular
 from contrastive_core.data import datasets
 from contrastive_core.data.dataset import form_of
 from contrastive_core.data.image_decoding import open_image

@@ -16,10 +16,9 @@ from typing import Any, BinaryIO
 import numpy as np
 from jaxtyping import Float32, Int64
 
-from contrastive_core.base import safe_files
+from contrastive_core.base import storage
 from contrastive_core.base.errors import UnusableEmbedding, explained
-from contrastive_core.base.messages import N_, message
-from contrastive_core.base.safe_files import printable
+from contrastive_core.base.messages import N_, message, printable
 
 MAX_WIDTH = 200_000  # a row longer than this is a table laid on its side
 SHORT, LARGEST = 300, 1e15  # characters of a text of the provenance, and its numbers
@@ -194,7 +193,7 @@ class EmbeddingSet:
         if path.suffix not in (".npz", ".parquet"):
             text = N_("embeddings are written as .npz or .parquet, not {suffix}")
             raise ValueError(message(text, suffix=repr(path.suffix)))
-        with safe_files.writing(path) as file:
+        with storage.writing(path) as file:
             if path.suffix == ".npz":
                 np.savez(file, **self.arrays())  # type: ignore[arg-type]
             else:

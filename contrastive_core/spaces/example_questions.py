@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float32
 
-from contrastive_core.base import safe_files
+from contrastive_core.base import storage
 from contrastive_core.spaces import triplets
 
 THINGS = {
@@ -62,13 +62,13 @@ def write(folder: Path) -> list[Path]:
     vectors. Takes about two seconds. Raises: OSError."""
     lines, judged, topics = _lines()
     path = folder / "questions.jsonl"
-    safe_files.write_bytes(path, "".join(f"{json.dumps(line)}\n" for line in lines).encode())
+    storage.write_bytes(path, "".join(f"{json.dumps(line)}\n" for line in lines).encode())
     found = triplets.read_texts(path)
     known = found.documents.known
     rows = [
         f"{line['id']}\t{known[text]}\t{grade}\n" for line, of in zip(lines, judged, strict=True) for text, grade in of
     ]
-    safe_files.write_bytes(folder / JUDGMENTS, "".join(["query-id\tcorpus-id\tscore\n", *rows]).encode())
+    storage.write_bytes(folder / JUDGMENTS, "".join(["query-id\tcorpus-id\tscore\n", *rows]).encode())
     files = []
     for model, how in MODELS.items():
         texts = found.queries.texts, found.documents.texts

@@ -15,8 +15,8 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from contrastive_core.base.errors import Damaged, NotRegular, UnusableEmbedding, explained
-from contrastive_core.base.messages import N_
-from contrastive_core.base.safe_files import expands, open_regular, printable, thousands
+from contrastive_core.base.messages import N_, printable, thousands
+from contrastive_core.base.storage import expands, open_regular
 from contrastive_core.spaces.embedding_set import EmbeddingSet, Provenance, check_unique
 from contrastive_core.spaces.towers import PAIR, TOWER, columns_of_towers, joined, recognized, with_text
 

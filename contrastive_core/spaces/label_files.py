@@ -17,8 +17,8 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from contrastive_core.base.errors import Damaged, UnusableEmbedding
-from contrastive_core.base.messages import N_, join, message
-from contrastive_core.base.safe_files import open_regular, printable, read_regular, thousands
+from contrastive_core.base.messages import N_, join, message, printable, thousands
+from contrastive_core.base.storage import open_regular, read_regular
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.file_formats import class_numbers, cut_texts, npy_head
 

@@ -12,13 +12,12 @@ from typing import NotRequired, TypedDict, cast
 
 import numpy as np
 
-from contrastive_core.base import json_files, safe_files
+from contrastive_core.base import json_files, storage
 from contrastive_core.base.errors import Damaged, UnusableEmbedding
 from contrastive_core.base.json_files import schema_of
 from contrastive_core.base.memory import read_npz, write_npz
 from contrastive_core.base.messages import N_, sentence
-from contrastive_core.base.paths import data_home
-from contrastive_core.base.safe_files import file_stamp
+from contrastive_core.base.storage import data_home, file_stamp
 from contrastive_core.spaces.embedding_set import EmbeddingSet, plain_provenance
 
 PREFIX = "vectors:"  # what their names start with, before the key
@@ -75,7 +74,7 @@ def save_vectors(
     }
     folder = _folder(key)
     if images is not None:
-        with safe_files.writing(folder / "images.npy") as file:
+        with storage.writing(folder / "images.npy") as file:
             np.save(file, np.ascontiguousarray(images[usable], np.uint8))
     write_npz(folder / "rows.npz", **kept.arrays())
     json_files.write_json(folder / "about.json", about_rows)
@@ -170,10 +169,7 @@ def _splits(rows: EmbeddingSet) -> list[str]:
 
 def keep_source(key: str, path: Path) -> None:
     """Store a copy of the opened file of texts, to write it again with decisions."""
-    with (
-        safe_files.open_regular(path) as file,
-        safe_files.writing(_folder(key) / f"source{path.suffix.lower()}") as out,
-    ):
+    with storage.open_regular(path) as file, storage.writing(_folder(key) / f"source{path.suffix.lower()}") as out:
         shutil.copyfileobj(file, out)
 
 

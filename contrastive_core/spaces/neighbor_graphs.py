@@ -325,9 +325,6 @@ def float_rows(features: np.ndarray) -> Tensor:
         return torch.from_numpy(np.ascontiguousarray(features, np.float32))
 
 
-# --- graphs that are kept ---
-
-
 @dataclass
 class Graphs:
     """A cache of neighbor graphs, shared by all scores and maps of an embedding.

@@ -13,9 +13,9 @@ import numpy as np
 from contrastive_core.base.errors import Refused, UnusableEmbedding
 from contrastive_core.base.json_files import JsonObject
 from contrastive_core.base.lock import scratch_folder
-from contrastive_core.base.messages import N_, Message, join, message
-from contrastive_core.base.safe_files import EXPANSION, file_stamp, printable
+from contrastive_core.base.messages import N_, Message, join, message, printable
 from contrastive_core.base.sandbox import Limits, run_sandboxed
+from contrastive_core.base.storage import EXPANSION, file_stamp
 from contrastive_core.spaces import attached_images, file_formats, label_files, loaded_vectors, triplets
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.towers import PAIR, TOWER, joined, towers_of, why_ordinary, with_text

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from contrastive_core.base import safe_files
+from contrastive_core.base import storage
 from contrastive_core.base.errors import Damaged, UnusableEmbedding
 from contrastive_core.base.memory import npz_bytes, read_npz
 from contrastive_core.base.messages import N_, message
@@ -187,7 +187,7 @@ class StepRows:
 
 def steps(run: Run) -> list[int]:
     """Return the steps with stored rows, ascending; empty for a run that is not a recording."""
-    return [number for number, _ in safe_files.numbered_files(run.path / FOLDER, "step-", ".npz")]
+    return [number for number, _ in storage.numbered_files(run.path / FOLDER, "step-", ".npz")]
 
 
 def path_of(run: Run, step: int) -> Path:

@@ -13,7 +13,7 @@ from contrastive_core import runs
 from contrastive_core.base.json_files import JsonObject
 from contrastive_core.base.memory import read_npz, write_npz
 from contrastive_core.base.messages import decode, encode
-from contrastive_core.base.paths import SHIPPED, data_home
+from contrastive_core.base.storage import SHIPPED, data_home
 from contrastive_core.spaces.space import Space
 from contrastive_core.spaces.towers import DEFAULT_TEMPLATES
 

@@ -7,8 +7,7 @@ import numpy as np
 from PIL import Image
 
 from contrastive_core.base.errors import BadSetting
-from contrastive_core.base.messages import N_
-from contrastive_core.base.safe_files import printable
+from contrastive_core.base.messages import N_, printable
 from contrastive_core.data import datasets, image_sets
 from contrastive_core.data.dataset import Dataset, ImageForm, visible
 from contrastive_core.data.image_sets import StreamedImages, load_streamed

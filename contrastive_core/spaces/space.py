@@ -16,7 +16,7 @@ import numpy as np
 from contrastive_core.base.errors import Damaged
 from contrastive_core.base.memory import read_npz
 from contrastive_core.base.messages import N_
-from contrastive_core.base.paths import SHIPPED, data_home
+from contrastive_core.base.storage import SHIPPED, data_home
 from contrastive_core.data import datasets
 from contrastive_core.data.overrides import ImageRows
 from contrastive_core.runs import load

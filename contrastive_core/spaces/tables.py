@@ -20,8 +20,7 @@ import pyarrow.parquet as pq
 from pyarrow import types
 
 from contrastive_core.base.errors import UnusableEmbedding
-from contrastive_core.base.messages import N_, message
-from contrastive_core.base.safe_files import printable, thousands
+from contrastive_core.base.messages import N_, message, printable, thousands
 from contrastive_core.spaces import file_formats
 from contrastive_core.spaces.embedding_set import Provenance, plain_provenance
 from contrastive_core.spaces.file_formats import check_size

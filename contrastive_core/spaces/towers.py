@@ -13,8 +13,7 @@ import numpy as np
 from jaxtyping import Int64
 
 from contrastive_core.base.errors import UnusableEmbedding
-from contrastive_core.base.messages import N_, message
-from contrastive_core.base.safe_files import printable
+from contrastive_core.base.messages import N_, message, printable
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 
 TOWER, PAIR, TEXT = "tower", "pair", "text"

@@ -19,9 +19,8 @@ import numpy as np
 
 from contrastive_core.base.errors import Damaged, NotRegular, UnusableEmbedding, explained
 from contrastive_core.base.memory import MAX_NPZ, read_arrays, read_npz, write_npz
-from contrastive_core.base.messages import N_, join, message
-from contrastive_core.base.paths import data_home
-from contrastive_core.base.safe_files import open_regular, printable, read_regular, thousands
+from contrastive_core.base.messages import N_, join, message, printable, thousands
+from contrastive_core.base.storage import data_home, open_regular, read_regular
 from contrastive_core.spaces import file_formats
 from contrastive_core.spaces.embedding_set import EmbeddingSet, Provenance, check_unique
 from contrastive_core.spaces.file_formats import NEGATIVE, POSITIVE, QUERY, is_beir, is_column_of

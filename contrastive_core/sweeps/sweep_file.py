@@ -47,8 +47,7 @@ from contrastive_core import runs
 from contrastive_core.base import json_files
 from contrastive_core.base.errors import BadSetting, NotRegular, UnknownName
 from contrastive_core.base.json_files import JsonObject
-from contrastive_core.base.paths import data_home
-from contrastive_core.base.safe_files import open_regular, read_regular
+from contrastive_core.base.storage import data_home, open_regular, read_regular
 from contrastive_core.compare.evaluation import read_evaluation
 from contrastive_core.data import datasets
 from contrastive_core.runs.train_config import TrainConfig, with_settings

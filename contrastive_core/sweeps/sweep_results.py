@@ -15,8 +15,8 @@ import numpy as np
 
 from contrastive_core.base import json_files
 from contrastive_core.base.messages import N_, join, message
-from contrastive_core.base.paths import BUNDLE
 from contrastive_core.base.score import Score, over_seeds
+from contrastive_core.base.storage import BUNDLE
 from contrastive_core.compare.evaluation import Evaluation
 from contrastive_core.compare.verdicts import SettingScores, best_setting
 from contrastive_core.sweeps.sweep_file import Axis, Row, Sweep

@@ -19,7 +19,7 @@ from contrastive_core import losses, methods, runs
 from contrastive_core.base import json_files
 from contrastive_core.base.errors import BadSetting, Damaged
 from contrastive_core.base.messages import N_, message
-from contrastive_core.base.safe_files import FileStamp, file_stamp
+from contrastive_core.base.storage import FileStamp, file_stamp
 from contrastive_core.losses import Loss
 from contrastive_core.ops import collectives
 from contrastive_core.runs import checkpoints

@@ -19,10 +19,10 @@ from typing import Any, NoReturn
 from urllib.parse import urlencode
 
 from contrastive_core import runs
-from contrastive_core.base import safe_files
+from contrastive_core.base import storage
 from contrastive_core.base.errors import Locked, NoSuchRun, sentence_of
-from contrastive_core.base.paths import BUNDLE, runs_home
-from contrastive_core.base.safe_files import is_regular, printable, read_regular
+from contrastive_core.base.messages import printable
+from contrastive_core.base.storage import BUNDLE, is_regular, read_regular, runs_home
 from contrastive_core.cli import main as core
 from contrastive_core.cli.command_io import print_note
 from contrastive_core.cli.main import COMMANDS
@@ -313,7 +313,7 @@ def _name_of_sweep(path: Path) -> str:
     numbered = (path.stem if n == 1 else f"{path.stem}-{n}" for n in range(1, 10_000))
     name = next(n for n in numbered if n not in by_name or by_name[n].read_bytes() == text)
     if name not in by_name:
-        safe_files.write_bytes(user_sweeps / f"{name}.toml", text)
+        storage.write_bytes(user_sweeps / f"{name}.toml", text)
     return name
 
 

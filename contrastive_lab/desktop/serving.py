@@ -20,8 +20,8 @@ from http.cookiejar import CookieJar
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from contrastive_core.base import safe_files
-from contrastive_core.base.paths import BUNDLE, ROOT, data_home, runs_home
+from contrastive_core.base import storage
+from contrastive_core.base.storage import BUNDLE, ROOT, data_home, runs_home
 from contrastive_core.engine import queue, training
 from contrastive_core.engine.process import OWN_SESSION
 from contrastive_lab.components.shared.mount import COMPONENTS, PARTS
@@ -66,7 +66,7 @@ def redirecting(address: str) -> Iterator[str]:
     All users of a computer can see the command lines of processes. A browser is therefore started with a file that only
     its owner can read, as in Jupyter, and not with the token."""
     path = folder() / f"open-{urlsplit(address).port}.html"
-    safe_files.write_bytes(path, REDIRECT.format(address=escape(address)).encode())
+    storage.write_bytes(path, REDIRECT.format(address=escape(address)).encode())
     try:
         yield path.resolve().as_uri()
     finally:
@@ -78,9 +78,9 @@ def check_homes() -> None:
     for home, name in ((folder(), "HOME"), (runs_home(), "RUNS")):
         remedy = f"set CONTRASTIVE_LAB_{name} to a folder of your own that can be written"
         try:
-            safe_files.make_folder(home)
+            storage.make_folder(home)
             owner = home.stat().st_uid
-            safe_files.write_bytes(home / ".writable", b"")
+            storage.write_bytes(home / ".writable", b"")
             (home / ".writable").unlink(missing_ok=True)
         except OSError as error:
             raise ValueError(f"{home} cannot be written ({error.strerror}): {remedy}") from None
@@ -114,7 +114,7 @@ def begin(port: int | None = None) -> Server:
     command += ["--server.address", HOST, "--server.port", str(port), "--server.headless", "true"]
     path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
     log = folder() / f"server-{port}.log"
-    with safe_files.new_file(log) as out:
+    with storage.new_file(log) as out:
         process = subprocess.Popen(
             command,
             cwd=BUNDLE,  # of the folder that one happens to be in, no module is imported

@@ -13,10 +13,9 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
-from contrastive_core.base import safe_files
-from contrastive_core.base.paths import data_home
-from contrastive_core.base.safe_files import BATCH, safe_cell
+from contrastive_core.base import storage
 from contrastive_core.base.score import recall_text
+from contrastive_core.base.storage import BATCH, data_home, safe_cell
 from contrastive_core.spaces import nearest
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.space import Space
@@ -85,7 +84,7 @@ def keep_vectors(rows: EmbeddingSet, name: str) -> Path:
     OSError."""
     plain = re.sub(r"[^\w.-]+", "-", name)
     path = data_home() / "exports" / f"{plain}-{rows.content_hash[:8]}.parquet"
-    safe_files.make_folder(path.parent)
+    storage.make_folder(path.parent)
     rows.save(path)
     return path
 

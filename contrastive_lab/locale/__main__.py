@@ -10,7 +10,7 @@ from babel.messages.extract import DEFAULT_KEYWORDS, extract_from_file
 from babel.messages.pofile import read_po, write_po
 
 from contrastive_core.base.errors import LabError
-from contrastive_core.base.paths import ROOT
+from contrastive_core.base.storage import ROOT
 from contrastive_lab.locale import FOLDER
 
 SOURCES = {  # of each domain: the extractor and the files

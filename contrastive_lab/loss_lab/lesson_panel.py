@@ -10,7 +10,7 @@ from typing import Any, TypedDict
 import streamlit as st
 
 from contrastive_core.base import json_files
-from contrastive_core.base.paths import SHIPPED, data_home
+from contrastive_core.base.storage import SHIPPED, data_home
 from contrastive_lab import query_params, state
 from contrastive_lab.locale import _
 from contrastive_lab.loss_lab.controls import VALUES, reported

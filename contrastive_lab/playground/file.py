@@ -6,7 +6,7 @@ from argparse import Namespace
 from collections.abc import Mapping
 from pathlib import Path
 
-from contrastive_core.base import safe_files
+from contrastive_core.base import storage
 from contrastive_core.cli.command_io import out_path, print_result
 from contrastive_core.lab.view import about_loss
 from contrastive_core.spaces.small_samples import SmallImages, load_samples
@@ -61,5 +61,5 @@ def playground(args: Namespace) -> None:
     """Run the command: write the file."""
     out = out_path(args.out, ".html", ".htm")
     text = page(kernels(), load_samples(args.path), Path(args.path).name).encode()
-    safe_files.write_bytes(out, text, shared=True, parents=False)
+    storage.write_bytes(out, text, shared=True, parents=False)
     print_result(args, {"out": str(out), "bytes": len(text)}, f"{out}: {len(text) / 1e6:.2f} MB")

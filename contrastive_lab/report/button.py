@@ -5,8 +5,8 @@ from pathlib import Path
 
 import streamlit as st
 
-from contrastive_core.base import safe_files
-from contrastive_core.base.paths import data_home
+from contrastive_core.base import storage
+from contrastive_core.base.storage import data_home
 from contrastive_core.compare.comparison import hash_of
 from contrastive_core.compare.evaluation import LAYERS
 from contrastive_core.engine.jobs import Job
@@ -54,5 +54,5 @@ def offer(names: Sequence[str], split: str = "test", layer: str = "h", qrels: st
         st.button(label, icon=icon, key=key, help=about, on_click=st.session_state.update, args=[{asked: True}])
         return
     st.session_state[asked] = True
-    safe_files.make_folder(job.result_path.parent)
+    storage.make_folder(job.result_path.parent)
     follow(job, message("The report"), may_stop=True)

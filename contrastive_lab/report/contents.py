@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 
 from contrastive_core.base.json_files import JsonObject
-from contrastive_core.base.paths import data_home, runs_home
 from contrastive_core.base.progress import OnProgress, prefixed
 from contrastive_core.base.score import Scores, scores_from_json
+from contrastive_core.base.storage import data_home, runs_home
 from contrastive_core.compare.comparison import Comparison, comparison_request
 from contrastive_core.compare.evaluation import PREFIX, SOURCES, read_evaluation, references_of
 from contrastive_core.data.dataset import described

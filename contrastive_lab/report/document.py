@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import UTC, date, datetime
 from pathlib import Path
 
-from contrastive_core.base import safe_files
+from contrastive_core.base import storage
 from contrastive_core.base.score import Score, Scores
 from contrastive_core.cli.command_io import out_path, print_result, progress_of, spaces_of
 from contrastive_core.cli.compare import adapter_sentences, query_figures
@@ -287,7 +287,7 @@ def report(args: Namespace) -> None:
         contents = gather(spaces_of(args), args.map, args.device, on_progress, args.qrels)
         on_progress("the file", None)
         page = document(contents, datetime.now(UTC).date()).encode()
-        safe_files.write_bytes(out, page, shared=True, parents=False)
+        storage.write_bytes(out, page, shared=True, parents=False)
     names = [part.title for part in contents.parts]
     record = {"out": str(out), "bytes": len(page), "runs": names}
     print_result(args, record, f"{out}: {len(page) / 1e6:.1f} MB, {', '.join(names)}")

@@ -13,7 +13,7 @@ from contrastive_core import runs
 from contrastive_core.advice.plan import adviser_of, load_plan, trial_score
 from contrastive_core.base import json_files
 from contrastive_core.base.memory import MAX_NPZ
-from contrastive_core.base.safe_files import read_regular
+from contrastive_core.base.storage import read_regular
 from contrastive_core.compare import verify as run_verify
 from contrastive_core.engine import calls, process, queue, run_folders, training
 from contrastive_core.exchange import export_weights

@@ -10,9 +10,9 @@ from typing import Any
 import streamlit as st
 
 from contrastive_core import runs
-from contrastive_core.base import safe_files
+from contrastive_core.base import storage
 from contrastive_core.base.lock import scratch_folder
-from contrastive_core.base.paths import data_home
+from contrastive_core.base.storage import data_home
 from contrastive_core.cli.import_checkpoint import ImportRecord
 from contrastive_core.cli.import_checkpoint import import_preview as preview_import
 from contrastive_core.data.folder_selection import name_of
@@ -241,5 +241,5 @@ def kept_upload(name: str, upload: Any) -> str:
         if folder.name not in at_work:
             shutil.rmtree(folder, ignore_errors=True)
     path = uploads / name / Path(upload.name).name
-    safe_files.write_bytes(path, upload.getbuffer())
+    storage.write_bytes(path, upload.getbuffer())
     return str(path)

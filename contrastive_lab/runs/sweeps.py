@@ -10,10 +10,9 @@ from typing import Any
 import streamlit as st
 
 from contrastive_core import runs
-from contrastive_core.base import safe_files
+from contrastive_core.base import storage
 from contrastive_core.base.errors import BadSetting
-from contrastive_core.base.paths import BUNDLE, runs_home
-from contrastive_core.base.safe_files import read_regular
+from contrastive_core.base.storage import BUNDLE, read_regular, runs_home
 from contrastive_core.compare.evaluation import evaluation_path
 from contrastive_core.engine import queue, training
 from contrastive_core.engine.jobs import Job
@@ -263,7 +262,7 @@ def save(folder: Path, name: str, text: str, is_new: bool = True) -> None:
     if is_new and any((place / f"{runs.new_name(name)}.toml").exists() for place in (folder, READY)):
         raise BadSetting(_("there is a sweep {name} already; choose another name").format(name=f"{name!r}"))
     read(text, f"{name}.toml")
-    safe_files.write_bytes(folder / f"{name}.toml", text.encode())
+    storage.write_bytes(folder / f"{name}.toml", text.encode())
     query_params.choose(PICKER, name)
     st.rerun()
 

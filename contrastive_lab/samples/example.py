@@ -8,7 +8,7 @@ import streamlit as st
 
 from contrastive_core import runs
 from contrastive_core.base.errors import NoSuchRun
-from contrastive_core.base.paths import data_home, runs_home
+from contrastive_core.base.storage import data_home, runs_home
 from contrastive_core.runs.run import Run
 from contrastive_core.spaces import example_questions, loaded_vectors
 from contrastive_core.spaces.open_vectors import open_vectors

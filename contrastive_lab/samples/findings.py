@@ -15,7 +15,7 @@ import streamlit as st
 
 from contrastive_core import runs
 from contrastive_core.base.memory import write_npz
-from contrastive_core.base.paths import data_home
+from contrastive_core.base.storage import data_home
 from contrastive_core.data.image_decoding import ENDINGS
 from contrastive_core.samples import annotations as sample_annotations
 from contrastive_core.samples.annotations import Mark

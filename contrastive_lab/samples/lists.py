@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
-from contrastive_core.base import safe_files
+from contrastive_core.base import storage
 from contrastive_core.samples.label_audit import LabelAudit
 from contrastive_core.samples.pair_table import Cells
 from contrastive_core.samples.sample_lists import FALSE_NEGATIVES, LISTS, OWN_RANK, RANDOM, SampleList, why_no_suspects
@@ -245,7 +245,7 @@ def show_files(findings: Findings, rows: np.ndarray, place: Any) -> None:
     types = {column: TYPES.get(column, "string") for column in next(listed(findings, rows[:1]), {})}
     download, key = partial(place.download_button, on_click="ignore", width="stretch"), findings.list.key
     download(_("This list as CSV"), lambda: format.table_csv(listed(findings, rows)), f"{key}.csv", "text/csv")
-    kind, content = "application/vnd.apache.parquet", lambda: safe_files.parquet_of(listed(findings, rows), types)
+    kind, content = "application/vnd.apache.parquet", lambda: storage.parquet_of(listed(findings, rows), types)
     download(_("As Parquet"), content, f"{key}.parquet", kind)
 
 

@@ -11,8 +11,8 @@ from streamlit.delta_generator import DeltaGenerator
 
 from contrastive_core.base.errors import BadSetting, Locked
 from contrastive_core.base.lock import scratch_folder
-from contrastive_core.base.paths import data_home
 from contrastive_core.base.score import Score, paired_interval
+from contrastive_core.base.storage import data_home
 from contrastive_core.data.overrides import LABEL
 from contrastive_core.engine import jobs, queue, training
 from contrastive_core.runs.run import Run

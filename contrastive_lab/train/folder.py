@@ -11,8 +11,8 @@ from typing import TypedDict, cast
 import streamlit as st
 
 from contrastive_core.base.errors import BadSetting
-from contrastive_core.base.paths import data_home
-from contrastive_core.base.safe_files import printable
+from contrastive_core.base.messages import printable
+from contrastive_core.base.storage import data_home
 from contrastive_core.data import datasets, image_listings
 from contrastive_core.data.dataset import KNOWN, SMALL, DatasetInfo
 from contrastive_core.data.folder_selection import (

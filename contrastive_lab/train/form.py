@@ -10,7 +10,7 @@ from streamlit.delta_generator import DeltaGenerator
 from contrastive_core import runs
 from contrastive_core.base.cards import Catalog, MethodEntry
 from contrastive_core.base.errors import Locked
-from contrastive_core.base.paths import data_home
+from contrastive_core.base.storage import data_home
 from contrastive_core.data import datasets, named_sets
 from contrastive_core.data.dataset import SMALL, DatasetInfo, form_of
 from contrastive_core.data.folder_selection import name_of, values_of

@@ -6,7 +6,7 @@ import pytest
 from clip_runs import clip_home, clip_run
 from sample_desk import Desk
 
-from contrastive_core.base.paths import ROOT
+from contrastive_core.base.storage import ROOT
 from contrastive_core.engine import client, jobs, process
 from contrastive_lab.samples import bench
 

@@ -10,7 +10,7 @@ from streamlit.testing.v1 import AppTest
 
 from contrastive_core.advice import plan as plans
 from contrastive_core.base import json_files
-from contrastive_core.base.paths import ROOT
+from contrastive_core.base.storage import ROOT
 from contrastive_core.compare.verdicts import SettingScores
 from contrastive_core.engine import answers, process, queue
 from contrastive_lab import locale

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from contrastive_core import runs
-from contrastive_core.base.paths import ROOT
+from contrastive_core.base.storage import ROOT
 from contrastive_core.samples import annotations as sample_annotations
 from contrastive_core.samples import run_samples as sample_build
 from contrastive_core.samples.sample_table import request_of

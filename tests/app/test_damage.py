@@ -12,8 +12,8 @@ from streamlit.testing.v1 import AppTest
 
 from contrastive_core import runs
 from contrastive_core.base.memory import write_npz
-from contrastive_core.base.paths import SHIPPED
 from contrastive_core.base.score import Score
+from contrastive_core.base.storage import SHIPPED
 from contrastive_core.compare.evaluation import read_evaluation
 from contrastive_core.spaces.space import cached, path_of
 from contrastive_lab import guard

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest, element_tree
 
-from contrastive_core.base.paths import ROOT
+from contrastive_core.base.storage import ROOT
 
 PAGES = {
     "explore": {"run": "simclr-digits"},

@@ -16,7 +16,7 @@ from opened_page import opened
 from sample_sets import blobs
 
 from contrastive_core.base.memory import write_npz
-from contrastive_core.base.paths import ROOT, data_home
+from contrastive_core.base.storage import ROOT, data_home
 from contrastive_core.spaces import file_formats, loaded_vectors, nearest, neighbor_graphs
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_lab import state

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from contrastive_core.base.safe_files import safe_cell
 from contrastive_core.base.score import ClassShare, Score
+from contrastive_core.base.storage import safe_cell
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_lab import format
 from contrastive_lab.explore import export
@@ -68,7 +68,7 @@ def test_rows_of_an_embedding_as_csv() -> None:
 
 
 def test_headers_of_tables_are_no_formulas(tmp_path) -> None:
-    from contrastive_core.base.safe_files import write_table
+    from contrastive_core.base.storage import write_table
     from contrastive_lab import format
 
     name, value = "=HYPERLINK(1)", "@SUM(1)"

@@ -9,7 +9,7 @@ from test_pages import text_of
 
 from contrastive_core import runs
 from contrastive_core.base import json_files
-from contrastive_core.base.paths import ROOT, runs_home
+from contrastive_core.base.storage import ROOT, runs_home
 from contrastive_core.lab import lab_view
 from contrastive_lab import home
 from contrastive_lab.components.star import StarView

@@ -22,7 +22,7 @@ from contrastive_core.base import json_files
 from contrastive_core.base.errors import Damaged, LabError
 from contrastive_core.base.lock import lock, process_start
 from contrastive_core.base.memory import write_npz
-from contrastive_core.base.paths import ROOT, data_home, runs_home
+from contrastive_core.base.storage import ROOT, data_home, runs_home
 from contrastive_core.engine import activity, client, process, queue, run_folders, training
 from contrastive_core.engine.client import WorkerProcess
 from contrastive_core.engine.jobs import Job

@@ -13,7 +13,7 @@ from streamlit.testing.v1 import AppTest
 
 from contrastive_core import losses, pairs, runs
 from contrastive_core.base.memory import read_npz
-from contrastive_core.base.paths import ROOT
+from contrastive_core.base.storage import ROOT
 from contrastive_core.lab.batch import load_batch
 from contrastive_core.lab.lab_view import BatchRequest, LabBatch, LabView, TowerBatch
 from contrastive_core.lab.view import compute_view

@@ -13,7 +13,7 @@ from streamlit.testing.v1 import AppTest
 
 from contrastive_core.base import json_files
 from contrastive_core.base.messages import Message, join, message
-from contrastive_core.base.paths import ROOT
+from contrastive_core.base.storage import ROOT
 from contrastive_lab import locale
 from contrastive_lab.components.shared.transport import localized
 from contrastive_lab.locale import _

@@ -10,8 +10,8 @@ from opened_page import revisit
 from streamlit.testing.v1 import AppTest
 
 from contrastive_core import runs
-from contrastive_core.base.paths import ROOT
 from contrastive_core.base.score import Score
+from contrastive_core.base.storage import ROOT
 from contrastive_core.data.folder_selection import values_of
 from contrastive_core.engine import jobs
 from contrastive_core.engine.jobs import Job

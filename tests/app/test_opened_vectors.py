@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from opened_page import page_on
 
-from contrastive_core.base.paths import data_home
+from contrastive_core.base.storage import data_home
 from contrastive_core.spaces import loaded_vectors, open_vectors
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 

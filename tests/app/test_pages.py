@@ -13,7 +13,7 @@ from streamlit.testing.v1 import AppTest
 
 from contrastive_core import runs
 from contrastive_core.base.memory import write_npz
-from contrastive_core.base.paths import ROOT, SHIPPED
+from contrastive_core.base.storage import ROOT, SHIPPED
 from contrastive_core.engine import client
 from contrastive_core.engine.jobs import Job
 from contrastive_core.spaces.space import Space, path_of

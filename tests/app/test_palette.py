@@ -11,7 +11,7 @@ import tomllib
 import numpy as np
 import pytest
 
-from contrastive_core.base.paths import ROOT
+from contrastive_core.base.storage import ROOT
 from contrastive_lab.components.scatter import PALETTE, categories, shade
 
 LEAST = 12.0  # ΔE between any two; the colors before had 1.1 for deuteranopia

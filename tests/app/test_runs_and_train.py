@@ -8,7 +8,7 @@ from opened_page import opened
 from streamlit.testing.v1 import AppTest
 
 from contrastive_core import runs
-from contrastive_core.base.paths import BUNDLE
+from contrastive_core.base.storage import BUNDLE
 from contrastive_core.engine import run_folders
 from contrastive_core.sweeps import sweep_file
 from contrastive_core.sweeps.sweep_file import load

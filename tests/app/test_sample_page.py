@@ -15,8 +15,8 @@ from sample_sets import blobs
 from streamlit.delta_generator import DeltaGenerator
 
 from contrastive_core import runs
-from contrastive_core.base.paths import runs_home
 from contrastive_core.base.score import Score
+from contrastive_core.base.storage import runs_home
 from contrastive_core.data import datasets
 from contrastive_core.engine import client
 from contrastive_core.samples import annotations as sample_annotations

@@ -4,7 +4,7 @@ import re
 import tomllib
 from pathlib import Path
 
-from contrastive_core.base.paths import ROOT
+from contrastive_core.base.storage import ROOT
 
 SIZES = {12, 14, 16, 20, 28}
 HIDDEN = 0  # words that an icon stands for

@@ -6,7 +6,7 @@ from opened_page import opened
 from visits import copy_of
 
 from contrastive_core import runs
-from contrastive_core.base.paths import ROOT, runs_home
+from contrastive_core.base.storage import ROOT, runs_home
 from contrastive_core.compare.evaluation import read_evaluation
 from contrastive_core.sweeps.sweep_file import load, read
 from contrastive_lab import figures

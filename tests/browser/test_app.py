@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from patience import SLOW
 
-from contrastive_core.base.paths import ROOT
+from contrastive_core.base.storage import ROOT
 
 
 @pytest.fixture(scope="module")

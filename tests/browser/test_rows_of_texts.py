@@ -10,7 +10,7 @@ import pytest
 from page_checks import settled
 from patience import SLOW
 
-from contrastive_core.base.paths import ROOT
+from contrastive_core.base.storage import ROOT
 from contrastive_core.engine import answers
 from contrastive_core.samples.sample_table import request_of
 from contrastive_core.spaces import loaded_vectors

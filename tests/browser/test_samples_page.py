@@ -16,7 +16,7 @@ from map_page import FIND, ask, lasso
 from patience import PATIENCE, SLOW, repainted, settled_box
 
 from contrastive_core.base import json_files
-from contrastive_core.base.paths import ROOT, SHIPPED
+from contrastive_core.base.storage import ROOT, SHIPPED
 from contrastive_core.data import datasets, overrides
 
 FLIPS, LOOKED_AT, FOUND = 10, 15, 8

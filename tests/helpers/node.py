@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from contrastive_core.base.paths import ROOT
+from contrastive_core.base.storage import ROOT
 
 __all__ = ["Node", "node"]
 

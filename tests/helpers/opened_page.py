@@ -3,7 +3,7 @@
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from contrastive_core.base.paths import ROOT
+from contrastive_core.base.storage import ROOT
 from contrastive_core.engine.jobs import STARTING, Job
 
 __all__ = ["opened", "page_on", "revisit"]

@@ -8,9 +8,9 @@ import pytest
 from kept_scores import keep_scores
 
 from contrastive_core import runs
-from contrastive_core.base import safe_files
+from contrastive_core.base import storage
 from contrastive_core.base.memory import write_npz
-from contrastive_core.base.paths import ROOT
+from contrastive_core.base.storage import ROOT
 from contrastive_core.compare import evaluate
 from contrastive_core.data import datasets
 from contrastive_core.engine import answers
@@ -51,7 +51,7 @@ def plant_runs() -> tuple[str, ...]:
     for name in ("good", "same", "worse"):
         run = runs.create(name, runs.load("simclr-digits").config)
         run.set_status("done")
-        safe_files.write_bytes(run.weights, name.encode())
+        storage.write_bytes(run.weights, name.encode())
         for split, found in sets.items():
             labels = np.asarray(found.labels, np.int64)
             where = labels.copy()

@@ -4,7 +4,7 @@ from typing import Any
 
 from streamlit.testing.v1 import AppTest
 
-from contrastive_core.base.paths import ROOT
+from contrastive_core.base.storage import ROOT
 from contrastive_lab.components.bench import Bench, BenchItem
 
 __all__ = ["Desk", "button", "opened", "text_of"]

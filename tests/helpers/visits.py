@@ -13,7 +13,7 @@ from patience import PATIENCE
 
 from benchmarks.browser import end_tasks
 from contrastive_core import runs
-from contrastive_core.base.paths import SHIPPED
+from contrastive_core.base.storage import SHIPPED
 from contrastive_core.engine import queue
 
 __all__ = ["SWEEP", "Visit", "filled"]

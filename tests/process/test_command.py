@@ -16,7 +16,7 @@ from urllib.parse import unquote, urlsplit
 import psutil
 import pytest
 
-from contrastive_core.base.paths import ROOT, data_home
+from contrastive_core.base.storage import ROOT, data_home
 from contrastive_core.cli.main import COMMANDS
 from contrastive_lab.desktop import command, serving, window
 

@@ -4,7 +4,7 @@ import runpy
 
 import pytest
 
-from contrastive_core.base.paths import ROOT
+from contrastive_core.base.storage import ROOT
 
 SCRIPTS = {
     "losses_on_a_batch": ((), "nt_xent"),

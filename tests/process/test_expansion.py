@@ -20,8 +20,8 @@ import torch
 
 from contrastive_core.base import memory, sandbox
 from contrastive_core.base.errors import Refused, UnusableEmbedding
-from contrastive_core.base.paths import ROOT
 from contrastive_core.base.sandbox import Limits, Sandbox, run_sandboxed
+from contrastive_core.base.storage import ROOT
 from contrastive_core.engine import client
 from contrastive_core.engine.client import NeedsMemory
 from contrastive_core.spaces import open_vectors

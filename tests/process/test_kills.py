@@ -12,7 +12,7 @@ from worlds import forks
 
 from contrastive_core import runs
 from contrastive_core.base.memory import read_npz
-from contrastive_core.base.paths import runs_home
+from contrastive_core.base.storage import runs_home
 from contrastive_core.compare import verify as run_verify
 from contrastive_core.runs import checkpoints
 from contrastive_core.runs.train_config import TrainConfig

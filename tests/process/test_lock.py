@@ -14,7 +14,7 @@ import pytest
 
 from contrastive_core.base.errors import Locked
 from contrastive_core.base.lock import is_locked, is_process, lock, lock_holder, process_start
-from contrastive_core.base.paths import data_home
+from contrastive_core.base.storage import data_home
 
 
 def test_a_lock_keeps_others_out_and_knows_the_dead(tmp_path: Path) -> None:

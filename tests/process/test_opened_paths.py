@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 
 from contrastive_core import runs
-from contrastive_core.base.paths import BUNDLE, SHIPPED, runs_home
+from contrastive_core.base.storage import BUNDLE, SHIPPED, runs_home
 from contrastive_core.spaces import loaded_vectors
 from contrastive_lab import path_input
 from contrastive_lab.desktop import command

@@ -11,8 +11,8 @@ from platformdirs.macos import MacOS
 from platformdirs.windows import Windows
 
 from contrastive_core.base import lock as locks
-from contrastive_core.base import paths
-from contrastive_core.base.paths import ROOT
+from contrastive_core.base import storage
+from contrastive_core.base.storage import ROOT
 from contrastive_lab.desktop import window
 
 # For this project's modules alone, what Windows' Python lacks is taken away: modules, and names of
@@ -132,9 +132,9 @@ def test_data_lie_where_the_system_keeps_them(
     monkeypatch.setattr(
         "platformdirs.windows.get_win_folder", lambda name: variables[{"CSIDL_LOCAL_APPDATA": "LOCALAPPDATA"}[name]]
     )
-    monkeypatch.setattr(paths, "is_checkout", lambda: False)
-    assert paths.runs_home().as_posix() == f"{expected}/runs"
-    assert paths.data_home().as_posix() == f"{expected}/cache"
+    monkeypatch.setattr(storage, "is_checkout", lambda: False)
+    assert storage.runs_home().as_posix() == f"{expected}/runs"
+    assert storage.data_home().as_posix() == f"{expected}/cache"
 
 
 # --- windows, locks ------------------------------------------------------------------------------

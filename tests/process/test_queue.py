@@ -17,7 +17,7 @@ from contrastive_core import runs
 from contrastive_core.base import json_files
 from contrastive_core.base.errors import BadName
 from contrastive_core.base.lock import lock_holder, process_start
-from contrastive_core.base.paths import ROOT
+from contrastive_core.base.storage import ROOT
 from contrastive_core.engine import process, queue, training
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from contrastive_core.base.paths import ROOT
+from contrastive_core.base.storage import ROOT
 
 TIMES = 10 if os.environ.get("HOSTILE_ALL") else 1
 # of each group: mutations of each file, its files, and their structures, at least

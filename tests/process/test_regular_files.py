@@ -9,8 +9,9 @@ import pytest
 
 from contrastive_core.base import errors
 from contrastive_core.base.errors import NotRegular, Refused
-from contrastive_core.base.safe_files import is_regular, open_regular, printable, read_regular
+from contrastive_core.base.messages import printable
 from contrastive_core.base.sandbox import Limits, run_sandboxed
+from contrastive_core.base.storage import is_regular, open_regular, read_regular
 
 
 def test_only_ordinary_files_are_opened(tmp_path: Path) -> None:

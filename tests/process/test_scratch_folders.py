@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from contrastive_core.base.lock import YOUNG, scratch_folder
-from contrastive_core.base.paths import ROOT, data_home
+from contrastive_core.base.storage import ROOT, data_home
 
 CHILD = """
 import sys, time

@@ -16,7 +16,7 @@ import psutil
 import pytest
 from patience import PATIENCE, SLOW
 
-from contrastive_core.base.paths import ROOT
+from contrastive_core.base.storage import ROOT
 from contrastive_lab import server as request_checks
 from contrastive_lab.desktop import serving
 

@@ -12,8 +12,8 @@ import pytest
 from patience import wait
 
 from contrastive_core import runs
-from contrastive_core.base.paths import ROOT, runs_home
 from contrastive_core.base.progress import Progress
+from contrastive_core.base.storage import ROOT, runs_home
 from contrastive_core.engine import activity, jobs, process, queue, training
 from contrastive_core.engine.jobs import Job
 from contrastive_core.samples.sample_table import request_of

@@ -13,7 +13,7 @@ import psutil
 import pytest
 from patience import wait
 
-from contrastive_core.base.paths import ROOT, runs_home
+from contrastive_core.base.storage import ROOT, runs_home
 from contrastive_core.engine import client, jobs, worker
 from contrastive_core.engine.jobs import Job
 from contrastive_core.spaces import results
@@ -38,7 +38,7 @@ def test_it_is_another_process_the_same_each_time() -> None:
 def test_the_homes_are_those_of_the_client(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for name in ("one", "two"):
         monkeypatch.setenv("CONTRASTIVE_LAB_RUNS", str(tmp_path / name))
-        assert client.call("contrastive_core.base.paths:runs_home") == runs_home() == tmp_path / name
+        assert client.call("contrastive_core.base.storage:runs_home") == runs_home() == tmp_path / name
 
 
 def test_an_error_there_is_raised_here() -> None:

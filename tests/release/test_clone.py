@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from contrastive_core.base.paths import ROOT
+from contrastive_core.base.storage import ROOT
 
 README = (ROOT / "README.md").read_text("utf-8")
 BLOCKS = re.findall(r"(?ms)^```(\w*)\n(.*?)^```", README)

@@ -19,7 +19,7 @@ from benchmarks.browser import free_port
 from contrastive_core import runs
 from contrastive_core.__main__ import main
 from contrastive_core.base.errors import BadSetting, CannotGoOn, Elsewhere
-from contrastive_core.base.paths import ROOT, runs_home
+from contrastive_core.base.storage import ROOT, runs_home
 from contrastive_core.engine import queue, training
 from contrastive_core.ops import collectives
 from contrastive_core.runs import checkpoints

@@ -13,7 +13,7 @@ import pytest
 from page_checks import AXE_FINDINGS, CUT, ESCAPED, check_accessibility, check_chinese, check_labels, settled
 from visits import Visit
 
-from contrastive_core.base.paths import ROOT
+from contrastive_core.base.storage import ROOT
 
 AXE = ROOT / "node_modules" / "axe-core" / "axe.min.js"
 ENGLISH = {  # address: its checks, and what is there once it has come

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from contrastive_core import methods
-from contrastive_core.base.paths import ROOT
+from contrastive_core.base.storage import ROOT
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ import pytest
 from lessons_by_hand import GOAL_OF, TRIPLETS, begun, choose_loss, collapse, done, type_into
 from patience import SLOW
 
-from contrastive_core.base.paths import ROOT
+from contrastive_core.base.storage import ROOT
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ from servers import Server
 
 from benchmarks.browser import end_tasks
 from contrastive_core import runs
-from contrastive_core.base.paths import SHIPPED
+from contrastive_core.base.storage import SHIPPED
 
 HELD = """
 import os, sys, time

@@ -12,7 +12,7 @@ from lab_page import LAB, drawn, visit
 from patience import SLOW
 from PIL import Image
 
-from contrastive_core.base.paths import ROOT
+from contrastive_core.base.storage import ROOT
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from contrastive_core.base.paths import ROOT
+from contrastive_core.base.storage import ROOT
 
 pytest.importorskip("anywidget", reason="the extra `notebook` is not installed")
 NOTEBOOKS = sorted((ROOT / "docs" / "notebooks").glob("*.ipynb"))

@@ -10,7 +10,7 @@ import torch
 from patience import SLOW
 
 from contrastive_core import watch
-from contrastive_core.base.paths import ROOT
+from contrastive_core.base.storage import ROOT
 from contrastive_core.data import datasets
 from contrastive_core.recording.watch import Watch
 

@@ -22,9 +22,9 @@ from visits import SWEEP
 
 from benchmarks import browser as real
 from contrastive_core import runs
-from contrastive_core.base import json_files, safe_files
+from contrastive_core.base import json_files, storage
 from contrastive_core.base.lock import lock_holder
-from contrastive_core.base.paths import SHIPPED
+from contrastive_core.base.storage import SHIPPED
 from contrastive_core.engine import process, queue, training
 from contrastive_lab.runs.table import HEAD, ROW
 
@@ -314,7 +314,7 @@ def test_two_sessions_see_nothing_of_each_other(server: Server, home: Path, brow
 
 
 def test_a_sweep_runs_cell_by_cell_and_is_drawn(server: Server, home: Path, page: Any) -> None:
-    safe_files.write_bytes(home / ".sweeps" / "small.toml", SWEEP.format(values=[0.2, 0.5]).encode())
+    storage.write_bytes(home / ".sweeps" / "small.toml", SWEEP.format(values=[0.2, 0.5]).encode())
     page.goto(f"{server.address}/runs?view=sweeps&sweep=small")
     page.get_by_role("button", name="How long will it take?").click(timeout=SLOW)
     page.get_by_text(re.compile(r"^\d+ s$|^1 min$")).first.wait_for(timeout=SLOW)

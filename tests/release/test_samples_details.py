@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from patience import SLOW
 
-from contrastive_core.base.paths import ROOT
+from contrastive_core.base.storage import ROOT
 from contrastive_core.samples.run_samples import samples_of_vectors
 from contrastive_core.samples.sample_table import request_of
 from contrastive_core.spaces import loaded_vectors

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from contrastive_core import losses, methods
-from contrastive_core.base.paths import ROOT
+from contrastive_core.base.storage import ROOT
 
 pytest.importorskip("sphinx")
 

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from contrastive_core.base.paths import ROOT
+from contrastive_core.base.storage import ROOT
 
 BLOCK = re.compile(r"(?ms)^```(\w*)\n(.*?)^```")
 EXAMPLE = "examples/watch_a_loop.py"

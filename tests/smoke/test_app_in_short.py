@@ -5,7 +5,7 @@ import time
 import pytest
 from opened_page import page_on
 
-from contrastive_core.base.paths import SHIPPED, runs_home
+from contrastive_core.base.storage import SHIPPED, runs_home
 from contrastive_core.engine.jobs import Job
 from contrastive_core.spaces import results
 

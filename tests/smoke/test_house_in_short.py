@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-from contrastive_core.base.paths import ROOT
+from contrastive_core.base.storage import ROOT
 
 
 def test_the_server_starts_without_torch() -> None:

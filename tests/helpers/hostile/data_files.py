@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 from PIL import Image
 
 from contrastive_core.base.memory import read_npz, write_npz
-from contrastive_core.base.paths import ROOT
+from contrastive_core.base.storage import ROOT
 from contrastive_core.data import image_decoding, overrides
 from contrastive_core.spaces import attached_images, file_formats
 from contrastive_core.spaces.embedding_set import EmbeddingSet

@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 from cases import cases
 
-from contrastive_core.base import json_files, safe_files
+from contrastive_core.base import json_files, storage
 from contrastive_core.base.errors import Damaged
 from contrastive_core.base.lock import lock, lock_holder
 from contrastive_core.base.memory import read_npz, write_npz
-from contrastive_core.base.paths import data_home
+from contrastive_core.base.storage import data_home
 
 
 def test_writes_and_reads(tmp_path: Path) -> None:
@@ -133,7 +133,7 @@ def test_files_and_folders_are_their_owners_alone(tmp_path: Path, umask: int) ->
     pid = os.fork()
     if pid == 0:  # pragma: no cover
         os.umask(umask)
-        safe_files.write_bytes(tmp_path / "a" / "b" / "file", b"x")
+        storage.write_bytes(tmp_path / "a" / "b" / "file", b"x")
         json_files.append_lines(tmp_path / "a" / "lines", [{"a": 1}])
         with lock(tmp_path / "a" / "lock"):
             os._exit(0)
@@ -143,7 +143,7 @@ def test_files_and_folders_are_their_owners_alone(tmp_path: Path, umask: int) ->
     assert len(told) == 1
     assert modes.pop("home") == modes.pop("locks") == 0o700
     assert modes == {"a": 0o700, "b": 0o700, "file": 0o600, "lines": 0o600, "lock": 0o600} | told
-    safe_files.write_bytes(tmp_path / "asked-for", b"x", shared=True)
+    storage.write_bytes(tmp_path / "asked-for", b"x", shared=True)
     assert (tmp_path / "asked-for").stat().st_mode & 0o777 == 0o644
 
 
@@ -156,7 +156,7 @@ def forever(path: Path, kind: str) -> None:
 
 
 def write_in_parts(path: Path, number: int) -> None:
-    with safe_files.writing(path) as file:
+    with storage.writing(path) as file:
         for part in range(4):
             file.write(f"{number} part {part}\n".encode() * 2000)
 
@@ -171,7 +171,7 @@ def take_lock(path: Path, number: int) -> None:
 
 
 WRITERS: dict[str, Callable[[Path, int], None]] = {
-    "bytes": lambda path, n: safe_files.write_bytes(path, f"{n}\n".encode() * 8000),
+    "bytes": lambda path, n: storage.write_bytes(path, f"{n}\n".encode() * 8000),
     "parts": write_in_parts,
     "json": lambda path, n: json_files.write_json(path, {"n": n, "x": "x" * 20_000, "end": n}),
     "npz": lambda path, n: write_npz(path, a=np.full(3000, n), b=np.full(3000, n)),
@@ -235,7 +235,7 @@ def test_a_kill_at_any_moment_leaves_the_old_file_or_the_new(memory: Path, kind:
         os.waitpid(pid, 0)
         seen += whole(path, kind) > 0
     assert seen > 15 or kind == "lock"
-    safe_files.tidy(memory)
+    storage.tidy(memory)
     assert {p.name for p in memory.iterdir()} <= {"file"}
 
 

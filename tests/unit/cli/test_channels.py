@@ -11,7 +11,7 @@ from banded_images import SMALL, folder, trained
 from streamlit.testing.v1 import AppTest
 
 from contrastive_core import runs
-from contrastive_core.base.paths import ROOT
+from contrastive_core.base.storage import ROOT
 from contrastive_core.cli.main import main
 from contrastive_core.compare import embed
 from contrastive_core.data import datasets

@@ -13,9 +13,8 @@ from cases import cases
 
 from contrastive_core import runs
 from contrastive_core.base.messages import decode
-from contrastive_core.base.paths import SHIPPED
 from contrastive_core.base.progress import read_progress
-from contrastive_core.base.safe_files import write_table
+from contrastive_core.base.storage import SHIPPED, write_table
 from contrastive_core.cli import train
 from contrastive_core.cli.main import COMMANDS, main, parser
 

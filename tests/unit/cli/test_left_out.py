@@ -9,7 +9,7 @@ from streamlit.testing.v1 import AppTest
 
 from contrastive_core import runs
 from contrastive_core.base.messages import message, translate
-from contrastive_core.base.paths import ROOT
+from contrastive_core.base.storage import ROOT
 from contrastive_core.cli.main import main
 from contrastive_core.data import datasets
 from contrastive_core.engine import answers, process

@@ -7,7 +7,7 @@ import pytest
 
 from contrastive_core import runs
 from contrastive_core.__main__ import main
-from contrastive_core.base import memory, safe_files
+from contrastive_core.base import memory, storage
 from contrastive_core.base.errors import UnknownName
 from contrastive_core.base.memory import read_npz, write_npz
 from contrastive_core.base.score import scores_from_json
@@ -31,7 +31,7 @@ ROWS = {"train": 250, "test": 150}
 def run(monkeypatch: pytest.MonkeyPatch) -> Run:
     """A run on digits whose embeddings are there, with overlapping classes."""
     run = runs.create("scored", runs.load("simclr-digits").config)
-    safe_files.write_bytes(run.weights, b"weights")
+    storage.write_bytes(run.weights, b"weights")
     for split in ("train", "test"):
         found = datasets.load("digits", split)
         n = ROWS[split]

@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 from contrastive_core.base.errors import Damaged, NotDownloaded, UnknownName
-from contrastive_core.base.paths import data_home
+from contrastive_core.base.storage import data_home
 from contrastive_core.data import datasets, image_listings, named_sets
 
 

@@ -12,8 +12,8 @@ import pytest
 from cases import cases
 from PIL import Image, ImageOps
 
-from contrastive_core.base.paths import ROOT, data_home
 from contrastive_core.base.sandbox import Sandbox
+from contrastive_core.base.storage import ROOT, data_home
 from contrastive_core.data import datasets, image_cache, image_decoding
 from contrastive_core.data.dataset import ImageForm
 from contrastive_core.data.image_decoding import HEADER, decode_chunk, decode_image, decode_sandboxed
@@ -84,7 +84,7 @@ def test_a_folder_named_from_where_one_stands_is_decoded_elsewhere(
 def test_only_what_lies_on_the_disk_is_named_as_decoded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     name = f"folder:{written(tmp_path / 'set')}"
     events: list[tuple[str, int]] = []
-    real_sync, real_chunk = image_cache.safe_files.sync_file, image_decoding.decode_sandboxed
+    real_sync, real_chunk = image_cache.storage.sync_file, image_decoding.decode_sandboxed
 
     def named() -> int:
         log = next((data_home() / "data").glob("*.partial/chunks.jsonl"))
@@ -101,7 +101,7 @@ def test_only_what_lies_on_the_disk_is_named_as_decoded(tmp_path: Path, monkeypa
 
     monkeypatch.setattr(image_cache, "CHUNK", 8)
     monkeypatch.setattr(image_decoding, "decode_sandboxed", decode_chunk)
-    monkeypatch.setattr(image_cache.safe_files, "sync_file", sync)
+    monkeypatch.setattr(image_cache.storage, "sync_file", sync)
     monkeypatch.setattr(image_cache, "FLUSH", 0.0)
     datasets.load(name, form=ImageForm(8))
     assert events == [("decoded", 0), ("flushed", 0), ("decoded", 1), ("flushed", 1), ("flushed", 2)]

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from contrastive_core import runs
-from contrastive_core.base.paths import SHIPPED
+from contrastive_core.base.storage import SHIPPED
 from contrastive_core.compare import embed
 from contrastive_core.data import datasets, overrides
 from contrastive_core.data.batch_loader import BatchLoader

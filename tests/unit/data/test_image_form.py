@@ -11,7 +11,7 @@ from PIL import Image
 
 from contrastive_core.base import sandbox
 from contrastive_core.base.errors import BadSetting
-from contrastive_core.base.paths import data_home
+from contrastive_core.base.storage import data_home
 from contrastive_core.data import datasets, image_cache, image_decoding, image_sets
 from contrastive_core.data.dataset import ImageForm
 from contrastive_core.data.image_decoding import decode_image

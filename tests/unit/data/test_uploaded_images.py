@@ -9,7 +9,7 @@ from cases import cases
 from PIL import Image
 
 from contrastive_core.base.errors import BadSetting
-from contrastive_core.base.paths import data_home
+from contrastive_core.base.storage import data_home
 from contrastive_core.data import datasets, folder_selection
 
 

@@ -7,7 +7,7 @@ import tomllib
 import pytest
 from cases import cases
 
-from contrastive_core.base.paths import ROOT
+from contrastive_core.base.storage import ROOT
 from contrastive_core.cli import main as core
 from contrastive_lab.desktop import command
 

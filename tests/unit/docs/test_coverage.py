@@ -7,7 +7,7 @@ import re
 import pytest
 from cases import cases
 
-from contrastive_core.base.paths import ROOT
+from contrastive_core.base.storage import ROOT
 
 PUBLIC = [
     "contrastive_core",

@@ -9,7 +9,7 @@ import torch
 
 from contrastive_core import pairs
 from contrastive_core.base import cards
-from contrastive_core.base.paths import ROOT
+from contrastive_core.base.storage import ROOT
 
 
 def test_the_loss_of_the_guide_is_the_one_of_pytorch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ import pytest
 from cases import cases
 
 from contrastive_core import losses
-from contrastive_core.base.paths import ROOT, SHIPPED
+from contrastive_core.base.storage import ROOT, SHIPPED
 
 sys.path.append(str(ROOT / "docs"))
 

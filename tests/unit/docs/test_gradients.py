@@ -7,7 +7,7 @@ import torch
 from cases import cases
 
 from contrastive_core import losses, pairs
-from contrastive_core.base.paths import ROOT
+from contrastive_core.base.storage import ROOT
 from contrastive_core.losses._two_views import TwoViewLoss, Views
 from contrastive_core.ops.similarity import compare
 

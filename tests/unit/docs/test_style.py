@@ -5,7 +5,7 @@ import re
 from babel.messages.pofile import read_po
 from cases import cases
 
-from contrastive_core.base.paths import ROOT
+from contrastive_core.base.storage import ROOT
 
 PAGES = [
     *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")),

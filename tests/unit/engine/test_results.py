@@ -12,7 +12,7 @@ from PIL import Image
 
 from contrastive_core import runs
 from contrastive_core.base.errors import UnusableEmbedding
-from contrastive_core.base.paths import ROOT
+from contrastive_core.base.storage import ROOT
 from contrastive_core.engine import answers
 from contrastive_core.runs.run_metrics import cost_of, parameters_of
 from contrastive_core.spaces import attached_images, file_formats, loaded_vectors, nearest, results

@@ -11,7 +11,7 @@ import pytest
 from cases import cases
 
 from contrastive_core import metrics, runs
-from contrastive_core.base.paths import IMAGES, SHIPPED
+from contrastive_core.base.storage import IMAGES, SHIPPED
 from contrastive_core.compare import evaluate
 from contrastive_core.compare.comparison import Comparison, comparison_request
 from contrastive_core.compare.embed import embed_run

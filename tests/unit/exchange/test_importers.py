@@ -27,7 +27,7 @@ from safetensors.torch import save_file
 
 from contrastive_core import runs
 from contrastive_core.base.errors import CannotImport, NotRecognized, Refused
-from contrastive_core.base.paths import runs_home
+from contrastive_core.base.storage import runs_home
 from contrastive_core.cli.main import main
 from contrastive_core.compare import embed
 from contrastive_core.data import datasets

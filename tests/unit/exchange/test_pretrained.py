@@ -18,7 +18,7 @@ from torchvision import models
 
 from contrastive_core import runs
 from contrastive_core.base.errors import CannotImport, NotDownloaded, NotRecognized
-from contrastive_core.base.paths import runs_home
+from contrastive_core.base.storage import runs_home
 from contrastive_core.cli.main import main
 from contrastive_core.compare import embed
 from contrastive_core.data import datasets

@@ -12,7 +12,7 @@ from safetensors.torch import load_file, save_file
 
 from contrastive_core import runs
 from contrastive_core.base.errors import BadSetting, CannotImport, NoSuchRun, Refused
-from contrastive_core.base.paths import SHIPPED, data_home
+from contrastive_core.base.storage import SHIPPED, data_home
 from contrastive_core.cli.main import main
 from contrastive_core.compare import embed, evaluation
 from contrastive_core.data import datasets

@@ -15,7 +15,7 @@ from mutation import mutated
 from PIL import Image
 
 from contrastive_core import runs
-from contrastive_core.base.paths import data_home
+from contrastive_core.base.storage import data_home
 from contrastive_core.data import image_sets
 from contrastive_core.exchange import export_weights
 from contrastive_core.runs import checkpoints

@@ -14,7 +14,7 @@ from hostile.run_files import broken_run
 from contrastive_core import runs
 from contrastive_core.base import json_files
 from contrastive_core.base.errors import NotRegular
-from contrastive_core.base.safe_files import open_regular
+from contrastive_core.base.storage import open_regular
 from contrastive_core.exchange import export_weights
 from contrastive_core.runs import checkpoints, run_metrics
 from contrastive_core.runs.run import Run

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from contrastive_core.base.paths import ROOT
+from contrastive_core.base.storage import ROOT
 
 CORE = ROOT / "contrastive_core"
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from contrastive_core.base.paths import ROOT
+from contrastive_core.base.storage import ROOT
 
 COMPONENTS = ROOT / "contrastive_lab" / "components"
 TOOLS = {"tsc": ["--project", "."], "eslint": ["."], "prettier": ["--check", "--log-level", "warn", "."]}

@@ -6,7 +6,7 @@ from importlib import metadata
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from contrastive_core.base.paths import ROOT
+from contrastive_core.base.storage import ROOT
 
 UV = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["uv"]
 DIRECT = (ROOT / "requirements.txt").read_text("utf-8").splitlines()

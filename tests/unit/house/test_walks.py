@@ -8,13 +8,13 @@ from pathlib import Path
 
 from traces import trace
 
-from contrastive_core.base.paths import ROOT
+from contrastive_core.base.storage import ROOT
 
 TRAIN = """
 from contrastive_core.cli.main import main
-from contrastive_core.base import safe_files
+from contrastive_core.base import storage
 from contrastive_core.train import loop
-safe_files.FRESH = -1  # else a new run's manifest is read again for the first two seconds
+storage.FRESH = -1  # else a new run's manifest is read again for the first two seconds
 loop.FLUSH_SECONDS = loop.STATUS_SECONDS = 3600  # these calls grow with the time, not with the steps
 small = ["--set", "encoder.width=0.25", "--set", "batch_size=16", "--set", "threads=1", "--device", "cpu"]
 small += ["--set", "save_seconds=3600"]  # so does saving

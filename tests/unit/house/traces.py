@@ -11,7 +11,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from contrastive_core.base.paths import ROOT
+from contrastive_core.base.storage import ROOT
 
 __all__ = ["trace"]
 

@@ -12,7 +12,7 @@ from cases import case
 from losses_setup import SETTINGS, builders_met, every_setting, make
 
 from contrastive_core import losses, pairs
-from contrastive_core.base.paths import ROOT
+from contrastive_core.base.storage import ROOT
 from contrastive_core.losses import _base, _softmax
 from contrastive_core.losses._softmax import FormulaLoss
 from contrastive_core.losses._two_views import TwoViewLoss

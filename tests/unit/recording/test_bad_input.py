@@ -11,7 +11,7 @@ import torch
 from cases import cases
 
 from contrastive_core import losses, pairs, watch
-from contrastive_core.base import safe_files
+from contrastive_core.base import storage
 from contrastive_core.base.json_files import read_object
 from contrastive_core.compare.verify import damage
 from contrastive_core.recording import steps
@@ -92,14 +92,14 @@ def test_a_name_that_exists(caplog) -> None:
 
 def test_a_full_disk(monkeypatch, caplog) -> None:
     """What is written meanwhile is lost and counted; once there is room it goes on."""
-    full, write = [False], safe_files.sync_file
+    full, write = [False], storage.sync_file
 
     def sync_file(file) -> None:
         if full[0]:
             raise OSError(errno.ENOSPC, "No space left on device")
         write(file)
 
-    monkeypatch.setattr(safe_files, "sync_file", sync_file)
+    monkeypatch.setattr(storage, "sync_file", sync_file)
     monkeypatch.setattr("contrastive_core.base.json_files.sync_file", sync_file)
     w = watch("full", loss="nt_xent", every=1)
     recorder = w._recorder

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from contrastive_core import runs, watch
-from contrastive_core.base.paths import runs_home
+from contrastive_core.base.storage import runs_home
 from contrastive_core.recording import recorder as recorder_module
 from contrastive_core.spaces import recorded_rows
 

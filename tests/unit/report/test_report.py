@@ -14,8 +14,8 @@ import pytest
 from cases import cases
 
 from contrastive_core import runs
-from contrastive_core.base.paths import SHIPPED
 from contrastive_core.base.score import Score
+from contrastive_core.base.storage import SHIPPED
 from contrastive_core.cli.main import main
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.towers import joined

@@ -20,7 +20,7 @@ from contrastive_core import runs
 from contrastive_core.base.errors import Damaged
 from contrastive_core.base.json_files import problem
 from contrastive_core.base.memory import npz_bytes
-from contrastive_core.base.paths import ROOT
+from contrastive_core.base.storage import ROOT
 from contrastive_core.compare import verify as run_verify
 from contrastive_core.runs.records import CONFIG, FORMAT
 from contrastive_core.runs.run import Run

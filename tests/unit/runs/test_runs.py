@@ -16,7 +16,7 @@ from contrastive_core import runs
 from contrastive_core.base import json_files
 from contrastive_core.base.errors import BadName, Gone, Locked, NoSuchRun
 from contrastive_core.base.lock import lock_holder
-from contrastive_core.base.paths import data_home, runs_home
+from contrastive_core.base.storage import data_home, runs_home
 from contrastive_core.engine import calls, client, process, queue, run_folders, training
 from contrastive_core.runs import checkpoints
 from contrastive_core.runs.run import Run

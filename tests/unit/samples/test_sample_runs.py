@@ -14,7 +14,7 @@ import torch
 from sample_sets import blobs
 
 from contrastive_core import runs
-from contrastive_core.base.paths import SHIPPED
+from contrastive_core.base.storage import SHIPPED
 from contrastive_core.cli.main import main
 from contrastive_core.compare.embed import load_model
 from contrastive_core.data import datasets

@@ -9,7 +9,7 @@ import torch
 from sample_sets import blobs, table_of
 
 from contrastive_core import losses, pairs
-from contrastive_core.base import safe_files
+from contrastive_core.base import storage
 from contrastive_core.samples import label_errors, sample_table
 from contrastive_core.samples import losses as sample_losses
 from contrastive_core.samples import run_samples as sample_build
@@ -130,7 +130,7 @@ def test_the_table_has_its_columns_and_is_written(tmp_path: Path) -> None:
     table = table_of(blobs(), "triplet")
     assert tuple(table.columns) == sample_table.COLUMNS
     for name in ("s.parquet", "s.csv"):
-        safe_files.write_table(tmp_path / name, table.columns)
+        storage.write_table(tmp_path / name, table.columns)
     frame = pd.read_parquet(tmp_path / "s.parquet")
     assert list(frame.columns) == list(sample_table.COLUMNS)
     assert len(frame) == 300

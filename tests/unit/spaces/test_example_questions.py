@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from contrastive_core.base.safe_files import printable
+from contrastive_core.base.messages import printable
 from contrastive_core.cli.main import main
 from contrastive_core.compare.retrieval import figures_of_rows
 from contrastive_core.spaces import example_questions, file_formats

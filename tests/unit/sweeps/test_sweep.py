@@ -10,8 +10,8 @@ from cases import case, cases
 
 from contrastive_core import losses, methods, runs
 from contrastive_core.base.errors import BadSetting
-from contrastive_core.base.paths import ROOT
 from contrastive_core.base.registry import knobs_of
+from contrastive_core.base.storage import ROOT
 from contrastive_core.data import augmentations
 from contrastive_core.data.recipe import Recipe
 from contrastive_core.engine import queue

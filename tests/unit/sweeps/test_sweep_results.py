@@ -8,8 +8,8 @@ from cases import cases
 from kept_scores import keep_scores
 
 from contrastive_core import runs
-from contrastive_core.base.paths import BUNDLE, ROOT
 from contrastive_core.base.score import Score
+from contrastive_core.base.storage import BUNDLE, ROOT
 from contrastive_core.cli.main import main
 from contrastive_core.sweeps import sweep_file, sweep_results
 from contrastive_core.sweeps.sweep_file import Sweep, load, read

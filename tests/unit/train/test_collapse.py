@@ -8,7 +8,7 @@ import torch
 from cases import cases
 
 from contrastive_core import losses, pairs, runs
-from contrastive_core.base.paths import SHIPPED
+from contrastive_core.base.storage import SHIPPED
 from contrastive_core.runs.train_config import TrainConfig, with_settings
 from contrastive_core.train import loop, monitor
 from contrastive_core.train.monitor import CollapseWatch

@@ -10,7 +10,7 @@ import torch
 import traitlets
 from cases import cases
 
-from contrastive_core.base.paths import ROOT
+from contrastive_core.base.storage import ROOT
 from contrastive_lab.widgets import circle, loss_view, scatter
 
 rng = np.random.default_rng(0)

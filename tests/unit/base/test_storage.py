@@ -1,19 +1,25 @@
-"""What was read of a file stays in memory until it changes; no spreadsheet runs the cells of a table."""
+"""What was read of a file stays in memory until it changes; no spreadsheet runs the cells of a table; and where things
+lie: in a checkout, once installed, and where the environment says."""
 
+import importlib
 import io
 import math
 import os
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 from pyarrow import parquet
 
-from contrastive_core.base import safe_files
+from contrastive_core.base import storage
 from contrastive_core.base.errors import Damaged
-from contrastive_core.base.safe_files import FileCache
+from contrastive_core.base.storage import FileCache
+
+HOMES = ("CONTRASTIVE_LAB_HOME", "CONTRASTIVE_LAB_RUNS")
 
 
 def old(path: Path, text: str) -> Path:
@@ -76,7 +82,7 @@ TYPES = {"place": "int64", "id": "string", "score": "float64"}
 
 
 def test_parquet_asks_for_a_batch_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(safe_files, "BATCH", 3)
+    monkeypatch.setattr(storage, "BATCH", 3)
     given: list[int] = []
 
     def rows() -> Iterator[dict[str, Any]]:
@@ -84,7 +90,7 @@ def test_parquet_asks_for_a_batch_at_a_time(monkeypatch: pytest.MonkeyPatch) -> 
             given.append(i)
             yield {"place": i, "id": f"=é{i}", "score": math.nan if i == 4 else i / 2}
 
-    data = safe_files.parquet_of(rows(), TYPES)
+    data = storage.parquet_of(rows(), TYPES)
     file = parquet.ParquetFile(io.BytesIO(data))
     assert file.metadata.num_row_groups == 3
     read = file.read()
@@ -95,7 +101,7 @@ def test_parquet_asks_for_a_batch_at_a_time(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_parquet_without_rows_has_its_columns() -> None:
-    read = parquet.read_table(io.BytesIO(safe_files.parquet_of([], TYPES)))
+    read = parquet.read_table(io.BytesIO(storage.parquet_of([], TYPES)))
     assert (read.num_rows, read.column_names) == (0, list(TYPES))
 
 
@@ -103,9 +109,57 @@ def test_parquet_without_rows_has_its_columns() -> None:
 @pytest.mark.parametrize("sign", ["=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20", "\ufe62", "\u207a"])
 def test_no_cell_starts_as_a_formula(start: str, sign: str) -> None:
     text = f"{start}{sign}HYPERLINK(1)"
-    assert safe_files.safe_cell(text) == f"'{text}"
+    assert storage.safe_cell(text) == f"'{text}"
 
 
 @pytest.mark.parametrize("text", ["a", "", "a=1", " a", "\u4e2d", "-3", "+1e5", " -0.5", "\u2192"])
 def test_other_cells_stay(text: str) -> None:
-    assert safe_files.safe_cell(text) == text
+    assert storage.safe_cell(text) == text
+
+
+# --- folders ---
+
+
+@pytest.fixture
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
+    """storage.py as a wheel puts it: no app.py and no pyproject.toml beside the package."""
+    for name in HOMES:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "user data ü"))
+    site = tmp_path / "site-packages"
+    base = site / "installed_core" / "base"
+    base.mkdir(parents=True)
+    for folder in (base.parent, base):
+        (folder / "__init__.py").touch()
+    (base / "storage.py").write_text(Path(storage.__file__).read_text())
+    monkeypatch.syspath_prepend(str(site))
+    yield importlib.import_module("installed_core.base.storage")
+    for name in ("installed_core.base.storage", "installed_core.base", "installed_core"):
+        sys.modules.pop(name, None)
+
+
+def test_a_checkout_keeps_everything_in_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in HOMES:
+        monkeypatch.delenv(name)
+    assert storage.is_checkout()
+    assert storage.BUNDLE == storage.ROOT
+    assert storage.runs_home() == storage.ROOT / "checkpoints" / "runs"
+    assert storage.data_home() == storage.ROOT / ".cache"
+
+
+def test_installed_it_writes_to_the_users_data_folder(installed: ModuleType, tmp_path: Path) -> None:
+    assert not installed.is_checkout()
+    site = tmp_path / "site-packages"
+    assert site / "contrastive_lab" / "bundle" == installed.BUNDLE
+    homes = [installed.runs_home(), installed.data_home()]
+    assert [home.name for home in homes] == ["runs", "cache"]
+    assert {home.parent.name for home in homes} == {"contrastive-lab"}
+    assert not any(home.is_relative_to(installed.ROOT) for home in homes)
+    if sys.platform == "linux":
+        assert all(home.is_relative_to(tmp_path / "user data ü") for home in homes)
+
+
+def test_the_environment_goes_before(installed: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in HOMES:
+        monkeypatch.setenv(name, "/somewhere/else")
+    assert installed.runs_home() == installed.data_home() == Path("/somewhere/else")

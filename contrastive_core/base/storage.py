@@ -1,8 +1,13 @@
-"""Safe reading and writing of files, and tables that other programs open.
+"""Files: the folders of users' runs, shipped runs and caches, and safe reading and writing, also of tables that other
+programs open. Torch-free.
 
-A file may come from anyone: only regular files are opened, a limited number of bytes is read, and names are escaped
-in messages. A read from a pipe could wait forever, a device may never end, and opening one may have effects:
-`open_regular` checks before it opens without blocking, and checks again before the first read.
+In a checkout the folders are inside it. In an installation from a wheel, files that a checkout holds next to the
+packages (app.py, pages, sweeps, shipped runs) are in `BUNDLE`, and users' files are in the system's folder for
+application data.
+
+A file may come from anyone: only regular files are opened, and a limited number of bytes is read. A read from a pipe
+could wait forever, a device may never end, and opening one may have effects: `open_regular` checks before it opens
+without blocking, and checks again before the first read.
 Parsed files stay in memory until they change, because a page reads thousands of them every second.
 
 A file is written completely or not at all: a kill at any moment leaves the old file or the new one. The data go to a
@@ -28,20 +33,58 @@ from pathlib import Path
 from typing import IO, Any, BinaryIO, Generic, TypeVar
 
 from contrastive_core.base.errors import BadSetting, NotRegular
-from contrastive_core.base.messages import message
-from contrastive_core.base.paths import runs_home
+from contrastive_core.base.messages import message, printable, thousands
 
+NAME = "contrastive-lab"
+ROOT = Path(__file__).resolve().parents[2]  # the folder of the packages
 NO_WAIT = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 T = TypeVar("T")
 FileStamp = tuple[int, int, int, int]
 UNCHECKED, EXPANSION = 256 << 20, 100  # bytes that are always accepted; above them, maximum expansion
 FRESH = 2.0  # seconds: a file that was just written may change again within a tick of its clock
 MAX_FILE = 64 << 30  # bytes of a file that is hashed
-LONGEST_LINE = 2000  # characters of a line on a terminal
 BLANK = "".join(map(chr, range(33))) + "\x7f\x85\xa0\u200b\u2060\u3000\ufeff"
-JOINERS = "\u200c\u200d"  # invisible, and part of words in Persian and Hindi and of emoji
 MAX_TABLE = 512 << 20  # bytes of a table that is read as text: a few million lines
 BATCH = 20_000  # rows converted at a time
+
+
+# --- folders ---
+
+
+def is_checkout() -> bool:
+    """Return whether this is a checkout of the project and not an installation."""
+    return (ROOT / "app.py").is_file() and (ROOT / "pyproject.toml").is_file()
+
+
+BUNDLE = ROOT if is_checkout() else ROOT / "contrastive_lab" / "bundle"
+SHIPPED = BUNDLE / "checkpoints" / "shipped"
+IMAGES = BUNDLE / "checkpoints" / "images"  # decoded test images of the shipped runs' data sets
+
+
+def runs_home() -> Path:
+    """Return the folder of users' runs: $CONTRASTIVE_LAB_RUNS, else a folder in the checkout or the user's data."""
+    if folder := os.environ.get("CONTRASTIVE_LAB_RUNS"):
+        return Path(folder)
+    return ROOT / "checkpoints" / "runs" if is_checkout() else _user_data() / "runs"
+
+
+def data_home() -> Path:
+    """Return the folder of caches: $CONTRASTIVE_LAB_HOME, a checkout's `.cache`, or `cache` in the user data."""
+    if folder := os.environ.get("CONTRASTIVE_LAB_HOME"):
+        return Path(folder)
+    return ROOT / ".cache" if is_checkout() else _user_data() / "cache"
+
+
+def _user_data() -> Path:
+    """Return the system's folder for this user's application data."""
+    import platformdirs
+
+    return platformdirs.user_data_path(NAME, appauthor=False)
+
+
+def follow_links() -> bool:
+    """Return whether links inside image folders are followed ($CONTRASTIVE_LAB_FOLLOW_LINKS is 1)."""
+    return os.environ.get("CONTRASTIVE_LAB_FOLLOW_LINKS") == "1"
 
 
 # --- reading ---
@@ -88,30 +131,6 @@ def is_regular(path: str | Path) -> bool:
         return stat.S_ISREG(os.stat(path).st_mode)
     except (OSError, ValueError):  # a zero byte in the name is a ValueError
         return False
-
-
-def printable(text: object, limit: int = 300) -> str:
-    """Return text for a message: control characters, invalid UTF-8 and marks that reverse the text direction
-    are escaped, and text longer than `limit` is cut."""
-    plain = str(text)[: limit + 1]
-    escaped = plain if plain.isprintable() else escape(plain)  # true for nearly all texts
-    return escaped if len(escaped) <= limit else f"{escaped[: limit - 1]}…"
-
-
-def terminal_line(line: str) -> str:
-    """Return a line for a terminal: control characters and lone surrogates are escaped, and a long line is cut."""
-    shortened = line[:LONGEST_LINE] + (f" … ({len(line):,} characters)" if len(line) > LONGEST_LINE else "")
-    return escape(shortened)
-
-
-def thousands(**numbers: int) -> dict[str, str]:
-    """Format numbers for a message, with commas between thousands."""
-    return {name: f"{number:,}" for name, number in numbers.items()}
-
-
-def escape(text: str) -> str:
-    """Escape the control characters and lone surrogates of a text."""
-    return "".join(c if c.isprintable() or c in JOINERS else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
 def _check(about: os.stat_result, path: str | Path, limit: int | None) -> None:
