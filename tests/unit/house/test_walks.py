@@ -76,7 +76,7 @@ def test_a_training_batch(tmp_path: Path) -> None:
     more = trace(TRAIN, tmp_path)
     steps = more["contrastive_core/methods/simclr.py"] // 2  # its rows, and which belong together
     assert steps == 90
-    check("One training batch", {name for name in more if more[name] >= steps}, 26)
+    check("One training batch", {name for name in more if more[name] >= steps}, 23)
 
 
 def test_a_temperature_drag(tmp_path: Path) -> None:
@@ -84,12 +84,12 @@ def test_a_temperature_drag(tmp_path: Path) -> None:
 
 
 def test_a_table_of_samples(tmp_path: Path) -> None:
-    check("One table of samples", set(trace(SAMPLES, tmp_path)), 27)
+    check("One table of samples", set(trace(SAMPLES, tmp_path)), 24)
 
 
 def test_vectors_to_their_map(tmp_path: Path) -> None:
-    check("A file of vectors to its map", set(trace(MAP, tmp_path)), 16)
+    check("A file of vectors to its map", set(trace(MAP, tmp_path)), 15)
 
 
 def test_a_comparison_of_two_runs(tmp_path: Path) -> None:
-    check("A comparison of two runs", set(trace(COMPARE, tmp_path)), 29)
+    check("A comparison of two runs", set(trace(COMPARE, tmp_path)), 20)
