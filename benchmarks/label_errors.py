@@ -6,10 +6,10 @@
 Data: digits and shapes; with `cifar` also a subset of CIFAR-10 images from an archive. The first
 `--rows` are judged. Labels: three kinds at rates of 3, 8, 18 and 40 %, one seed for each kind and rate
 in turn; with `--full` all of 0 to 2. Encoders: SimCLR and MoCo v2 that saw no label (on CIFAR SimCLR
-alone, 10 epochs), and of digits a random one and pixels (of CIFAR their first 128 principal
-components), which find no more than chance in shapes. With `--train`, at the rates of `TRAINED`,
-also SupCon and metric trained on the wrong labels for few and for many epochs (on CIFAR SupCon
-alone, 10 epochs).
+alone, 10 epochs), and of digits a random one and pixels, of CIFAR the first 128 principal components of
+pixels (on shapes, where pixels say no class, a random one finds little more than chance). With
+`--train`, at the rates of `TRAINED`, also SupCon and metric trained on the wrong labels for few and for
+many epochs (on CIFAR SupCon alone, 10 epochs).
 `--keep` continues from a file of what was judged before.
 
 Peers on the same h (wrong_label_peers.py): cleanlab's self-confidence, normalized margin and

@@ -52,11 +52,12 @@ def without_labels(name: str, dataset: Dataset) -> Iterator[tuple[str, np.ndarra
     else:
         run = trained("label-errors-simclr", "--method", "simclr", "--dataset", name, "--epochs", str(EPOCHS))
     yield "simclr", embed.embed_run(run, "train", "h", "cpu").features
-    if name == "digits":  # elsewhere neither finds more than chance
+    if name == "digits":
         yield "random", embed.random_encoder(run, dataset, "cpu")[0].features
     if name != "shapes":
         pixels = np.asarray(embed.raw_pixels(dataset).features)
-        yield "pixels", PCA(min(COLUMNS, *pixels.shape), random_state=0).fit_transform(pixels)
+        is_wide = pixels.shape[1] > COLUMNS
+        yield "pixels", PCA(COLUMNS, random_state=0).fit_transform(pixels) if is_wide else pixels
 
 
 def trained_on(name: str, dataset: Dataset, given: np.ndarray, key: str) -> Iterator[tuple[str, np.ndarray]]:

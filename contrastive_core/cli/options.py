@@ -1,4 +1,4 @@
-"""The parts of a command for `argparse`: its options, many of which several commands share, and the parser."""
+"""The parts of a command for `argparse`: its options, most of them shared by commands, and the parser."""
 
 import argparse
 import sys

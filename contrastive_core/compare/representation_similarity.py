@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from math import ceil
-from typing import Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
 from jaxtyping import Float64, Int64
@@ -19,6 +19,9 @@ from contrastive_core.base.memory import lowest_recall, overlap
 from contrastive_core.base.messages import N_
 from contrastive_core.base.progress import OnFraction, ignore_fraction
 from contrastive_core.spaces.embedding_set import EmbeddingSet
+
+if TYPE_CHECKING:
+    from contrastive_core.spaces.neighbor_graphs import Graphs
 
 NEAREST = 20  # number of neighbors that are compared
 BLOCK = 1 << 26  # numbers centered at a time, 256 MB in float32
@@ -111,7 +114,7 @@ def overlaps(graphs: Sequence[np.ndarray]) -> np.ndarray:
     return matrix(graphs, lambda a, b: float(overlap(a, b).mean()))
 
 
-def graphs_of(sets: Sequence[EmbeddingSet], k: int, graphs: Any) -> tuple[list[np.ndarray], float | None]:
+def graphs_of(sets: Sequence[EmbeddingSet], k: int, graphs: "Graphs") -> tuple[list[np.ndarray], float | None]:
     """Return the k nearest rows (n, k) of each row in its own set, from the cache `graphs`, and the lowest recall of
     the approximate ones; None if all are exact."""
     found = [graphs.get(s, None, k) for s in sets]
@@ -138,7 +141,7 @@ class Alike(TypedDict):
     recall: float | None
 
 
-def similarities(sets: Sequence[EmbeddingSet], kept: Any, is_left_out: bool = False) -> Alike:
+def similarities(sets: Sequence[EmbeddingSet], kept: "Graphs", is_left_out: bool = False) -> Alike:
     """Return the similarity matrices of spaces of the same rows and the nearest rows of each, from the cache of graphs
     `kept`; NaN and empty if `is_left_out`."""
     if is_left_out:

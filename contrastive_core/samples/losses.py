@@ -199,7 +199,7 @@ def ranks(value: np.ndarray) -> np.ndarray:
 class ByClass:
     """Losses of n rows by class, and the nearest row (−1: none) of their own and of another class, with its cosine."""
 
-    losses: np.ndarray  # (n, classes) float32; infinite for a class of which there is no other row
+    losses: np.ndarray  # (n, classes) float32; infinite for a class without another row
     same: np.ndarray  # (n) int64
     same_score: np.ndarray  # (n) float64
     other: np.ndarray  # (n) int64

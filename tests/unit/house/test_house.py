@@ -146,7 +146,8 @@ print(*(m for m in {HEAVY!r} if m in sys.modules))
 def test_the_command_tells_its_address_before_streamlit_is_loaded() -> None:
     code = f"import contrastive_lab.desktop.command, sys; print(*({{'streamlit', *{HEAVY!r}}} & sys.modules.keys()))"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
-    assert done.stdout.split() == [], done.stderr
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == []
 
 
 @pytest.mark.parametrize("folder", ["pages", "contrastive_lab"])
