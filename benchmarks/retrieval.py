@@ -36,7 +36,7 @@ from contrastive_core.compare.comparison import Entry, compare
 from contrastive_core.compare.retrieval import FIGURES, Relevant, compress, figures, rows_by_id
 from contrastive_core.compare.verdicts import compare_runs
 from contrastive_core.ops.partner_ranks import unit_rows
-from contrastive_core.samples.pair_table import find_given_negatives
+from contrastive_core.samples.tower_pairs import find_given_negatives
 from contrastive_core.spaces import example_questions, file_formats
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.label_files import read_qrels
@@ -125,9 +125,9 @@ def given_negatives() -> None:
             queries, documents = rows_by_id(towers, qrels)
             relevant = {(queries[query], documents[name]) for query, of in qrels.items() for name in of}
             asked, answer = towers.partner_pairs(1_000_000)[0].T
-            given = find_given_negatives(towers, asked, answer)
-            order = [i for i in np.argsort(-given.score, kind="stable").tolist() if given.row[i] >= 0]
-            is_false = np.array([(int(asked[i]), int(given.row[i])) in relevant for i in order])
+            given, score = find_given_negatives(towers, asked, answer)
+            order = [i for i in np.argsort(-score, kind="stable").tolist() if given[i] >= 0]
+            is_false = np.array([(int(asked[i]), int(given[i])) in relevant for i in order])
             group = dict(zip(towers.a.tolist(), towers.group_a.tolist(), strict=True))
             every = {(int(row), int(of)) for row, of in towers.given_negatives()}
             planted = sum((row, group[query]) in every for query, row in relevant)

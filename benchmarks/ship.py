@@ -49,8 +49,8 @@ from contrastive_core.lab.lab_view import DIRECTIONS, BatchRequest
 from contrastive_core.lab.view import compute_view
 from contrastive_core.runs import checkpoints
 from contrastive_core.runs.run import Run
-from contrastive_core.samples import sample_table
-from contrastive_core.samples.run_samples import samples_of_run
+from contrastive_core.samples.run_samples import make_table
+from contrastive_core.samples.sample_table import request_of
 from contrastive_core.spaces import results
 from contrastive_core.spaces.results import Result
 from contrastive_core.spaces.space import TOWERS, Space, layers_of
@@ -144,10 +144,10 @@ def keep_table(run: Run) -> None:
 
 
 def _write_tables(run: Run, folder: Path) -> None:
-    loss = str(run.config["loss"])
     shutil.rmtree(folder, ignore_errors=True)
-    samples_of_run(run, loss, "train", device="cpu")
-    made = sample_table.path_of(run, "samples", loss, "train")
+    request = request_of(run.name, "train")
+    make_table(request, device="cpu")
+    made = request.path()
     columns = read_npz(made)  # and facts, which are no columns
     _write_small(folder / made.name, {k: v if v.ndim == 0 else _single(v) for k, v in columns.items()})
 

@@ -27,15 +27,10 @@ from contrastive_lab.recordings import LAYER_TITLES
 
 FIRST = ("knn", "linear_probe", "alignment", "uniformity", "rankme")
 UNLABELED = ("uniformity", "rankme", "hubness", "neighbor_stability")
-NAMES = {"knn": N_("kNN accuracy"), "linear_probe": N_("Linear probe")}
-NAMES |= {"neighbor_stability": N_("Stable neighbors")}
-SHARE = (0.0, 1.0)
-RANGES = {"knn": SHARE, "linear_probe": SHARE, "neighbor_stability": SHARE, "alignment": (0.0, 4.0)}
-RANGES |= {
-    "hubness": (0.0, 5.0),
-    "uniformity": (-4.0, 0.0),
-}  # of rows that fill a sphere of many dimensions to one point
-RANGES["modality_gap"] = (0.0, 2.0)
+NAMES = {"knn": N_("kNN accuracy"), "linear_probe": N_("Linear probe"), "neighbor_stability": N_("Stable neighbors")}
+RANGES = {"alignment": (0.0, 4.0), "hubness": (0.0, 5.0), "modality_gap": (0.0, 2.0)}
+RANGES |= {"uniformity": (-4.0, 0.0)}  # of rows that fill a sphere of many dimensions to one point
+RANGES |= dict.fromkeys(("knn", "linear_probe", "neighbor_stability"), (0.0, 1.0))
 MARKS = {source: SOURCES[source] for source in BESIDE} | {"chance": N_("chance")}
 STYLE = Path(__file__).with_name("score_strip.css")
 
@@ -58,24 +53,19 @@ def draw(scores: dict[str, Scores], how: str = "", other: str = "") -> None:
 
 def _answer(scores: dict[str, Scores]) -> str:
     """Describe the kNN accuracy compared with that of raw pixels, as far as both are known."""
-    own, raw = (_known("knn", scores, source) for source in ("own", "raw"))
-    if own is None:
+    own, raw = (scores.get(source, {}).get("knn") for source in ("own", "raw"))
+    if own is None or own.value is None:
         return ""
-    figures = {"own": _figure(own), "raw": _figure(raw) if raw is not None else ""}
-    if raw is None or raw.value is None or own.interval is None:
-        text = _("kNN {own}; raw pixels reach {raw}.") if raw is not None else _("kNN {own}.")
+    if raw is None or raw.value is None:
+        return format.plain(_("kNN {own}.").format(own=_figure(own)))
+    text = _("No better than raw pixels: kNN {own}, on the pixels alone {raw}.")
+    if own.interval is None:
+        text = _("kNN {own}; raw pixels reach {raw}.")
     elif own.interval[0] > raw.value:
         text = _("Better than raw pixels: kNN {own}, on the pixels alone {raw}.")
     elif own.interval[1] < raw.value:
         text = _("Worse than raw pixels: kNN {own}, on the pixels alone {raw}.")
-    else:
-        text = _("No better than raw pixels: kNN {own}, on the pixels alone {raw}.")
-    return format.plain(text.format(**figures))
-
-
-def _marks(scores: dict[str, Scores]) -> dict[str, str]:
-    """Return the names of the references by source, the user's references last."""
-    return MARKS | {source: name_of(source) for source in scores if source.startswith(PREFIX)}
+    return format.plain(text.format(own=_figure(own), raw=_figure(raw)))
 
 
 def show(scores: dict[str, Scores], names: list[str], other: str = "") -> None:
@@ -103,30 +93,46 @@ def show_accuracies(run: Run) -> None:
             st.caption(how)
 
 
-def markup(scores: dict[str, Scores], other: str = "", names: list[str] | None = None) -> str:
-    """Return the strip as HTML with escaped texts. Arguments as for `show`; without `names`, the first scores."""
-    names = _first(scores["own"]) if names is None else names
-    rows = "".join(_row(name, scores, other) for name in names)
-    return f'<div class="scores">{rows}{_key(names, scores)}</div>'
-
-
 def _first(own: Scores) -> list[str]:
     """Return the names of the scores to show; they differ without labels."""
     labeled = any(n in own and own[n].value is not None for n in FIRST[:2])
     return [n for n in (FIRST if labeled else UNLABELED) if n in own]
 
 
-def _row(name: str, scores: dict[str, Scores], other: str) -> str:
-    """Return one score as HTML: its name, scale and figure, with an explanation that can be opened."""
-    score = scores["own"][name]
-    beside = _beside(name, scores)
-    lines = "\n".join(map(_html, [*beside, *_read(name, scores, other)]))
-    title, reading = (_html(text) for text in (NAMES.get(name, score.title), score.reading))
-    return (
-        f'<details name="score"><summary><span class="name" title="{reading}">{title}</span>'
-        f"{_scale(name, scores, '; '.join(map(_html, beside)))}"
-        f'<span class="value">{_html(_figure(score))}</span></summary><p>{lines}</p></details>'
-    )
+def markup(scores: dict[str, Scores], other: str = "", names: list[str] | None = None) -> str:
+    """Return the strip as HTML with escaped texts: for each score a row with its name, scale and figure, which opens an
+    explanation; then the legend. Arguments as for `show`; without `names`, the first scores."""
+    own, rows = scores["own"], ""
+    names = _first(own) if names is None else names
+    marks = MARKS | {source: name_of(source) for source in scores if source.startswith(PREFIX)}
+    for name in names:
+        score, beside = own[name], list[str]()
+        known = {k: one for k, of in scores.items() if (one := of.get(name)) is not None and one.value is not None}
+        if interval := format.interval_of(score):
+            beside.append(_("95 % interval over samples, not seeds: {interval}").format(interval=interval))
+        for source, text in marks.items():
+            if source in known:
+                note = f"{_figure(known[source])} {locale.text(known[source].approximation)}".rstrip()
+                beside.append(f"{locale.text(text)}: {note}")
+        ends = _range(name, score) if score.value is not None else None
+        lines = "\n".join(map(_html, [*beside, *_explanation(name, score, ends, known.get("other"), other)]))
+        title, reading = (_html(text) for text in (NAMES.get(name, score.title), score.reading))
+        scale = '<span class="scale"></span>'
+        if ends is not None:
+            sources = [source for source in (*marks, "own") if source in known]
+            alt = "; ".join(map(_html, beside))
+            scale = f'<span class="scale" role="img" aria-label="{alt}">{_marks_on(ends, sources, known)}</span>'
+        rows += (
+            f'<details name="score"><summary><span class="name" title="{reading}">{title}</span>{scale}'
+            f'<span class="value">{_html(_figure(score))}</span></summary><p>{lines}</p></details>'
+        )
+    has_interval = any(own[name].interval is not None for name in names)
+    this = _("this one, with its 95 % interval over samples, not seeds") if has_interval else _("this one")
+    legend = {"own": this} | {source: text for source, text in marks.items() if scores.get(source)}
+    key = "".join(f'<span><i class="{k.partition(":")[0]}"></i>{_html(text)}</span>' for k, text in legend.items())
+    if len(legend) > 1 or has_interval:
+        rows += f'<div class="key">{key}</div>'
+    return f'<div class="scores">{rows}</div>'
 
 
 def _html(text: str) -> str:
@@ -134,33 +140,8 @@ def _html(text: str) -> str:
     return html.escape(locale.text(text))
 
 
-def _known(name: str, scores: dict[str, Scores], source: str) -> Score | None:
-    """Return a source's score if it has a value; else None."""
-    score = scores.get(source, {}).get(name)
-    return score if score is not None and score.value is not None else None
-
-
-def _scale(name: str, scores: dict[str, Scores], alt: str) -> str:
-    """Return the HTML of a scale from the lowest to the highest possible score, with its marks."""
-    score = scores["own"][name]
-    if score.value is None or (ends := _range(name, score)) is None:
-        return '<span class="scale"></span>'
-    low, high = ends
-
-    def place(value: float) -> float:
-        """Return the position of a value in per cent of the scale."""
-        return 100 * min(1.0, max(0.0, (value - low) / (high - low)))
-
-    marks = ""
-    if score.interval is not None:
-        left, right = map(place, score.interval)
-        marks = f'<i class="interval" style="left:{left:.2f}%;width:{right - left:.2f}%"></i>'
-    for source in (*_marks(scores), "own"):
-        if (one := _known(name, scores, source)) is not None and one.value is not None:
-            off = " off" if one.value > high else ""
-            kind = source.partition(":")[0]
-            marks += f'<i class="{kind}{off}" style="left:{place(one.value):.2f}%"></i>'
-    return f'<span class="scale" role="img" aria-label="{alt}">{marks}</span>'
+def _figure(score: Score) -> str:
+    return format.figure_of(score).replace(" %", "\u00a0%")
 
 
 def _range(name: str, score: Score) -> tuple[float, float] | None:
@@ -168,50 +149,40 @@ def _range(name: str, score: Score) -> tuple[float, float] | None:
     if name == "rankme":
         width = score.number("width")
         return (1.0, width) if width and width > 1 else None
-    return SHARE if score.unit == "share" else RANGES.get(name)
+    return (0.0, 1.0) if score.unit == "share" else RANGES.get(name)
 
 
-def _figure(score: Score) -> str:
-    return format.figure_of(score).replace(" %", "\u00a0%")
+def _marks_on(ends: tuple[float, float], sources: list[str], known: Scores) -> str:
+    """Return the HTML of the marks of sources on a scale, the last with its interval."""
+
+    def place(value: float) -> float:
+        return 100 * min(1.0, max(0.0, (value - ends[0]) / (ends[1] - ends[0])))
+
+    marks = ""
+    if (interval := known["own"].interval) is not None:
+        left, right = map(place, interval)
+        marks = f'<i class="interval" style="left:{left:.2f}%;width:{right - left:.2f}%"></i>'
+    for source in sources:
+        value, kind = known[source].value or 0.0, source.partition(":")[0]
+        off = " off" if value > ends[1] else ""
+        marks += f'<i class="{kind}{off}" style="left:{place(value):.2f}%"></i>'
+    return marks
 
 
-def _beside(name: str, scores: dict[str, Scores]) -> list[str]:
-    """Return texts for a score's interval and for the references' values."""
-    interval = format.interval_of(scores["own"][name])
-    lines = [_("95 % interval over samples, not seeds: {interval}").format(interval=interval)] if interval else []
-    for source, text in _marks(scores).items():
-        if (beside := _known(name, scores, source)) is not None:
-            lines.append(f"{locale.text(text)}: {_figure(beside)} {locale.text(beside.approximation)}".rstrip())
-    return lines
-
-
-def _read(name: str, scores: dict[str, Scores], other: str) -> list[str]:
-    """Return the lines that explain a figure."""
-    score, lines = scores["own"][name], []
-    if other in LAYER_TITLES and (beside := _known(name, scores, "other")) is not None:
-        lines.append(f"{_(LAYER_TITLES[other])}: {_figure(beside)}")
+def _explanation(
+    name: str, score: Score, ends: tuple[float, float] | None, beside: Score | None, other: str
+) -> list[str]:
+    """Return the lines that explain a figure, beside that of the layer `other`."""
+    lines = [f"{_(LAYER_TITLES[other])}: {_figure(beside)}"] if other in LAYER_TITLES and beside else []
     if score.value is None:
         lines.append(score.missing)
     if name == "knn" and (k := score.number("k")) and (tau := score.number("temperature")):
         lines.append(_("The {k} nearest samples vote, with τ {tau}.").format(k=f"{k:g}", tau=f"{tau:g}"))
     if score.approximation:
         lines.append(score.approximation)
-    if score.value is not None and (ends := _range(name, score)):
+    if ends:
         lines.append(_("The scale goes from {low} to {high}.").format(low=f"{ends[0]:g}", high=f"{ends[1]:g}"))
     return [*lines, score.reading]
-
-
-def _key(names: list[str], scores: dict[str, Scores]) -> str:
-    """Return the legend of the marks; "" if the space has only its own mark."""
-    has_interval = any(scores["own"][n].interval is not None for n in names)
-    own = _("this one, with its 95 % interval over samples, not seeds") if has_interval else _("this one")
-    known = {"own": own} | {k: v for k, v in _marks(scores).items() if scores.get(k)}
-    if len(known) == 1 and not has_interval:
-        return ""
-    marks = "".join(
-        f'<span><i class="{kind.partition(":")[0]}"></i>{_html(text)}</span>' for kind, text in known.items()
-    )
-    return f'<div class="key">{marks}</div>'
 
 
 # --- the user's references -------------------------------------------------------------------------
@@ -230,25 +201,17 @@ def follow_missing_reference(run: Run) -> None:
 
 
 def manage_references() -> None:
-    """Draw the popover to choose references."""
+    """Draw the popover to choose references, with links to further ones."""
     with st.popover(_("References"), icon=":material/flag:"):
-        choose_references()
-
-
-def choose_references() -> None:
-    """Draw the choice of references, and links to further ones."""
-    st.caption(
-        _(
-            "These runs are shown beside every other run on the same data set: on its scales, in its tables "
-            "and under the lists of Samples."
+        st.caption(
+            _("These runs are shown beside every other run on the same data set: on its scales and in its tables.")
         )
-    )
-    named = reference_names()
-    key = f"references-{cache.digest(*named)}"  # the list may change elsewhere
-    able = [run.name for run in state.all_runs() if run.weights.exists()]
-    options = [*dict.fromkeys([*named, *able])]
-    chosen = st.multiselect(_("References"), options, named, key=key, max_selections=MOST_REFERENCES)
-    if chosen != named:
-        set_references(chosen)
-        st.rerun()
-    st.page_link("pages/runs.py", label=_("Import an encoder on Runs"), icon=":material/download:")
+        named = reference_names()
+        key = f"references-{cache.digest(*named)}"  # the list may change elsewhere
+        able = [run.name for run in state.all_runs() if run.weights.exists()]
+        options = [*dict.fromkeys([*named, *able])]
+        chosen = st.multiselect(_("References"), options, named, key=key, max_selections=MOST_REFERENCES)
+        if chosen != named:
+            set_references(chosen)
+            st.rerun()
+        st.page_link("pages/runs.py", label=_("Import an encoder on Runs"), icon=":material/download:")

@@ -9,12 +9,13 @@ import numpy as np
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from contrastive_core.samples.label_audit import LabelAudit
 from contrastive_core.samples.sample_lists import RANDOM
-from contrastive_lab import format, guard, query_params, stage, state
+from contrastive_lab import guard, locale, query_params, stage, state
 from contrastive_lab.locale import _
-from contrastive_lab.samples import bench, detail, example, label_audit, lists, retrain
-from contrastive_lab.samples.findings import Findings, cut_to_selection, nearest_rows
-from contrastive_lab.samples.subject import LIST, Pictures, choose, go_to, row_of, say_skipped, take_subject
+from contrastive_lab.samples import bench, example, lists, retrain
+from contrastive_lab.samples.findings import Findings, audit_of, cut_to_selection, nearest_rows, recalibrated
+from contrastive_lab.samples.subject import LIST, choose, go_to, row_of, say_skipped, take_subject
 
 
 class Places(NamedTuple):
@@ -48,12 +49,13 @@ def page() -> None:
 
 def review(findings: Findings, at: Places) -> None:
     bench.hear(findings)
-    audit = label_audit.audit_of(findings)
-    findings = label_audit.recalibrated(findings)
+    audit = None  # of one split
+    if len(findings.requests) == 1:
+        audit = audit_of(findings.requests[0], findings.tables[0])
+    findings = recalibrated(findings)
     with at.chips:
         findings = replace(findings, list=lists.pick(findings.table))
     table, one = findings.table, findings.list
-    findings.announce()
     if one.key == RANDOM and audit is None:
         st.info(_("Choose Train or Test above: error rates belong to one split."))
         return
@@ -89,11 +91,11 @@ def review(findings: Findings, at: Places) -> None:
             lists.confusion(table, every)
 
 
-def listed(findings: Findings, audit: label_audit.LabelAudit | None, at: Places) -> np.ndarray:
+def listed(findings: Findings, audit: LabelAudit | None, at: Places) -> np.ndarray:
     """Draw the controls of the list; return its rows."""
     one = findings.list
     if one.key == RANDOM and audit:
-        return label_audit.rows_to_check(audit, findings.table, at.chips)
+        return lists.rows_to_check(audit, findings.table, at.chips)
     with at.more:
         rows = lists.order(findings.table, one)
         if one.cut is None:
@@ -103,26 +105,19 @@ def listed(findings: Findings, audit: label_audit.LabelAudit | None, at: Places)
         return lists.above(findings, rows, every, audit)
 
 
-def show_below(
-    findings: Findings, audit: label_audit.LabelAudit | None, rows: np.ndarray, row: int | None, as_table: bool
-) -> None:
+def show_below(findings: Findings, audit: LabelAudit | None, rows: np.ndarray, row: int | None, as_table: bool) -> None:
     """Draw the details of the sample and of the whole list below the review panel."""
     one, run = findings.list, retrain.request_to_train(findings).run
     if row is not None:
-        detail.show(findings, row)
-    if one.key == "mislabeled" and (text := label_audit.estimate(audit)):
-        st.caption(text)
+        bench.show_detail(findings, row)
+    if one.key == "mislabeled" and audit:
+        st.caption(locale.text(audit.estimate))
     if row is not None and as_table:
         lists.as_table(findings, rows)
     if one.changes and run is not None:
         retrain.results(run)
-    if one.key == RANDOM and audit:
-        label_audit.show_curve(audit)
     with st.expander(_("How this list is made")):
-        lists.show_explanation(findings.table, one, findings.method)
-        for request in findings.requests:
-            if left_out := Pictures(request).left_out:
-                st.caption(format.plain(left_out))
+        lists.show_explanation(findings)
 
 
 state.run(page)

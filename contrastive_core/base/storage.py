@@ -17,8 +17,6 @@ read files and folders (0600, 0700), whatever the umask; `shared` is for files t
 import contextlib
 import csv
 import hashlib
-import io
-import itertools
 import math
 import os
 import stat
@@ -333,20 +331,6 @@ def write_table(out: Path, columns: Mapping[str, Iterable[object]]) -> None:
             file.write(frame.to_csv(index=False).encode())
         else:
             frame.to_parquet(file, index=False)
-
-
-def parquet_of(rows: Iterable[Mapping[str, object]], types: Mapping[str, str]) -> bytes:
-    """Return rows of plain values as a Parquet file. They are consumed in batches, so a million are never in memory.
-    Args: types: Arrow types of the columns, in order: "int64", "float64", "string"."""
-    import pyarrow
-    from pyarrow import parquet
-
-    aliases = {name: pyarrow.type_for_alias(kind) for name, kind in types.items()}
-    schema, waiting, out = pyarrow.schema(aliases), iter(rows), io.BytesIO()
-    with parquet.ParquetWriter(out, schema, compression="zstd") as file:
-        while batch := list(itertools.islice(waiting, BATCH)):
-            file.write_batch(pyarrow.RecordBatch.from_pylist(batch, schema=schema))
-    return out.getvalue()
 
 
 def safe_cell(value: Any) -> Any:

@@ -137,7 +137,6 @@ COMMANDS = {
         ),
         option("--loss", help="loss of the list (default: the run's own)"),
         option("--out", help="file to write, .parquet or .csv (default: only store it for the app)"),
-        option("--lists-by", metavar="RUN", help="run on the same images whose encoder is used for the lists"),
         option(
             "--audit",
             metavar="FILE",
@@ -152,7 +151,7 @@ COMMANDS = {
         switch("--move", "move the images into the folder of --export (default: hard links)"),
     ),
     "pairs": Command(
-        "pairs.pairs",
+        "samples.pairs",
         "list the mismatched pairs and the false negatives of two towers",
         option("file", metavar="RUN", help="a run of clip, or a file of vectors with one or two towers"),
         option(
@@ -164,7 +163,7 @@ COMMANDS = {
         option("--export", metavar="OUT", help="write a file of triplets with your decisions, in its own format"),
     ),
     "threshold": Command(
-        "pairs.threshold",
+        "samples.threshold",
         "find the similarity from which a pair of two towers is a match, with a bound on its false-match rate",
         option("file", metavar="RUN", help="a run of clip, or a file of vectors with two towers"),
         *(LABELS, LEAVE_OUT, *OTHER, SPLIT, DEVICE, QRELS),
@@ -172,7 +171,7 @@ COMMANDS = {
         option("--out", metavar="FILE", help="file of the threshold, its basis and the calibration to write, .json"),
     ),
     "query": Command(
-        "pairs.query",
+        "samples.query",
         "find the images of a run with a text tower that are most similar to a sentence",
         *(option("run", help="a run of clip"), option("text", help="a sentence"), *OF_TEST),
         option("--top", type=int, default=10, help="number of images to print (default: 10)"),

@@ -181,7 +181,7 @@ def embedding(run: Run, split: str, layer: str = "z") -> Job:
 def samples(request: SampleRequest, rows: int = 0) -> Job:
     """Return the job that creates a table of all samples. `rows`: their number, if known."""
     path = request.path()
-    values = {"name": request.name, "split": request.split, "loss": request.loss, "by": request.by}
+    values = {"name": request.name, "split": request.split, "loss": request.loss}
     is_large = rows > LARGE or (request.run is not None and _is_large(request.run))
     return _job(f"{request.name}.{path.stem}", path, "samples", values, is_large)
 

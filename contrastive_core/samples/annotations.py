@@ -19,7 +19,6 @@ import secrets
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypedDict, cast
 
@@ -32,17 +31,7 @@ from contrastive_core.runs.run import Run
 from contrastive_core.samples.sample_table import decimals, decisions_path
 
 CHOICES = ("keep", "relabel", "drop")
-NEW_LABELS = (
-    "id",
-    "split",
-    "given",
-    "probability_wrong",
-    "suggested",
-    "probability_suggested",
-    "decision",
-    "label",
-    "reviewer",
-)
+NEW_LABELS = "id split given probability_wrong suggested probability_suggested decision label reviewer".split()
 PATIENCE = 30.0  # seconds for another window that writes: it needs thousandths
 
 
@@ -97,17 +86,6 @@ def by_split(config: Mapping[str, object]) -> dict[str, Marks]:
     return {split: marks(decisions_path(config, split)) for split in datasets.SPLITS}
 
 
-def every_label(config: Mapping[str, object]) -> dict[str, dict[str, str]]:
-    """Return the label of each sample by split and id; "" for a sample without one."""
-    found = {}
-    for split in datasets.SPLITS:
-        with contextlib.suppress(ValueError, FileNotFoundError):  # no such split
-            data = datasets.of_config(config, split)
-            names = [*data.classes, ""]  # −1, the last: without a label
-            found[split] = {i: names[label] for i, label in zip(data.ids, data.labels.tolist(), strict=True)}
-    return found
-
-
 def _valid(lines: Sequence[Mapping[str, object]]) -> list[Mapping[str, object]]:
     """Return the decisions that were not undone."""
     undone = {line["undo"] for line in lines if line.get("undo")}
@@ -115,8 +93,8 @@ def _valid(lines: Sequence[Mapping[str, object]]) -> list[Mapping[str, object]]:
 
 
 def add(file: Path, sample: str, what: str, label: str | None = None, **about: Any) -> None:
-    """Record a decision on a sample. `about`: the `given` label, the `suggested` one with its `confidence`, the
-    probability that it is `wrong`, the window (`by`) and the `event`. Raises ValueError for an unknown decision."""
+    """Record a decision on a sample. `about`: further values of a `Mark`, and the `event`. Raises ValueError for an
+    unknown decision."""
     add_many(file, [{"id": sample, "what": what, "label": label}], **about)
 
 
@@ -128,8 +106,7 @@ def add_many(
     **about: object,
 ) -> None:
     """Record decisions on several samples as one event, so one undo reverts them all. An existing event is not written
-    again. Args: lines: `id`, `what`, `label` and further values of `add` for each; about: values shared by all, such as
-    `by`."""
+    again. Args: lines: `id`, `what`, `label` and further values of each; about: values shared by all."""
     for line in lines:
         if (what := line["what"]) not in choices:
             values = {"choices": ", ".join(choices), "what": f"{what!r}"}
@@ -171,36 +148,32 @@ def undo(
     return undone
 
 
-def labels_csv(by_split: Mapping[str, Marks], every: Mapping[str, Mapping[str, str]] | None = None) -> str:
+def labels_csv(by_split: Mapping[str, Marks], config: Mapping[str, object] | None = None) -> str:
     """Return a CSV of all decisions with the given, suggested and decided label; the last is empty for a dropped
     sample. probability_wrong is the score of the list of likely wrong labels, probability_suggested the voters'
-    probability of the suggested class. `every`: the label of each sample by split and id, for a file of all samples."""
+    probability of the suggested class. `config`: a run's settings, for a file of all samples of its data set."""
     rows = []
     for split, decisions in by_split.items():
-        undecided: Marks = {i: {"given": label} for i, label in (every or {}).get(split, {}).items()}
+        undecided = Marks()
+        if config is not None:
+            with contextlib.suppress(ValueError, FileNotFoundError):  # no such split
+                data = datasets.of_config(config, split)
+                names = [*data.classes, ""]  # −1, the last: without a label
+                undecided = {i: {"given": names[k]} for i, k in zip(data.ids, data.labels.tolist(), strict=True)}
         for sample, m in {**undecided, **decisions}.items():
             what = m.get("what", "")
             decided = {"relabel": m.get("label"), "drop": ""}.get(what, m.get("given"))
-            wrong, sure = ("" if m.get(k) is None else str(decimals(float(m[k]))) for k in ("wrong", "confidence"))
+            wrong, sure = (str(decimals(float(m[k]))) if k in m else "" for k in ("wrong", "confidence"))
             known = [m.get("given"), wrong, m.get("suggested"), sure]
-            rows.append(
-                [safe_cell(str(cell or "")) for cell in (sample, split, *known, what, decided, m.get("reviewer"))]
-            )
+            cells = (sample, split, *known, what, decided, m.get("reviewer"))
+            rows.append([safe_cell(str(cell or "")) for cell in cells])
     return _csv(NEW_LABELS, rows).decode()
 
 
-@dataclass(frozen=True)
-class Changes:
-    """Files for a training that leaves out dropped samples and uses corrected labels."""
-
-    files: dict[str, bytes]  # contents by the option of `train` that reads them; those that are not empty
-    dropped: int  # by the marks, beside what the run left out itself
-    relabeled: int
-
-
-def changes(file: Path, run: Run | None = None, column: str = overrides.LABEL) -> Changes:
-    """Combine a run's own exclusions and relabels with the decisions, without writing a file. `column` is the header of
-    the column that replaces the class (for pairs: the key of the true partner)."""
+def changes(file: Path, run: Run | None = None, column: str = overrides.LABEL) -> tuple[dict[str, bytes], int, int]:
+    """Combine a run's own exclusions and relabels with the decisions, without writing a file. Returns the contents by
+    the option of `train` that reads them, and the numbers of dropped and relabeled samples beside the run's own.
+    `column`: header of the column that replaces the class (for pairs: the key of the true partner)."""
     decisions, before = marks(file), run.config if run is not None else {}
     drop = [i for i, m in decisions.items() if m["what"] == "drop"]
     labels = {i: str(m["label"]) for i, m in decisions.items() if m["what"] == "relabel"}
@@ -212,13 +185,13 @@ def changes(file: Path, run: Run | None = None, column: str = overrides.LABEL) -
     if relabeled or relabeled_before:
         files["relabel"] = _csv(["id", column], relabeled.items())
     changed = sum(relabeled_before.get(i) != label for i, label in labels.items())
-    return Changes(files, dropped=len(set(drop) - set(gone_before)), relabeled=changed)
+    return files, len(set(drop) - set(gone_before)), changed
 
 
 def export(file: Path, run: Run | None = None, column: str = overrides.LABEL) -> list[str]:
     """Write the files of `changes` beside the run; return the arguments of `train` that name them."""
     folder, arguments = file.parent if run is None else _folder(run), []
-    for option, content in changes(file, run, column).files.items():
+    for option, content in changes(file, run, column)[0].items():
         path = folder / f"{option}-{hashlib.sha256(content).hexdigest()[:12]}.csv"
         storage.write_bytes(path, content)
         arguments += [f"--{option}", str(path)]
@@ -227,13 +200,9 @@ def export(file: Path, run: Run | None = None, column: str = overrides.LABEL) ->
 
 def cleaned(run: Run, candidates: Sequence[Run]) -> list[Run]:
     """Return the `candidates` that were trained with files exported from this run's page."""
-    folder = str(_folder(run))
-    return [
-        one
-        for one in candidates
-        if one.name != run.name
-        and any(str(Path(path).parent) == folder for k in ("exclude", "relabel") if (path := one.config.get(k)))
-    ]
+    folder = _folder(run)
+    files = ((one, [one.config.get(option) for option in ("exclude", "relabel")]) for one in candidates)
+    return [one for one, paths in files if one.name != run.name and folder in [Path(p).parent for p in paths if p]]
 
 
 def _csv(head: Sequence[str], rows: Iterable[Sequence[str]]) -> bytes:

@@ -59,14 +59,32 @@ def write_triplets(path: str, out: str, space: str) -> dict[str, int]:
         is_match = triplets.is_match({str(k).lower(): v for k, v in line.items()}, 0, found.name)
         more, has_all = chosen.get(query, []) if is_match else [], True
         for column in positive:
-            kept = _kept(column, query, wrong if is_match else matches)
+            out_of = wrong if is_match else matches
+            kept = [i for i, document in enumerate(column[1]) if (query, document) not in out_of]
             new = [known[more.pop(0)] for _ in column[1][len(kept) :] if more]
             has_all &= _put(line, column, kept, new) > 0
             counts["positives"] += len(new)
         if has_all:
             rows.append(line)
-            counts["negatives"] += sum(len(c[1]) - _put(line, c, _kept(c, query, matches), []) for c in negative)
-    write_bytes(out, _content(Path(path), names, rows))
+            for column in negative:
+                kept = [i for i, document in enumerate(column[1]) if (query, document) not in matches]
+                counts["negatives"] += len(column[1]) - _put(line, column, kept, [])
+    table = io.BytesIO()
+    text = io.TextIOWrapper(table, "utf-8", "backslashreplace", newline="")  # half a surrogate pair as JSON has it
+    if Path(path).suffix.lower() == ".parquet":
+        import pyarrow as pa
+        import pyarrow.parquet as pq  # half a second
+
+        with open_regular(path) as file:
+            schema = pq.ParquetFile(file).schema_arrow
+        pq.write_table(pa.Table.from_pylist(rows, schema), table)
+    elif Path(path).suffix.lower() == ".csv":
+        cells = ([*map(row.get, names), *(row.get(None) or [])] for row in rows)  # None: beyond the head
+        csv.writer(text, lineterminator="\n").writerows([names, *cells])
+    else:
+        text.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+    text.flush()
+    write_bytes(out, table.getbuffer())
     return {"rows": len(rows), "all_rows": len(lines), **counts}
 
 
@@ -80,9 +98,9 @@ def _decided(found: triplets.Triplets, request: SampleRequest) -> tuple[Pairs, d
         query, document = ([of[str(name)] for name in names if str(name) in of] for of in at)
         return {(query[0], document[-1])} if query and document else Pairs()
 
-    mismatched, false_negatives, given_negatives = (marks(request.decisions(name)) for name in DECISIONS)
-    dropped = {i for i, mark in marks(request.marked).items() if mark["what"] == "drop"}
-    if not (mismatched or false_negatives or given_negatives or dropped):
+    mismatched, false_negatives, given_negatives = decided = [marks(request.decisions(name)) for name in DECISIONS]
+    dropped = {i for i, mark in marks(request.decisions()).items() if mark["what"] == "drop"}
+    if not (any(decided) or dropped):
         raise BadSetting(NO_DECISIONS, name=found.name)
     gone = [{i for name, i in of.items() if name in dropped} for of in at]
     out = {(q, d) for q, d in found.positive + found.negative if q in gone[0] or d in gone[1]}
@@ -118,10 +136,6 @@ def _columns(line: Line, names: Sequence[str], order: Iterator[int], known: dict
         yield name, documents, values, is_list
 
 
-def _kept(column: Column, query: int, out: Pairs) -> list[int]:
-    return [i for i, document in enumerate(column[1]) if (query, document) not in out]
-
-
 def _put(line: Line, column: Column, kept: Sequence[int], new: Sequence[Line]) -> int:
     """Store a column's kept values and new documents in the line; return how many it has now."""
     name, _, every, is_list = column
@@ -129,26 +143,6 @@ def _put(line: Line, column: Column, kept: Sequence[int], new: Sequence[Line]) -
         found = [values[i] for i in kept] + [one.get(key[len(name) :].lower()) for one in new]
         line[key] = found if is_list else next(iter(found), None)
     return len(kept) + len(new)
-
-
-def _content(path: Path, names: Sequence[str], rows: Sequence[Line]) -> bytes:
-    ending = path.suffix.lower()
-    if ending == ".parquet":
-        import pyarrow as pa
-        import pyarrow.parquet as pq  # half a second
-
-        with open_regular(path) as file:
-            schema = pq.ParquetFile(file).schema_arrow
-        out = io.BytesIO()
-        pq.write_table(pa.Table.from_pylist(rows, schema), out)
-        return out.getvalue()
-    if ending == ".csv":
-        table = io.StringIO()
-        cells = ([*map(row.get, names), *(row.get(None) or [])] for row in rows)  # None: beyond the head
-        csv.writer(table, lineterminator="\n").writerows([names, *cells])
-        return table.getvalue().encode()
-    written = [json.dumps(row, ensure_ascii=False) + "\n" for row in rows]
-    return "".join(written).encode(errors="backslashreplace")  # half a surrogate pair as JSON has it
 
 
 @dataclass(frozen=True)

@@ -17,31 +17,24 @@ In a large set faiss searches the nearest rows (spaces/neighbor_graphs.py) and t
 refers to the rows that were found. Measured by `benchmarks/planted_errors.py` and `benchmarks/label_errors.py`."""
 
 import dataclasses
-import math
 from dataclasses import dataclass
 
 import numpy as np
 
-from contrastive_core import losses
 from contrastive_core.base.messages import N_, message
 from contrastive_core.base.progress import OnFraction, OnProgress, fraction_of, ignore_fraction, ignore_progress
 from contrastive_core.base.registry import Knobs
-from contrastive_core.samples import losses as sample_losses
 from contrastive_core.samples.label_errors import LabelErrors, find_label_errors
-from contrastive_core.samples.losses import ByClass, LossInputs, by_class
+from contrastive_core.samples.losses import ByClass, LossInputs, by_class, part_of, per_sample
 from contrastive_core.samples.sample_table import COLUMNS, FEWEST, K, SampleTable, standardized
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.neighbor_graphs import LIKELY, Neighbors, nearest, unit_rows
 from contrastive_core.spaces.towers import PAIR, TOWER
 
 BLOCK = 4096  # rows whose distances are taken at a time
-OF_NEAREST = ("false_negative", "duplicate")  # not of two towers: partners are near; tower_pairs.py has their lists
 LIKELIEST = 4  # classes that a person chooses from: a row's own, and three others
-REPEATS = 4  # of random batches, for what training saw
-GRID = 7  # values of the knob at which all losses are known
-GRID_UP_TO = 20_000  # samples; above, only of losses of the softmax family
-RANGES = {"temperature": np.geomspace(0.02, 2, GRID), "margin": np.linspace(0.05, 2, GRID)}
 WIDE = 3  # times the neighbors that vote: some of them may not
+Pixels = tuple[np.ndarray, np.ndarray | None]  # images as rows (n, p), of this split and of the other
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,9 +58,6 @@ class Issues:
     def nearest_negative(self) -> np.ndarray:
         """The nearest row (n) of another label; −1: none. Without labels all other rows are negatives."""
         return self.neighbors.index[:, 0] if self.by_class is None else self.by_class.other
-
-
-Pixels = tuple[np.ndarray, np.ndarray | None]  # images as rows (n, p), of this split and of the other
 
 
 def find_issues(
@@ -116,8 +106,8 @@ def find_issues(
         "duplicate": duplicate,
         "outlier": np.max([standardized(np.log(np.maximum(*two))) for two in zip(distances, least, strict=True)], 0),
     }
-    has_towers = PAIR in rows.columns and len(np.unique(rows.columns.get(TOWER, ()))) == 2
-    scores |= dict.fromkeys(OF_NEAREST if has_towers else (), none)
+    if PAIR in rows.columns and len(np.unique(rows.columns.get(TOWER, ()))) == 2:  # partners are near
+        scores |= {"false_negative": none, "duplicate": none}
     on_fraction(1.0)
     return Issues(
         scores=scores,
@@ -174,33 +164,17 @@ class SampleInputs:
 
     rows: for the loss. features: for the issues (default: rows); other: the other split in the space of `features`;
     view_features: as in `find_issues`; pixels: both splits' images as rows (n, p). views: draws of (n, v, d) augmented
-    views, for self-supervised pairs. augmented: draws of (n, d), an augmented view of each row paired by class, for the
-    effect of augmentation on each loss. batch_size: images in a training batch; 0: no estimate of the loss in training
-    batches."""
+    views, for self-supervised pairs, over which the loss is averaged."""
 
     rows: EmbeddingSet
     loss: str
     knobs: Knobs | None = None
     views: list[np.ndarray] | None = None
-    augmented: list[np.ndarray] | None = None
     features: EmbeddingSet | None = None
     other: EmbeddingSet | None = None
     view_features: np.ndarray | None = None
     pixels: Pixels | None = None
-    batch_size: int = 0
     device: str = "auto"
-
-    @property
-    def draws(self) -> list[LossInputs]:
-        """The draws that the loss averages over: views, or the rows themselves; empty if no row has a positive."""
-        views: list[np.ndarray | None] = [*self.views] if self.views else [None] * (self.rows.labels is not None)
-        return [LossInputs(self.rows, self.loss, self.knobs, one, self.device) for one in views]
-
-    @property
-    def augmented_draws(self) -> list[LossInputs]:
-        """The draws that show only the effect of augmentation."""
-        rows = [dataclasses.replace(self.rows, features=one) for one in self.augmented or () if not self.views]
-        return [LossInputs(one, self.loss, self.knobs, None, self.device) for one in rows]
 
 
 def build_table(inputs: SampleInputs, on_progress: OnProgress = ignore_progress) -> SampleTable:
@@ -208,76 +182,36 @@ def build_table(inputs: SampleInputs, on_progress: OnProgress = ignore_progress)
     lists have values. Raises ValueError when the loss cannot use these pairs; an exception from `on_progress` stops the
     work."""
     rows = inputs.rows if inputs.features is None else inputs.features
-    draws, none = inputs.draws, np.full(len(rows), np.nan)
-    value, weight, by_draw, facts = none, np.zeros(len(none)), none[:, None], dict[str, float]()
+    views: list[np.ndarray | None] = [*inputs.views] if inputs.views else [None] * (inputs.rows.labels is not None)
+    draws = [LossInputs(inputs.rows, inputs.loss, inputs.knobs, one, inputs.device) for one in views]
+    value, weight, facts = np.full(len(rows), np.nan), np.zeros(len(rows)), dict[str, float]()
     if draws:
         stage = N_("loss of every sample")
         if (most := draws[0].candidates) is not None:
             facts["loss_candidates"] = most
             stage = message("loss of every sample, among {number} random samples", number=f"{most:,}")
-        sets, on_fraction = [*draws, *inputs.augmented_draws], fraction_of(on_progress, stage)
-        parts = (_part_of(on_fraction, number, len(sets)) for number in range(len(sets)))
-        found = [sample_losses.per_sample(draw, part) for draw, part in zip(sets, parts, strict=True)]
-        values, weight = [v for v, _ in found], found[len(draws) - 1][1]
-        value, by_draw = np.mean(values[: len(draws)], 0), np.stack(values[len(draws) :] or values, 1)
+        on_fraction = fraction_of(on_progress, stage)
+        found = [per_sample(draw, part_of(on_fraction, q, len(draws))) for q, draw in enumerate(draws)]
+        value, weight = np.mean([loss for loss, _ in found], 0), found[-1][1]
     on_fraction = fraction_of(on_progress, N_("issues"))
     issues = find_issues(
         rows, inputs.other, inputs.pixels, not inputs.views, inputs.device, on_fraction, inputs.view_features
     )
-    labels = rows.labels if rows.labels is not None else np.full(len(rows), -1)
+    extra, more = _explained(rows, issues, inputs.other, inputs.views is None)
+    facts |= more | {f"neighbors_{k}": v for k, v in issues.neighbors.about.items()}
+    labels, order = np.full(len(rows), -1) if rows.labels is None else rows.labels, np.argsort(-value, kind="stable")
     columns = {
         "id": np.array(rows.ids),
         "label": np.array([rows.class_name(int(c)) for c in labels]),
         "loss": value,
         "weight": weight,
-        "rank": sample_losses.ranks(value),
+        "rank": np.argsort(order, kind="stable") + 1,  # 1: the highest loss; NaN last
         **{k: v for k, v in issues.scores.items() if k in COLUMNS},
         "nearest_positive": _ids_of(rows, issues.nearest_positive),
         "nearest_negative": _ids_of(rows, issues.nearest_negative),
     }
     assert tuple(columns) == COLUMNS
-    extra, more = _explained(rows, issues, inputs.other, inputs.views is None)
-    extra["loss_by_draw"] = by_draw
-    if inputs.view_features is not None:
-        facts["label_views"] = by_draw.shape[1] * (2 if inputs.views else 1)
-    facts |= more | {f"neighbors_{k}": v for k, v in issues.neighbors.about.items()}
-    defined = by_draw[np.isfinite(by_draw).all(1)]
-    if by_draw.shape[1] > 1 and len(defined) > 1:
-        facts |= {f"variance_{k}": v for k, v in sample_losses.split_variance(defined).items()}
-    knob, grid = _grid(inputs) if draws else ("", np.zeros(0))
-    if len(grid):
-        on_fraction = fraction_of(on_progress, message("loss over {knob}", knob=knob))
-        parts = (_part_of(on_fraction, number, len(draws)) for number in range(len(draws)))
-        over = [
-            sample_losses.losses_over_knob(draw, knob, grid.tolist(), part)
-            for draw, part in zip(draws, parts, strict=True)
-        ]
-        extra["loss_over_knob"] = np.asarray(np.mean(over, 0))
-    if inputs.batch_size and draws:
-        on_progress(N_("loss in batches as in training"), None)
-        in_batches = sample_losses.losses_in_batches(draws[0], inputs.batch_size, REPEATS)
-        extra["loss_in_batches"], extra["loss_in_batches_spread"] = in_batches
-    return SampleTable(
-        columns=columns, classes=inputs.rows.classes, loss=inputs.loss, extra=extra, facts=facts, knob=knob, grid=grid
-    )
-
-
-def _part_of(on_fraction: OnFraction, number: int, parts: int) -> OnFraction:
-    """Map the fraction of one of several equal parts to the fraction of the whole."""
-    return lambda fraction: on_fraction((number + fraction) / parts)
-
-
-def _grid(inputs: SampleInputs) -> tuple[str, np.ndarray]:
-    """Return the loss's adjustable knob, and values of it that include the current one."""
-    knobs = losses.knobs(inputs.loss)
-    knob = next((k for k in RANGES if k in knobs), None)
-    is_softmax = losses.get(inputs.loss).card.family == "softmax"
-    if knob is None or (len(inputs.rows) > GRID_UP_TO and not is_softmax):
-        return "", np.zeros(0)
-    value = float((inputs.knobs or {}).get(knob, knobs[knob].default))
-    inside = [v for v in RANGES[knob] if knobs[knob].low <= v <= knobs[knob].high]
-    others = [v for v in inside if not math.isclose(v, value, rel_tol=1e-6)]
-    return knob, np.sort([*others, value])
+    return SampleTable(columns=columns, classes=inputs.rows.classes, loss=inputs.loss, extra=extra, facts=facts)
 
 
 def _ids_of(rows: EmbeddingSet, at: np.ndarray) -> np.ndarray:
@@ -288,8 +222,8 @@ def _ids_of(rows: EmbeddingSet, at: np.ndarray) -> np.ndarray:
 def _explained(
     rows: EmbeddingSet, issues: Issues, other: EmbeddingSet | None, supervised: bool
 ) -> tuple[dict[str, np.ndarray], dict[str, float]]:
-    """Return the columns and facts beyond COLUMNS."""
-    near = issues.neighbors.index[:, 0]
+    """Return the columns and facts beyond COLUMNS: what the lists rest on, and what each voter says of the label."""
+    near, wrong = issues.neighbors.index[:, 0], issues.labels
     both = np.array([*rows.ids, *(other.ids if other else ())])
     extra = {
         "nearest_duplicate": both[issues.nearest_duplicate + issues.leaked * len(rows)],
@@ -297,37 +231,22 @@ def _explained(
         "nearness": issues.nearness,
         "lookalike": _ids_of(rows, issues.nearest_negative if rows.labels is not None and supervised else near),
     }
-    if issues.labels is None or rows.labels is None:
+    if wrong is None or rows.labels is None:
         return extra, {}
     facts = {}
     if not supervised:  # else a negative is of another class, by its definition
         top = np.argsort(-issues.scores["false_negative"])[: max(1, len(rows) // 20)]
         facts["false_negatives_of_same_class"] = float((rows.labels[near[top]] == rows.labels[top]).mean())
-    return extra | _label_columns(rows, issues.labels), facts
-
-
-def _label_columns(rows: EmbeddingSet, wrong: LabelErrors) -> dict[str, np.ndarray]:
-    """Return the columns about label errors: the voters' predictions and probabilities of a wrong label."""
-    firsts = {
+    p, most = wrong.classes, min(LIKELIEST, wrong.classes.shape[1])
+    blocks = (np.nan_to_num(p[start : start + BLOCK]) for start in range(0, len(p), BLOCK))
+    of_class = {
         "suggested": wrong.suggested,
         "probe_prediction": wrong.predicted["probe"],
         "knn_prediction": wrong.predicted["neighbors"],
         "discriminant_prediction": wrong.predicted["discriminant"],
         "min_loss_class": wrong.by_class.losses.argmin(1),
+        "likely": np.concatenate([np.argsort(-block, 1, kind="stable")[:, :most] for block in blocks]),
     }
-    numbers = [*range(wrong.classes.shape[1]), -1]  # −1, the last: of rows without a label
-    names = np.array([rows.class_name(c) for c in numbers])
-    extra = {k: names[v] for k, v in firsts.items()}
-    extra["suggested_probability"] = wrong.confidence
-    extra |= {f"wrong_by_{name}": v for name, v in wrong.by_voter.items()}
-    extra["correct"] = firsts["probe_prediction"] == rows.labels
-    extra["likely"] = names[_highest(wrong.classes, LIKELIEST)]
-    return extra
-
-
-def _highest(p: np.ndarray, most: int) -> np.ndarray:
-    """Return the columns of the `most` highest values in each row of p (n, classes), highest first (n, most). Equal
-    values keep their column order."""
-    most = min(most, p.shape[1])
-    parts = (np.nan_to_num(p[start : start + BLOCK]) for start in range(0, len(p), BLOCK))
-    return np.concatenate([np.argsort(-part, 1, kind="stable")[:, :most] for part in parts])
+    names = np.array([rows.class_name(c) for c in [*range(p.shape[1]), -1]])  # the last: of rows without a label
+    extra |= {name: names[at] for name, at in of_class.items()}
+    return extra | {"suggested_probability": wrong.confidence}, facts

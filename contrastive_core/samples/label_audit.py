@@ -16,6 +16,7 @@ decisions on random rows can. Let p be the model's probability that a label is w
 
 `python -m benchmarks.coverage` measures all three. NumPy alone, because the app imports it: SciPy takes a second."""
 
+import bisect
 import hashlib
 from dataclasses import dataclass
 from datetime import datetime
@@ -24,6 +25,7 @@ from math import lgamma, log
 
 import numpy as np
 
+from contrastive_core.base.messages import Message, message
 from contrastive_core.runs.run import Run
 from contrastive_core.samples.annotations import Mark, Marks
 from contrastive_core.samples.sample_lists import LISTS, RANDOM
@@ -40,10 +42,11 @@ GRID = 4000  # counts that the bound tries
 RANKED = 0.9  # decided share of the top of the list, down to which it counts as worked through
 NEAR_ZERO = 0.05  # of the bound's prior Beta(0.05, 1): few wrong labels are expected where one thinks of stopping
 CLEAN = 0.01  # share of wrong labels below which a person may stop
-LABEL_LISTS = ("", RANDOM, "ambiguous", *(one.key for one in LISTS.values() if one.of_labels))  # judge labels
+LABEL_LISTS = ("", *(one.key for one in LISTS.values() if one.of_labels))  # judge labels
 BELIEVED, WIDTH = 4.0, 1.0  # checks the model is worth where it is corrected; logits within which rows are alike
 POINTS, TINY = 200, 1e-9  # of the correction; p that is still told from 0
 LEFT = (0.1, 0.05, 0.01)  # shares of wrong labels that a person may want
+FEW = 600  # labels, or right rows, beyond which suspects are the better way to a low bound
 
 
 @dataclass(frozen=True)
@@ -58,34 +61,6 @@ class Audit:
     probability: np.ndarray  # (n) by the checks; 0 or 1 where decided
     remaining: int | None  # random checks until the bound is below CLEAN, if all are right; None: more than there are
     reviews: dict[float, int]  # of the likeliest suspects, until about such a share of labels is wrong
-
-
-@dataclass(frozen=True)
-class _Evidence:
-    """The inputs of the bound: the rows below the reviewed top of the list, and a random sample of them."""
-
-    labels: int
-    open_top: int  # undecided rows of the top, which count as wrong
-    size: int  # rows below the top
-    known: int  # of these, decided
-    wrong: int  # of these, wrong
-    n: int  # of the sample, decided
-    k: int  # of these, wrong
-
-    def bound(self, more: int = 0) -> float:
-        """Return the upper bound of the share still wrong, after `more` further random checks without a wrong label."""
-        most = _most(self.size, self.n + more, self.k, self.wrong, self.known + more)
-        return (most + self.open_top) / max(1, self.labels)
-
-    def remaining(self) -> int | None:
-        """Return the random checks without a wrong label until the bound is below CLEAN; None if out of reach."""
-        low, high = -1, self.size - self.known
-        if self.bound(high) >= CLEAN:
-            return None
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (low, middle) if self.bound(max(0, middle)) < CLEAN else (middle, high)
-        return high
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,9 +78,49 @@ class LabelAudit:
         return int(np.isfinite(self.p).sum())
 
     @property
-    def left(self) -> int:
-        """The number of undecided labels."""
-        return int((np.isfinite(self.p) & np.isnan(self.wrong)).sum())
+    def estimate(self) -> str:
+        """Describe the number of wrong labels with its interval; "" before the first random check."""
+        if not self.found.checked:
+            return ""
+        low, high = self.found.interval
+        return message(
+            "About {number} of {labels} labels are wrong (95 % CI: {low} to {high}). Random checks: {checks}, of them "
+            "wrong: {wrong}.",
+            number=f"{self.found.number:,.0f}",
+            labels=f"{self.labels:,}",
+            low=f"{low:,.0f}",
+            high=f"{high:,.0f}",
+            checks=f"{self.found.checked:,}",
+            wrong=f"{self.found.found:,}",
+        )
+
+    @property
+    def advice(self) -> list[Message]:
+        """Describe whether the person may stop, or how to get there, with the decisions applied."""
+        found, left = self.found, int((np.isfinite(self.p) & np.isnan(self.wrong)).sum())
+        if found.bound < CLEAN:
+            return [
+                message("You can stop: 95 % sure that fewer than 1 % of labels are wrong, with your decisions applied.")
+            ]
+        told = []
+        if found.bound < 1:
+            bound = f"{100 * found.bound:.1f} %"
+            told.append(message("With your decisions applied, at most {bound} are still wrong (95 %).", bound=bound))
+        more = found.remaining
+        if more is not None and more <= min(left, FEW) and found.found * more <= found.checked:
+            told.append(message("You can stop once {count} more random rows are right.", count=f"{more:,}"))
+        elif left <= FEW and (more is None or more > left):
+            told.append(message("This set is small: decide on all rows."))
+        else:
+            told.append(message("Decide on the likely mislabeled samples: that lowers the bound fastest."))
+        if reviews := [f"{number:,} (≤ {100 * share:.0f} %)" for share, number in found.reviews.items() if number]:
+            told.append(
+                message(
+                    "Suspects to review until about this share of labels is wrong: {numbers}.",
+                    numbers=", ".join(reviews),
+                )
+            )
+        return told
 
 
 def audit_table(table: SampleTable, marks: Marks, run: Run | None = None) -> LabelAudit | None:
@@ -126,14 +141,6 @@ def audit_table(table: SampleTable, marks: Marks, run: Run | None = None) -> Lab
     share = np.cumsum(np.isfinite(wrong[order])) / np.arange(1, len(order) + 1)
     reached = int(np.flatnonzero(checked[order] & (share >= GONE_THROUGH)).max(initial=-1)) + 1
     return LabelAudit(p, wrong, order, reached, audit(p, wrong, order[:reached]))
-
-
-def estimate(audit: LabelAudit) -> str:
-    """Describe the estimate in a sentence, for commands and the report; "" before the first random check."""
-    found, (low, high) = audit.found, audit.found.interval
-    checks = f"{found.checked} random check" + "s" * (found.checked != 1)
-    text = f"About {found.number:,.0f} of {audit.labels:,} labels are wrong (95 % CI: {low:,.0f} to {high:,.0f})"
-    return f"{text}, from {checks} that found {found.found}." if found.checked else ""
 
 
 def is_wrong(mark: Mark) -> float:
@@ -193,33 +200,17 @@ def audit(p: np.ndarray, wrong: np.ndarray, drawn: np.ndarray) -> Audit:
     suspects = suspects[np.argsort(-p[suspects], kind="stable")]
     left_wrong = (number - known) - np.concatenate([[0.0], np.cumsum(probability[suspects])])
     labels = max(1, int(np.isfinite(p).sum()))
-    evidence = _evidence(p, wrong, is_drawn, top)
+    bound, remaining = _stop_rule(p, wrong, is_drawn, top)
     return Audit(
         number=number,
         interval=(float(low), float(high)),
-        bound=evidence.bound(),
+        bound=bound,
         checked=int((is_drawn & decided).sum()),
         found=int((is_drawn & decided & hits).sum()),
         probability=probability,
-        remaining=evidence.remaining(),
+        remaining=remaining,
         reviews={s: min(int(np.searchsorted(-left_wrong, -s * labels)), len(suspects)) for s in LEFT},
     )
-
-
-def bounds(p: np.ndarray, wrong: np.ndarray, drawn: np.ndarray, sizes: list[int]) -> list[float]:
-    """Return the bound after each number of random checks, with all other decisions as they are."""
-    found = []
-    top = _worked_through(p, np.isfinite(wrong), np.isin(np.arange(len(p)), drawn))
-    for size in sizes:
-        then, later = wrong.copy(), drawn[size:]
-        then[later[~top[later]]] = np.nan
-        found.append(_evidence(p, then, np.isin(np.arange(len(p)), drawn[:size]), top).bound())
-    return found
-
-
-def plain_bound(labels: int, checks: int, share: float) -> float:
-    """Return the bound after `checks` uniform checks alone, if they find the given share of wrong labels."""
-    return _most(labels, checks, round(share * checks), round(share * checks), checks) / max(1, labels)
 
 
 def calibrate(p: np.ndarray, wrong: np.ndarray) -> np.ndarray:
@@ -257,20 +248,24 @@ def _worked_through(p: np.ndarray, decided: np.ndarray, is_drawn: np.ndarray) ->
     return top & np.isfinite(p)
 
 
-def _evidence(p: np.ndarray, wrong: np.ndarray, is_drawn: np.ndarray, top: np.ndarray) -> _Evidence:
-    """Return the evidence of the draws, a simple random sample of the rows below the top."""
+def _stop_rule(p: np.ndarray, wrong: np.ndarray, is_drawn: np.ndarray, top: np.ndarray) -> tuple[float, int | None]:
+    """Return the upper bound of the share still wrong, and the further random checks without a wrong label until it is
+    below CLEAN; None if out of reach. The draws are a simple random sample of the rows below the top; undecided rows of
+    the top count as wrong."""
     labeled, decided = np.isfinite(p), np.isfinite(wrong)
     rest = labeled & ~top
+    size, open_top = int(rest.sum()), int((labeled & top & ~decided).sum())
     sample, known = wrong[rest & decided & is_drawn], wrong[rest & decided]
-    return _Evidence(
-        labels=int(labeled.sum()),
-        open_top=int((labeled & top & ~decided).sum()),
-        size=int(rest.sum()),
-        known=len(known),
-        wrong=int((known > 0.5).sum()),
-        n=len(sample),
-        k=int((sample > 0.5).sum()),
-    )
+    n, k, hits = len(sample), int((sample > 0.5).sum()), int((known > 0.5).sum())
+
+    def bound(more: int) -> float:
+        most = _most(size, n + more, k, hits, len(known) + more)
+        return (most + open_top) / max(1, int(labeled.sum()))
+
+    high = size - len(known)
+    if bound(high) >= CLEAN:
+        return bound(0), None
+    return bound(0), bisect.bisect_left(range(high), True, key=lambda more: bound(more) < CLEAN)
 
 
 def _most(size: int, n: int, k: int, wrong: int, known: int) -> int:

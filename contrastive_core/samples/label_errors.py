@@ -29,7 +29,7 @@ temperature, a few numbers, are fitted on at most `FITTED` rows, the latter on f
 arrays of rows × classes, five votes and their mixtures, are stored in files (base/memory.py). Compared with
 cleanlab by `benchmarks/label_errors.py`."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -55,7 +55,6 @@ FITTED, FEWEST = 100_000, 10_000
 BLOCK, CELLS = 1 << 16, 1 << 25  # rows, and rows × classes, that are looked at together
 MOST_WRONG = 0.9  # of all labels
 
-VOTERS = ("loss", "neighbors", "probe", "scaled_probe", "discriminant")
 FOLDS = 5
 LEARNED = 50_000
 VOTED = 1 << 14  # rows that are voted on at a time
@@ -64,7 +63,7 @@ SCALED_C = 0.1  # of that on standardized columns
 
 Vote = Callable[[np.ndarray], np.ndarray]  # of rows (q, d) the probabilities (q, classes)
 Fit = Callable[[np.ndarray, np.ndarray], Vote]  # to rows (m, d) and their labels, all of 0 … there
-Change = Callable[[np.ndarray], np.ndarray]  # of rows (q, d)
+Votes = dict[str, np.ndarray]  # probabilities (n, classes) float32 by voter
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,27 +80,6 @@ class LabelErrors:
     predicted: dict[str, np.ndarray]  # (n) the likeliest class by voter
 
 
-@dataclass(frozen=True, eq=False)
-class Votes:
-    """Probabilities (n, classes) float32 by voter, and the loss of each row under each class."""
-
-    by_voter: dict[str, np.ndarray]
-    by_class: ByClass
-
-    def mean(self) -> np.ndarray:
-        """Return the voters' mean probability (n, classes)."""
-        return self.mixed(dict.fromkeys(self.by_voter, 1 / len(self.by_voter)))
-
-    def mixed(self, weights: Mapping[str, float]) -> np.ndarray:
-        """Return the weighted mean of the voters' probabilities (n, classes)."""
-        total = mapped_zeros(next(iter(self.by_voter.values())).shape)
-        for start in range(0, len(total), VOTED):
-            part = slice(start, start + VOTED)
-            for name, weight in weights.items():
-                total[part] += np.float32(weight) * self.by_voter[name][part]
-        return total
-
-
 def find_label_errors(
     rows: EmbeddingSet, graph: Neighbors, device: str = "auto", on_fraction: OnFraction = ignore_fraction
 ) -> LabelErrors:
@@ -110,40 +88,54 @@ def find_label_errors(
     assert rows.labels is not None
     labeled = rows.labels >= 0
     at, y = np.flatnonzero(labeled), rows.labels[labeled]
-    votes = vote(rows, graph, labeled, device)
+    votes, classes = vote(rows, graph, labeled, device)
     on_fraction(0.5)
-    classes, (p, _) = votes.by_class, _mixture(votes, rows.labels, labeled, at)
-    learned = labeled & ~doubtful(votes.mean(), rows.labels)
+    p, _ = mixture(votes, rows.labels, labeled, at)
+    evenly = dict.fromkeys(votes, 1 / len(votes))
+    learned = labeled & ~doubtful(mixed(votes, evenly), rows.labels)
     if learned.sum() < labeled.sum():
         del votes  # n × classes by five: not twice
-        votes = vote(rows, graph, learned, device)
+        votes, _ = vote(rows, graph, learned, device)
     on_fraction(0.9)
-    again, weight = _mixture(votes, rows.labels, learned, at)
+    again, weight = mixture(votes, rows.labels, learned, at)
     np.sqrt(np.multiply(p, again, out=p), out=p)
     del again
     p /= p.sum(1, keepdims=True)
     p = _sharpened(p, y, learned[at])
     suggested, odds = _others(p, y)
-    share, place = share_of(odds), np.where(labeled, labeled.cumsum() - 1, -1)
+    place = np.where(labeled, labeled.cumsum() - 1, -1)
     on_fraction(1.0)
     return LabelErrors(
-        probability=_rows(_posterior(odds, share), place),
+        probability=_rows(_posterior(odds), place),
         suggested=_rows(suggested, place, -1),
         confidence=_rows(p[np.arange(len(y)), suggested], place),
         classes=_rows(p, place),
-        by_voter={name: _rows(1 - v[at, y], place) for name, v in votes.by_voter.items()},
+        by_voter={name: _rows(1 - v[at, y], place) for name, v in votes.items()},
         weights=weight,
         by_class=classes,
-        predicted={name: v.argmax(1) for name, v in votes.by_voter.items()},
+        predicted={name: v.argmax(1) for name, v in votes.items()},
     )
 
 
-def _mixture(
+def mixture(
     votes: Votes, labels: np.ndarray, learned: np.ndarray, at: np.ndarray
 ) -> tuple[np.ndarray, dict[str, float]]:
-    """Return the sharpened mixture of the voters (m, classes) on the rows `at`, and the weights."""
-    weight = weights_of(votes.by_voter, labels, learned)
-    return _sharpened(_rows(votes.mixed(weight), at), labels[at], learned[at]), weight
+    """Return the sharpened mixture of the voters (m, classes) on the rows `at`, and their weights, which maximize the
+    likelihood of the training labels."""
+    some = np.flatnonzero(learned)
+    weights = _likeliest(np.stack([v[some, labels[some]] for v in votes.values()], 1))
+    weight = dict(zip(votes, weights.tolist(), strict=True))
+    return _sharpened(_rows(mixed(votes, weight), at), labels[at], learned[at]), weight
+
+
+def mixed(votes: Votes, weights: dict[str, float]) -> np.ndarray:
+    """Return the weighted mean of the voters' probabilities (n, classes)."""
+    total = mapped_zeros(next(iter(votes.values())).shape)
+    for start in range(0, len(total), VOTED):
+        part = slice(start, start + VOTED)
+        for name, weight in weights.items():
+            total[part] += np.float32(weight) * votes[name][part]
+    return total
 
 
 def _others(p: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -153,7 +145,7 @@ def _others(p: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     even = np.asarray((1 - p_y) / (p.shape[1] - 1) / p_y)  # S all alike
     odds = even
     for _ in range(ROUNDS):
-        s = confusions(p, y, _posterior(odds, share_of(odds)))
+        s = confusions(p, y, _posterior(odds))
         shaped = np.concatenate([(p[b] * s[:, y[b]].T).sum(1) for b in _blocks(p)]) / p_y
         part = _likeliest(np.stack([np.ones(len(y)), even, shaped], 1))
         evenly = part[1] / max(part[1] + part[2], FLOOR)
@@ -192,13 +184,6 @@ def doubtful(p: np.ndarray, labels: np.ndarray) -> np.ndarray:
         least = max(1, min(len(at), round(LEAST * len(at))))
         doubtful[at[np.argsort(-label_probability[at], kind="stable")[:least]]] = False
     return np.asarray(doubtful)
-
-
-def weights_of(votes: dict[str, np.ndarray], labels: np.ndarray, learned: np.ndarray) -> dict[str, float]:
-    """Return the voters' weights that maximize the likelihood of the training labels."""
-    at = np.flatnonzero(learned)
-    weight = _likeliest(np.stack([v[at, labels[at]] for v in votes.values()], 1))
-    return dict(zip(votes, weight.tolist(), strict=True))
 
 
 def _likeliest(likelihood: np.ndarray) -> np.ndarray:
@@ -247,9 +232,9 @@ def share_of(odds: np.ndarray) -> float:
     return float(best.x)
 
 
-def _posterior(odds: np.ndarray, e: float) -> np.ndarray:
+def _posterior(odds: np.ndarray) -> np.ndarray:
     """Return the probability (m) that a label is wrong. e is at least that of one wrong label, to keep an order."""
-    e = max(e, 1 / (len(odds) + 1))
+    e = max(share_of(odds), 1 / (len(odds) + 1))
     scaled = odds * e / (1 - e)
     return np.asarray(scaled / (1 + scaled))
 
@@ -257,41 +242,38 @@ def _posterior(odds: np.ndarray, e: float) -> np.ndarray:
 # --- the voters -----------------------------------------------------------------------------------
 
 
-def vote(rows: EmbeddingSet, graph: Neighbors, learned: np.ndarray, device: str = "auto") -> Votes:
-    """Run all voters on all rows. `graph`: the nearest other rows of each, more than K, because some have no usable
-    label. `learned`: (n) bool, the rows whose labels the voters may use; −1 labels are never used."""
+def vote(rows: EmbeddingSet, graph: Neighbors, learned: np.ndarray, device: str = "auto") -> tuple[Votes, ByClass]:
+    """Run all voters on all rows; also return the loss of each row under each class. `graph`: the nearest other rows of
+    each, more than K, because some have no usable label. `learned`: (n) bool, the rows whose labels the voters may use;
+    −1 labels are never used."""
     assert rows.labels is not None
     labels, classes = np.where(learned, rows.labels, -1), int(rows.labels.max()) + 1
-    near = None if graph.recall is None else graph
-    losses = by_class(EmbeddingSet(rows.features, labels), device, near)
-    votes = {
-        "loss": class_votes(losses.losses, classes),
-        "neighbors": _votes_of_neighbors(graph, labels, classes),
-        "probe": out_of_fold(rows.features, labels, classes, _changed(_unit, _probe(device, C))),
-        "scaled_probe": out_of_fold(rows.features, labels, classes, _changed(_standardized, _probe(device, SCALED_C))),
-        "discriminant": out_of_fold(rows.features, labels, classes, _changed(_unit, discriminant)),
-    }
-    return Votes(votes, losses)
-
-
-def _votes_of_neighbors(graph: Neighbors, labels: np.ndarray, classes: int) -> np.ndarray:
-    """Return votes (n, classes) of the K nearest labeled rows; uniform for a row without any."""
-    votes = mapped_zeros((len(labels), classes))
-    for start in range(0, len(labels), VOTED):
+    losses = by_class(EmbeddingSet(rows.features, labels), device, None if graph.recall is None else graph)
+    of_loss, of_neighbors = mapped_zeros((len(rows), classes)), mapped_zeros((len(rows), classes))
+    for start in range(0, len(rows), VOTED):
         block = slice(start, start + VOTED)
+        loss = losses.losses[block]  # of no class beyond those with a label
+        weight = np.exp(loss.min(1, keepdims=True) - loss)
+        of_loss[block, : loss.shape[1]] = weight / weight.sum(1, keepdims=True)
         near, score = labels[graph.index[block]], graph.score[block]  # (r, k)
         counted = (near >= 0) & ((near >= 0).cumsum(1) <= K)
         weight = np.exp((score - score[:, :1]) / TEMPERATURE) * counted
-        of_each = sums_by_class(np.maximum(near, 0), weight, classes) + 1e-12
-        votes[block] = of_each / of_each.sum(1, keepdims=True)
-    return votes
+        of_each = sums_by_class(np.maximum(near, 0), weight, classes) + 1e-12  # uniform without such a row
+        of_neighbors[block] = of_each / of_each.sum(1, keepdims=True)
+    fits = {
+        "probe": _probe(device, lambda x: _unit, C),
+        "scaled_probe": _probe(device, _standardized, SCALED_C),
+        "discriminant": discriminant,
+    }
+    votes = {name: out_of_fold(rows.features, labels, classes, fit) for name, fit in fits.items()}
+    return {"loss": of_loss, "neighbors": of_neighbors, **votes}, losses
 
 
 def out_of_fold(x: np.ndarray, labels: np.ndarray, classes: int, fit: Fit) -> np.ndarray:
     """Return class probabilities (n, classes) float32 of each row by a classifier trained without it. `x`: (n, d).
     `labels`: (n), −1: not for training. `fit`: trains on (m, d) rows and their labels 0 … classes − 1."""
     labeled = np.flatnonzero(labels >= 0)
-    number = folds_of(len(labeled))
+    number = 2 if len(labeled) >= 2 * LEARNED else FOLDS
     fold = np.arange(len(x)) % number  # of rows that nobody learns from
     fold[labeled] = folds(labels[labeled], number)
     p = mapped_zeros((len(x), classes))
@@ -307,11 +289,6 @@ def out_of_fold(x: np.ndarray, labels: np.ndarray, classes: int, fit: Fit) -> np
     return p
 
 
-def folds_of(n: int) -> int:
-    """Return the number of folds for n rows: 2 if half of the rows are at least LEARNED, otherwise FOLDS."""
-    return 2 if n >= 2 * LEARNED else FOLDS
-
-
 def folds(y: np.ndarray, number: int = FOLDS) -> np.ndarray:
     """Assign a fold to each row (n), with every class, even a small one, spread evenly over the folds."""
     rng, fold = np.random.default_rng(0), np.empty(len(y), np.int64)
@@ -323,23 +300,11 @@ def folds(y: np.ndarray, number: int = FOLDS) -> np.ndarray:
     return fold
 
 
-def _changed(change_for: Callable[[np.ndarray], Change], fit: Fit) -> Fit:
-    """Apply `fit` to rows transformed by `change_for`, which is given the training rows."""
-
-    def fit_changed(x: np.ndarray, y: np.ndarray) -> Vote:
-        change = change_for(x)
-        vote = fit(change(x), y)
-        return lambda other: vote(change(other))
-
-    return fit_changed
+def _unit(x: np.ndarray) -> np.ndarray:
+    return x / np.maximum(np.linalg.norm(x, axis=1, keepdims=True), 1e-12)
 
 
-def _unit(_: np.ndarray) -> Change:
-    """Return a function that scales rows to length 1."""
-    return lambda x: x / np.maximum(np.linalg.norm(x, axis=1, keepdims=True), 1e-12)
-
-
-def _standardized(x: np.ndarray) -> Change:
+def _standardized(x: np.ndarray) -> Vote:
     """Return a function that standardizes columns with the training rows' mean and deviation (constant column: 0)."""
     x = x.astype(np.float64)
     mean, deviation = x.mean(0), x.std(0)
@@ -347,16 +312,18 @@ def _standardized(x: np.ndarray) -> Change:
     return lambda other: (other.astype(np.float64) - mean) / scale
 
 
-def _probe(device: str, c: float) -> Fit:
-    """Return a logistic regression that uses the solver of the linear probe."""
+def _probe(device: str, scaling: Callable[[np.ndarray], Vote], c: float) -> Fit:
+    """Return a logistic regression that uses the solver of the linear probe, on rows as `scaling` of the training rows
+    scales them."""
     where = pick_device(device)
 
     def fit(x: np.ndarray, y: np.ndarray) -> Vote:
-        train, target = torch.from_numpy(x).to(where).double(), torch.from_numpy(y).to(where)
+        scale = scaling(x)
+        train, target = torch.from_numpy(scale(x)).to(where).double(), torch.from_numpy(y).to(where)
         w = Logistic(train, target, int(y.max()) + 1).fit(c, tolerance=1e-5)
 
         def vote(other: np.ndarray) -> np.ndarray:
-            test = torch.from_numpy(other).to(where).double()
+            test = torch.from_numpy(scale(other)).to(where).double()
             return np.asarray((test @ w[:-1] + w[-1]).softmax(1).cpu().numpy())
 
         return vote
@@ -365,23 +332,14 @@ def _probe(device: str, c: float) -> Fit:
 
 
 def discriminant(x: np.ndarray, y: np.ndarray) -> Vote:
-    """Fit a linear discriminant analysis with one shrunk covariance for all classes, which suits small classes."""
+    """Fit a linear discriminant analysis on unit rows with one shrunk covariance for all classes, which suits small
+    classes."""
     from sklearn.covariance import ledoit_wolf  # more than a second, also for commands that need no such vote
 
-    x, counts = x.astype(np.float64), np.bincount(y)
+    x, counts = _unit(x).astype(np.float64), np.bincount(y)
     means = np.stack([x[y == c].mean(0) for c in range(len(counts))])
     covariance = ledoit_wolf(x - means[y], assume_centered=True)[0]
     ridge = 1e-6 * (np.trace(covariance) / len(covariance) + np.finfo(np.float64).tiny ** 0.25)
     solved = np.linalg.solve(covariance + ridge * np.eye(len(covariance)), means.T)  # (d, classes)
     level = np.log(counts / len(y)) - 0.5 * (means.T * solved).sum(0)
-    return lambda other: np.asarray(softmax(other.astype(np.float64) @ solved + level, axis=1))
-
-
-def class_votes(losses: np.ndarray, classes: int) -> np.ndarray:
-    """Return e^{−L} of losses (n, c), normalized to sum 1: (n, classes). Classes beyond c get 0."""
-    votes = mapped_zeros((len(losses), classes))
-    for start in range(0, len(losses), VOTED):
-        part = losses[start : start + VOTED]
-        weight = np.exp(part.min(1, keepdims=True) - part)
-        votes[start : start + VOTED, : part.shape[1]] = weight / weight.sum(1, keepdims=True)
-    return votes
+    return lambda other: np.asarray(softmax(_unit(other).astype(np.float64) @ solved + level, axis=1))

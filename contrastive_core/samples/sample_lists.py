@@ -1,34 +1,31 @@
 """The lists of samples: one record per list defines its ranking, the text of a row, and the possible decisions.
 Torch-free."""
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
 import numpy as np
 
 from contrastive_core.base.messages import N_, message
 from contrastive_core.data.overrides import LABEL, PARTNER
-from contrastive_core.samples.pair_table import (
+from contrastive_core.samples.sample_table import FEWEST, NEAR, TWO_LABELS, K, SampleTable, percent
+from contrastive_core.samples.tower_pairs import (
+    BETTER,
+    GIVEN,
+    TWIN,
+    TWIN_PARTNER,
     Cells,
     ShownBeside,
-    beside_given,
-    beside_pair,
-    beside_twin,
+    beside,
+    cells,
     given_evidence,
-    given_values,
-    of_pair,
     pair_evidence,
-    pair_orders,
-    pair_values,
 )
-from contrastive_core.samples.sample_table import FEWEST, NEAR, TWO_LABELS, K, SampleTable, percent
 
 RANDOM = "random"
 MISMATCHED, FALSE_NEGATIVES, GIVEN_NEGATIVES = "mismatched", "false_negatives", "given_negatives"
-VOTED = ("min_loss_class", "knn_prediction", "probe_prediction", "discriminant_prediction")
-VOTERS = {"mislabeled": N_("All voters"), "wrong_by_loss": N_("The loss"), "wrong_by_neighbors": N_("Neighbors")}
-VOTERS |= {"wrong_by_probe": N_("Probe"), "wrong_by_scaled_probe": N_("Scaled probe")}
-VOTERS |= {"wrong_by_discriminant": N_("Discriminant")}
+VOTERS = {"min_loss_class": N_("The loss"), "knn_prediction": N_("Neighbors")}  # by the column of what each names
+VOTERS |= {"probe_prediction": N_("Probe"), "discriminant_prediction": N_("Discriminant")}
 OWN_RANK = N_(
     "Rank 1: no wrong row is more similar than the row's own partner. Recall also accepts the partner of an equal "
     "caption, so it can be right where this rank is not 1."
@@ -61,9 +58,6 @@ PAIR_CHOICES = (
 )
 
 
-Rows = Callable[[SampleTable, int], list[ShownBeside]]
-
-
 @dataclass(frozen=True)
 class SampleList:
     """A list of samples sorted by a score, highest first."""
@@ -77,29 +71,22 @@ class SampleList:
     cut: float | None = None  # the first cut-off of a probability
     rests_on: str = "neighbors"  # or "losses"
     facts: Callable[[SampleTable], Iterable[str]] = lambda table: ()  # about the whole set
-    beside: Rows = lambda table, row: []
+    beside: Callable[[SampleTable, int], list[ShownBeside]] = lambda table, row: []
     title_beside: str = ""  # of those rows, where they are all that is shown
     of_labels: bool = False  # whether to keep or to drop a sample of it judges its label
     choices: tuple[Choice, ...] = LABEL_CHOICES
     question: str = ""  # that is decided; "": whether the label is right
     decisions: str = ""  # the file of its own decisions; "": the one of all lists about labels
-    other: Callable[[SampleTable, int], str] = lambda table, row: ""  # what a sample may match, by its id
+    other: str = ""  # column of what a sample may match, by its id
     changes: str = LABEL  # column of the file that changes a training; "": its decisions change none
-    orders: Mapping[str, str] = field(default_factory=dict)  # titles of columns; "-": the lowest first
     values: Callable[[SampleTable, int], Cells] | None = None  # of a row, in tables and files
     suggests: Callable[[SampleTable, int], str] | None = None  # the other class; None: that of the voters
     are_twins: bool = False  # near-duplicates stand together, and only they are counted
 
-    def order(self, table: SampleTable, by: str = "") -> np.ndarray:
-        """Return the rows of the list, strongest suspicion first, or sorted by one of its `orders`."""
-        rows = table.ranked(by or self.column)
-        rows = table.paired(rows) if self.are_twins else rows
-        return rows if not by or by == self.column else rows[np.isfinite(table.score(self.column)[rows])]
-
-
-def reason(table: SampleTable, name: str, row: int) -> str:
-    """Return the reason why a sample is on a list, in a few words."""
-    return LISTS[name].reason(table, row)
+    def order(self, table: SampleTable) -> np.ndarray:
+        """Return the rows of the list, strongest suspicion first."""
+        rows = table.ranked(self.column)
+        return table.paired(rows) if self.are_twins else rows
 
 
 def why_no_suspects(table: SampleTable) -> str:
@@ -133,41 +120,13 @@ def _votes(table: SampleTable, row: int) -> str:
             "labeled {label}, wrong with {wrong}: the loss says {min_loss_class}, neighbors {knn_prediction}, the "
             "probe {probe_prediction}, the discriminant {discriminant_prediction}"
         )
-    values = {name: table.extra[name][row] for name in ("suggested", *VOTED)}
+    values = {name: table.extra[name][row] for name in ("suggested", *VOTERS)}
     label = str(table.columns["label"][row])
     return message(template, label=label, wrong=percent(wrong), likely=percent(likely), **values)
 
 
-def _label_facts(table: SampleTable) -> Iterable[str]:
-    if views := table.facts.get("label_views"):
-        template = N_("The features of each image are averaged with those of {views} augmented views of it.")
-        yield message(template, views=f"{views:.0f}")
-
-
-def _loss_facts(table: SampleTable) -> Iterable[str]:
-    if "variance_share" in table.facts:
-        share = 100 * table.facts["variance_share"]
-        yield message(
-            "{share} % of the variance of losses comes from augmentation (another draw of the same image), {rest} % "
-            "from the samples.",
-            share=f"{share:.0f}",
-            rest=f"{100 - share:.0f}",
-        )
-    if "loss_in_batches" in table.extra:
-        means = (table.columns["loss"], table.extra["loss_in_batches"])
-        exact, batched = (f"{float(np.nanmean(values)):.3f}" for values in means)
-        template = N_("Mean loss {exact} against all samples, {batched} in batches as in training.")
-        yield message(template, exact=exact, batched=batched)
-
-
-def _lookalike(table: SampleTable, row: int) -> str:
-    return str(table.extra["lookalike"][row]) if "lookalike" in table.extra else ""
-
-
 def _pushed_away(table: SampleTable, row: int) -> str:
-    other, label = _lookalike(table, row), str(table.columns["label"][row])
-    if not other:
-        return _rank_by_loss(table, row)
+    other, label = str(table.extra["lookalike"][row]), str(table.columns["label"][row])
     if not label:
         return message("pushed away from {other}", other=other)
     theirs = table.label_of(other) or ""
@@ -177,8 +136,7 @@ def _pushed_away(table: SampleTable, row: int) -> str:
 
 
 def _beside_lookalike(table: SampleTable, row: int) -> list[ShownBeside]:
-    if not (other := _lookalike(table, row)):
-        return []
+    other = str(table.extra["lookalike"][row])
     label = table.label_of(other)
     text = message("pushed away: {label}", label=N_("left out") if label is None else label or other)
     return [ShownBeside(other, text)]
@@ -233,10 +191,8 @@ LISTS = {
             score=N_("probability that the label is wrong"),
             reason=_votes,
             column="mislabeled",
-            facts=_label_facts,
             cut=0.5,
             of_labels=True,
-            orders=VOTERS,
         ),
         SampleList(
             key="loss",
@@ -249,7 +205,6 @@ LISTS = {
             reason=_rank_by_loss,
             column="loss",
             rests_on="losses",
-            facts=_loss_facts,
             of_labels=True,
         ),
         SampleList(
@@ -272,7 +227,7 @@ LISTS = {
             choices=NEGATIVE_CHOICES,
             question=N_("The loss pushes it away from the first sample beside it. Are they a match?"),
             decisions="false_negative",
-            other=_lookalike,
+            other="lookalike",
             changes="",
         ),
         SampleList(
@@ -344,15 +299,14 @@ LISTS = {
             score=N_("mismatch score"),
             reason=pair_evidence,
             column="mismatched",
-            beside=beside_pair,
+            beside=beside(BETTER),
             title_beside=N_("Its partner, and the best other fit"),
             choices=PAIR_CHOICES,
             question=N_("Are the two of this pair a match?"),
             decisions="pairs-mismatched",
-            other=of_pair("better"),
+            other="better",
             changes=PARTNER,
-            orders=pair_orders("mismatched", "margin"),
-            values=pair_values("better", "better_cosine", "margin"),
+            values=cells(BETTER),
         ),
         SampleList(
             key=FALSE_NEGATIVES,
@@ -364,15 +318,14 @@ LISTS = {
             score=N_("similarity of the two pairs"),
             reason=pair_evidence,
             column="false_negatives",
-            beside=beside_twin,
+            beside=beside(TWIN_PARTNER, TWIN),
             title_beside=N_("Its partner, and the similar pair"),
             choices=NEGATIVE_CHOICES,
             question=N_("The loss pushes the two pairs apart. Are they a match?"),
             decisions="pairs-false_negatives",
-            other=of_pair("twin_partner"),
+            other="twin_partner",
             changes="",
-            orders=pair_orders("false_negatives", "twin_margin"),
-            values=pair_values("twin_partner", "twin_cosine", "twin_margin", "twin"),
+            values=cells(TWIN_PARTNER, TWIN),
         ),
         SampleList(
             key=GIVEN_NEGATIVES,
@@ -384,15 +337,14 @@ LISTS = {
             score=N_("similarity to the query and its answers"),
             reason=given_evidence,
             column="given_negatives",
-            beside=beside_given,
+            beside=beside(GIVEN),
             title_beside=N_("Its partner, and the given negative"),
             choices=NEGATIVE_CHOICES,
             question=N_("The file gives a row as a negative of this query. Is it a match?"),
             decisions="pairs-given_negatives",
-            other=of_pair("given"),
+            other="given",
             changes="",
-            orders={"given_negatives": N_("Suspicion"), "-given_margin": N_("Margin")},
-            values=given_values,
+            values=cells(GIVEN),
         ),
     )
 }

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from contrastive_core import runs
 from contrastive_core.base.memory import read_npz, write_npz
 from contrastive_core.base.messages import N_
 from contrastive_core.base.registry import Knobs
@@ -35,20 +34,16 @@ class SampleTable:
 
     `extra` holds columns that explain them: nearest_duplicate (id of the nearest row), leaked (it is in the other
     split), nearness (1 − d₁/d₂₀ to it), lookalike (id of the most similar row that is pushed away), probe_prediction,
-    knn_prediction, discriminant_prediction and min_loss_class (classes by each voter), correct, wrong_by_loss,
-    _neighbors, _probe, _scaled_probe and _discriminant (1 − that voter's probability of the label), suggested and
-    suggested_probability, likely (n, 4: the likeliest classes), loss_in_batches and its spread, loss_by_draw (n,
-    draws), loss_over_knob (n, g). `facts` holds figures of the whole set, among them loss_candidates, the number of
-    random samples in the loss of each if it is not all, and neighbors_recall, the recall of the neighbor search if it
-    was approximate. `grid` (g) holds the values of `knob` for loss_over_knob."""
+    knn_prediction, discriminant_prediction and min_loss_class (classes by each voter), suggested and
+    suggested_probability, likely (n, 4: the likeliest classes). `facts` holds figures of the whole set, among them
+    loss_candidates, the number of random samples in the loss of each if it is not all, and neighbors_recall, the recall
+    of the neighbor search if it was approximate."""
 
     columns: dict[str, np.ndarray]
     classes: tuple[str, ...]
     loss: str
     extra: dict[str, np.ndarray] = field(default_factory=dict)
     facts: dict[str, float] = field(default_factory=dict)
-    knob: str = ""
-    grid: np.ndarray = field(default_factory=lambda: np.zeros(0))
     towers: tuple[str, str] = ("", "")  # of pairs: the tower of the rows that name them, and the other
     texts: Mapping[str, str] = field(default_factory=dict)  # of the rows of pairs, by id
 
@@ -61,9 +56,9 @@ class SampleTable:
         return np.full(len(self), np.nan) if column is None else np.asarray(column, np.float64)
 
     def ranked(self, name: str) -> np.ndarray:
-        """Return the rows (int32) sorted by a score, highest first; "-" before its name: lowest first. Sorted once."""
+        """Return the rows (int32) sorted by a score, highest first. Sorted once."""
         if name not in self._orders:
-            score = -self.score(name[1:]) if name.startswith("-") else self.score(name)
+            score = self.score(name)
             order = np.argsort(-np.where(np.isfinite(score), score, -np.inf), kind="stable")
             self._orders[name] = order[np.isfinite(score[order])].astype(np.int32)
         return self._orders[name]
@@ -153,10 +148,8 @@ def standardized(x: np.ndarray) -> np.ndarray:
 
 
 def merged_table(tables: Mapping[str, SampleTable]) -> SampleTable:
-    """Concatenate the tables of all splits, with two more columns in `extra`: `split`, and `own_id`, the id within it.
-    If splits share an id, `id` is prefixed by the split. Raises ValueError for no tables."""
-    if not tables:
-        raise ValueError(N_("no table to join"))
+    """Concatenate the tables of all splits, at least one, with two more columns in `extra`: `split`, and `own_id`, the
+    id within it. If splits share an id, `id` is prefixed by the split."""
     first, *others = parts = list(tables.values())
     if not others:  # as it lies in its file: a million rows are not copied
         split = np.broadcast_to(np.array(next(iter(tables))), len(first))
@@ -172,16 +165,13 @@ def merged_table(tables: Mapping[str, SampleTable]) -> SampleTable:
         if all(k in t.extra and t.extra[k].shape[1:] == v.shape[1:] for t in parts)
     }
     extra |= {"split": split, "own_id": own}
-    return replace(first, columns={**columns, "id": ids}, extra=extra, facts={}, knob="", grid=np.zeros(0))
+    return replace(first, columns={**columns, "id": ids}, extra=extra, facts={})
 
 
-def path_of(run: Run, what: str, loss: str, split: str, by: str = "") -> Path:
+def path_of(run: Run, what: str, loss: str, split: str) -> Path:
     """Return the path of the table `what` (samples, views) for a run's current weights. Tables of shipped runs are
-    stored beside the run and are read-only.
-
-    Args: by: another run whose encoder is used for the lists. Raises ValueError if it does not exist."""
-    by = f"-by-{runs.load(by).weights_hash()[:12]}" if by else ""
-    name = f"{what}-{split}-{loss}{by}-{run.weights_hash()[:16]}-v{VERSION}.npz"
+    stored beside the run and are read-only."""
+    name = f"{what}-{split}-{loss}-{run.weights_hash()[:16]}-v{VERSION}.npz"
     if not run.shipped:
         return run.path / "embeddings" / name
     shipped = run.path / "samples" / name
@@ -197,28 +187,21 @@ def read_table(path: Path, loss: str) -> SampleTable | None:
     """Return the table; None if it does not exist. Of a large table, pages load only the columns of a list and the
     shown rows of the others: these are memory-mapped."""
     arrays = read_arrays(path, MAPPED)
-    if arrays is None or not {"classes", "knob", "grid", *COLUMNS} <= set(arrays):
+    if arrays is None or not {"classes", *COLUMNS} <= set(arrays):
         return None
-    columns = {name: arrays[name] for name in COLUMNS}
-    extra = {k[6:]: v for k, v in arrays.items() if k.startswith("extra:")}
-    facts = {k[5:]: float(v) for k, v in arrays.items() if k.startswith("fact:")}
-    classes = tuple(arrays["classes"].tolist())
     return SampleTable(
-        columns=columns,
-        classes=classes,
+        columns={name: arrays[name] for name in COLUMNS},
+        classes=tuple(arrays["classes"].tolist()),
         loss=loss,
-        extra=extra,
-        facts=facts,
-        knob=str(arrays["knob"]),
-        grid=arrays["grid"],
+        extra={k[6:]: v for k, v in arrays.items() if k.startswith("extra:")},
+        facts={k[5:]: float(v) for k, v in arrays.items() if k.startswith("fact:")},
     )
 
 
 def keep_table(table: SampleTable, path: Path) -> None:
     extra = {f"extra:{k}": v for k, v in table.extra.items()}
     facts = {f"fact:{k}": np.array(v) for k, v in table.facts.items()}
-    more = {"classes": np.array(table.classes, np.str_), "knob": np.array(table.knob)}
-    write_npz(path, **more, grid=table.grid, **table.columns, **extra, **facts)
+    write_npz(path, classes=np.array(table.classes, np.str_), **table.columns, **extra, **facts)
 
 
 def read_arrays(path: Path, mapped: int | None = None) -> dict[str, np.ndarray] | None:
@@ -231,12 +214,11 @@ def read_arrays(path: Path, mapped: int | None = None) -> dict[str, np.ndarray] 
 
 @dataclass(frozen=True)
 class SampleRequest:
-    """A request for the samples of an embedding, listed by one loss. `by`: another run whose encoder is used for the
-    lists; "" for the run itself. `pairs`: list pairs of two towers instead of rows; the loss does not affect them."""
+    """A request for the samples of an embedding, listed by one loss. `pairs`: list pairs of two towers instead of rows;
+    the loss does not affect them."""
 
     space: Space
     loss: str
-    by: str = ""
     pairs: bool = False
 
     @property
@@ -256,11 +238,10 @@ class SampleRequest:
         """Return the path of the table. Raises ValueError if the run or vectors no longer exist."""
         what = "pairs" if self.pairs else "samples"
         if run := self.run:
-            return path_of(run, what, self.loss, self.split, self.by)
-        name = f"{what}-{self.split}-{self.loss}-v{VERSION}.npz"
+            return path_of(run, what, self.loss, self.split)
         place = self.space.recorded
         folder = f"recording-{place.content}" if place else f"vectors-{self.space.key}"
-        return data_home() / "embeddings" / folder / name
+        return data_home() / "embeddings" / folder / f"{what}-{self.split}-{self.loss}-v{VERSION}.npz"
 
     def table(self) -> SampleTable | None:
         """Return the table; None if it does not exist."""
@@ -273,14 +254,9 @@ class SampleRequest:
             return Space.of_name(self.name, self.split, TOWERS if self.run else "z")
         return Space.of_name(self.name, self.split)
 
-    @property
-    def marked(self) -> Path:
-        """The file of the label decisions."""
-        return self.decisions()
-
     def decisions(self, name: str = "") -> Path:
         """Return the file of the decisions: that of the data set, or a separate one for loaded vectors and recordings.
-        `name`: a list with its own file."""
+        `name`: a list with its own file; "": the one of all lists about labels."""
         if run := self.run:
             return decisions_path(run.config, "-".join(filter(None, (name, self.split))))
         place = self.space.recorded
@@ -288,10 +264,11 @@ class SampleRequest:
         return data_home() / "marks" / folder / f"{name or 'marks'}.jsonl"
 
 
-def request_of(name: str, split: str, loss: str = "", by: str = "", pairs: bool = False) -> SampleRequest:
-    """Return the request for a run, a recording or loaded vectors; recordings have no split."""
+def request_of(name: str, split: str, loss: str = "", pairs: bool = False) -> SampleRequest:
+    """Return the request for a run, a recording or loaded vectors, which have no split. Args: loss: default the one of
+    the training, or else `sup_con`."""
     space = Space(name, "" if Space(name).is_recording else split)
-    return SampleRequest(space, loss, by, pairs)
+    return SampleRequest(space, loss or space.loss or "sup_con", pairs)
 
 
 def decisions_path(config: Mapping[str, object], split: str) -> Path:

@@ -1,4 +1,5 @@
-"""Pairs of two towers: mismatched pairs, and false negatives across towers.
+"""Pairs of two towers: mismatched pairs, false negatives across towers, given negatives; their table, and what its
+lists show.
 
 A pair is a row of the tower that has more rows with a partner, called the query (usually a caption), with the most
 similar of its partners. Cosines only; `s` is the similarity between towers.
@@ -13,21 +14,26 @@ similar of its partners. Cosines only; `s` is the similarity between towers.
   of the cosines of q to q' and of p to p' (centered), minus half of the amount by which the smaller of s(q, p') and
   s(q', p) is below the larger of s(q, p) and s(q', p'). 1: both queries fit both partners. The last term excludes
   mismatched pairs: their partner matches no query as well as its own. q' is one of the K nearest queries.
+- given_score: a given negative is a row that a file lists as a negative of a query. It is probably a match if the mean
+  of two cosines is high: to its query, and the mean cosine to the query's answers (rows centered by tower, length 1).
+  Answers say what a match looks like where the query is short; the query keeps answers to other questions down.
 
 Time grows with pairs times rows; memory is bounded."""
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 from jaxtyping import Float64, Int64
 
 from contrastive_core.base.errors import CannotScore
-from contrastive_core.base.messages import N_
+from contrastive_core.base.json_files import JsonObject
+from contrastive_core.base.messages import N_, message
 from contrastive_core.compare.towers import right_answers
 from contrastive_core.ops.partner_ranks import RightAnswers, ranks_in, similarity_blocks, unit_rows
-from contrastive_core.samples.sample_table import standardized
-from contrastive_core.spaces.towers import Towers
+from contrastive_core.samples.sample_table import COLUMNS, SampleTable, standardized
+from contrastive_core.spaces.embedding_set import EmbeddingSet
+from contrastive_core.spaces.towers import NEGATIVE_OF, TEXT, TOWER, Towers, plain_rank
 
 K = 10  # neighbors
 FEWEST = 4  # groups: of fewer no score stands out
@@ -35,6 +41,7 @@ BLOCK = 1 << 24  # similarities, and numbers of gathered rows, that are held tog
 FEW_GROUPS = N_("{count} groups have usable rows in both towers; at least {fewest} are needed")
 Pair = tuple[np.ndarray, np.ndarray]  # rows (n, d) of queries and of partners; rows and their groups (n)
 Found = tuple[np.ndarray, np.ndarray]  # similarities (q, k), -inf where there are fewer, and indices (q, k)
+Cells = dict[str, str | float]  # of a row, by title
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,23 +57,12 @@ class TowerPairs:
     rank_back: Float64[np.ndarray, " n"]  # of the query, for its partner
     better: Int64[np.ndarray, " n"]  # the most similar wrong row; of another group where every row is right
     better_similarity: Float64[np.ndarray, " n"]
-    of_queries: Float64[np.ndarray, " n"]  # sign (2), a mean cosine
-    of_partners: Float64[np.ndarray, " n"]  # sign (3), a mean cosine
     false_negative: Float64[np.ndarray, " n"]  # the largest over q'
     twin: Int64[np.ndarray, " n"]  # the pair of that q', a place in these arrays
+    given: Int64[np.ndarray, " n"]  # a given negative of the pair; -1: none
+    given_score: Float64[np.ndarray, " n"]  # NaN: none
     candidates: tuple[int, int]  # rows that `rank` and `rank_back` count
     left_out: dict[str, int]  # rows by reason: `zero`, `not_finite`, `unpaired`, or only given `negatives`
-
-    def mismatched(self) -> Int64[np.ndarray, " n"]:
-        """Return the indices of pairs, most suspicious first."""
-        return np.argsort(-self.mismatch, kind="stable")
-
-    def false_negatives(self) -> Int64[np.ndarray, "k 2"]:
-        """Return the indices of two pairs that match each other, strongest first, each combination once."""
-        order = np.argsort(-self.false_negative, kind="stable")
-        both = np.sort(np.stack([order, self.twin[order]], 1), 1)
-        first = np.unique(both, axis=0, return_index=True)[1]
-        return both[np.sort(first)]
 
 
 def find_tower_pairs(towers: Towers) -> TowerPairs:
@@ -85,51 +81,82 @@ def find_tower_pairs(towers: Towers) -> TowerPairs:
     query, group = rows_q[chosen], group_q[chosen]
     answers = right_answers(towers).reversed if query_tower else right_answers(towers)
     forth = _across((unit[query], group), (unit[rows_p], group_p), answers.take(chosen))
-    partner = rows_p[forth.at]
-    back = _across((unit[partner], group), (unit[rows_q], group_q), answers.reversed.take(forth.at), forth.own)
+    own, at, rank, near_s, better, better_s = forth
+    partner = rows_p[at]
+    back = _across((unit[partner], group), (unit[rows_q], group_q), answers.reversed.take(at), own)
     q, p = (unit_rows(unit[pairs] - unit[rows].mean(0)) for rows, pairs in ((rows_q, query), (rows_p, partner)))
     near_q, near_p = (_nearest(x, group) for x in (q, p))
-    of_queries, of_partners = _agreement(p, near_q), _agreement(q, near_p)
-    relative = 2 * forth.own - _mean(forth.nearest[0]) - _mean(back.nearest[0])
-    false_negative, twin = _twins((unit[query], unit[partner]), (q, p), forth.own, near_q)
-    problems = {name: len(at) for name, at in towers.rows.problems.items()}
+    of_queries, of_partners = (  # the mean cosine to the rows of the near pairs
+        _mean(np.where(np.isfinite(near[0]), _products(x, x, near[1]), -np.inf))
+        for x, near in ((p, near_q), (q, near_p))
+    )
+    relative = 2 * own - _mean(near_s) - _mean(back[3])
+    s, others = near_q
+    pushed = (_products(unit[query], unit[partner], others), _products(unit[partner], unit[query], others))
+    lower = np.minimum(np.minimum(*pushed) - np.maximum(own[:, None], own[others]), 0)
+    alike = np.where(np.isfinite(s), (s + _products(p, p, others)) / 2 + lower / 2, -np.inf)
+    twin = alike.argmax(1)[:, None]
+    given, given_score = find_given_negatives(towers, *((partner, query) if query_tower else (query, partner)))
     spare = np.concatenate([rows[~each] for (rows, _), each in zip(sides, paired, strict=True)])
     is_negative = np.isin(spare, towers.given_negatives()[:, 0])
+    left_out = {name: len(rows) for name, rows in towers.rows.problems.items()}
     return TowerPairs(
         query=query,
         partner=partner,
         query_tower=query_tower,
         mismatch=-(standardized(relative) + standardized(of_queries) / 2 + standardized(of_partners) / 2),
-        similarity=forth.own,
-        rank=forth.rank,
-        rank_back=back.rank,
-        better=rows_p[forth.better],
-        better_similarity=forth.better_similarity,
-        of_queries=of_queries,
-        of_partners=of_partners,
-        false_negative=false_negative,
-        twin=twin,
+        similarity=own,
+        rank=rank,
+        rank_back=back[2],
+        better=rows_p[better],
+        better_similarity=better_s,
+        false_negative=np.take_along_axis(alike, twin, 1)[:, 0],
+        twin=np.take_along_axis(others, twin, 1)[:, 0],
+        given=given,
+        given_score=given_score,
         candidates=(len(rows_p), len(rows_q)),
-        left_out={**problems, "unpaired": int((~is_negative).sum()), "negatives": int(is_negative.sum())},
+        left_out={**left_out, "unpaired": int((~is_negative).sum()), "negatives": int(is_negative.sum())},
     )
 
 
-@dataclass(frozen=True, eq=False)
-class _Across:
-    """Comparison of n rows with the rows of the other tower: `own`, the similarity to the best partner; its index `at`
-    and its `rank`; the K nearest wrong rows; and the better match, as in `TowerPairs.better`."""
+def find_given_negatives(
+    towers: Towers, query: Int64[np.ndarray, " n"], answer: Int64[np.ndarray, " n"]
+) -> tuple[Int64[np.ndarray, " n"], Float64[np.ndarray, " n"]]:
+    """Return a given negative of each pair (-1: none) and its score (NaN: none). The pairs of a query have its
+    negatives in the order of the score, each once. Args: query, answer: the rows of towers a and b of each pair."""
+    found, value = np.full(len(query), -1), np.full(len(query), np.nan)
+    given = towers.given_negatives()
+    given = given[np.isin(given[:, 0], towers.rows.usable)]
+    if not len(given):
+        return found, value
+    group, features = np.full(len(towers.rows), -1), towers.rows.features
+    group[towers.a] = towers.group_a
+    match = np.zeros((group.max() + 1, features.shape[1]))  # the mean query of each group plus its mean answer
+    for rows, of in towers.usable_sides():  # queries, then answers
+        unit, sums, is_paired = unit_rows(features[rows]), np.zeros_like(match), of >= 0
+        center = unit.mean(0)
+        np.add.at(sums, of[is_paired], unit_rows(unit - center)[is_paired])
+        match += sums / np.maximum(1, np.bincount(of[is_paired], minlength=len(match)))[:, None]
+    score = np.empty(len(given))
+    for part in _blocks(len(given), features.shape[1]):
+        negative, of = given[part].T
+        score[part] = np.einsum("kd,kd->k", unit_rows(unit_rows(features[negative]) - center), match[of]) / 2
+    given, score = (x[np.lexsort((-score, given[:, 1]))] for x in (given, score))
+    pair = np.argsort(group[query], kind="stable")
+    of = group[query][pair]
+    at = np.searchsorted(given[:, 1], of) + np.arange(len(of)) - np.searchsorted(of, of)
+    has = (at < np.searchsorted(given[:, 1], of, "right")) & (of >= 0)
+    found[pair[has]], value[pair[has]] = given[at[has], 0], score[at[has]]
+    return found, value
 
-    own: Float64[np.ndarray, " n"]
-    at: Int64[np.ndarray, " n"]
-    rank: Float64[np.ndarray, " n"]
-    nearest: Found
-    better: Int64[np.ndarray, " n"]
-    better_similarity: Float64[np.ndarray, " n"]
 
+def _across(
+    queries: Pair, others: Pair, answers: RightAnswers, own: np.ndarray | None = None
+) -> tuple[np.ndarray, ...]:
+    """Compare n queries with the rows of the other tower; return (n) each: the similarity to the best partner, its
+    index and its rank, the similarities (n, K) of the nearest wrong rows, and the better match with its similarity.
 
-def _across(queries: Pair, others: Pair, answers: RightAnswers, own: np.ndarray | None = None) -> _Across:
-    """Compare queries with the rows of the other tower. Args: queries, others: unit rows and the group of each; own:
-    similarity to the partner, if known."""
+    Args: queries, others: unit rows and the group of each; own: similarity to the partner, if known."""
     (x, group), (rows, other_group) = queries, others
     parts = []
     for part, s, is_right in similarity_blocks(x, rows, answers, BLOCK):
@@ -140,12 +167,12 @@ def _across(queries: Pair, others: Pair, answers: RightAnswers, own: np.ndarray 
         s[is_partner] = -np.inf
         found = _top(s, 1)
         s[is_right] = -np.inf
-        nearest = _top(s, min(K, len(rows)))
-        is_any = ~np.isfinite(nearest[0][:, 0])  # every row is a right answer
-        better = [np.where(is_any, every[:, 0], wrong[:, 0]) for every, wrong in zip(found, nearest, strict=True)]
-        parts.append((best, at, rank, *nearest, *better))
-    best, at, rank, near_s, near_at, better_s, better_at = (np.concatenate(each) for each in zip(*parts, strict=True))
-    return _Across(best.astype(np.float64), at, rank, (near_s, near_at), better_at, better_s.astype(np.float64))
+        nearest, wrong = _top(s, min(K, len(rows)))
+        is_any = ~np.isfinite(nearest[:, 0])  # every row is a right answer
+        better = [np.where(is_any, x[:, 0], y[:, 0]) for x, y in zip(found, (nearest, wrong), strict=True)]
+        parts.append((best, at, rank, nearest, *better))
+    best, at, rank, nearest, better_s, better_at = (np.concatenate(each) for each in zip(*parts, strict=True))
+    return best.astype(np.float64), at, rank, nearest, better_at, better_s.astype(np.float64)
 
 
 def _nearest(x: np.ndarray, group: np.ndarray) -> Found:
@@ -161,6 +188,8 @@ def _nearest(x: np.ndarray, group: np.ndarray) -> Found:
 
 def _top(s: np.ndarray, k: int) -> Found:
     """Return the k largest values of each row, sorted."""
+    import torch  # four times as fast as NumPy; the pages import this module
+
     values, at = torch.from_numpy(s).topk(k, dim=1)
     return values.numpy(), at.numpy()
 
@@ -176,23 +205,161 @@ def _mean(values: np.ndarray) -> np.ndarray:
     return np.where(known, values, 0).sum(1, dtype=np.float64) / np.maximum(known.sum(1), 1)
 
 
-def _agreement(rows: np.ndarray, near: Found) -> np.ndarray:
-    """Return the mean cosine (n) of each row to the rows of its near pairs."""
-    s = _products(rows, rows, near[1])
-    return _mean(np.where(np.isfinite(near[0]), s, -np.inf))
-
-
-def _twins(rows: Pair, centered: Pair, own: np.ndarray, near: Found) -> tuple[np.ndarray, np.ndarray]:
-    """Return each pair's false-negative score (n) and the other pair's index. `rows`: unit queries and partners."""
-    (q, p), at = rows, near[1]
-    alike = (near[0] + _products(centered[1], centered[1], at)) / 2  # (n, k)
-    lower = np.minimum(_products(q, p, at), _products(p, q, at)) - np.maximum(own[:, None], own[at])
-    score = np.where(np.isfinite(near[0]), alike + np.minimum(lower, 0) / 2, -np.inf)
-    best = score.argmax(1)[:, None]
-    return np.take_along_axis(score, best, 1)[:, 0], np.take_along_axis(at, best, 1)[:, 0]
-
-
 def _products(x: np.ndarray, others: np.ndarray, at: np.ndarray) -> np.ndarray:
     """Return the products (n, k) of each row of x (n, d) with the rows `at` (n, k) of `others`."""
     blocks = _blocks(len(x), at.shape[1] * x.shape[1])
     return np.concatenate([np.einsum("rd,rkd->rk", x[part], others[at[part]]) for part in blocks])
+
+
+# --- the table ------------------------------------------------------------------------------------
+
+
+def pair_table(rows: EmbeddingSet, found: Mapping[str, np.ndarray], about: JsonObject) -> SampleTable:
+    """Return the table of tower pairs, each named by its query. Args: found: the arrays of `TowerPairs`; about:
+    the towers' `names` and `candidates`, as of the analysis of the pairs."""
+    ids, unit, n = np.array(rows.ids), rows.features / rows.lengths[:, None], len(found["query"])
+    query, partner, twin, nothing = found["query"], found["partner"], found["twin"], np.full(n, np.nan)
+    twin_cosine = np.einsum("nd,nd->n", unit[query], unit[partner[twin]]).astype(np.float64)
+    order = np.argsort(-found["false_negative"], kind="stable")
+    both = np.sort(np.stack([order, twin[order]], 1), 1)
+    once = order[np.unique(both, axis=0, return_index=True)[1]]  # of two pairs that name each other the first
+    false_negatives = nothing.copy()
+    false_negatives[once] = found["false_negative"][once]
+    extra = {
+        "mismatched": found["mismatch"],
+        "false_negatives": false_negatives,
+        "partner": ids[partner],
+        "own_cosine": found["similarity"],
+        "own_rank": found["rank"],
+        "own_rank_back": found["rank_back"],
+        "better": ids[found["better"]],
+        "better_cosine": found["better_similarity"],
+        "margin": found["similarity"] - found["better_similarity"],
+        "twin": ids[query[twin]],
+        "twin_partner": ids[partner[twin]],
+        "twin_cosine": twin_cosine,
+        "twin_margin": found["similarity"] - twin_cosine,
+    }
+    query_tower, partner_tower = about["names"]
+    if NEGATIVE_OF in rows.columns and "given" in found:
+        asked, answer = (query, partner) if rows.columns[TOWER][0] == query_tower else (partner, query)
+        given, cosine = found["given"], np.einsum("nd,nd->n", unit[asked], unit[found["given"]]).astype(np.float64)
+        extra |= {
+            "given_negatives": np.where(given == answer, 1.0, found["given_score"]),  # certainly no negative
+            "given_is_positive": given == answer,
+            "given": np.where(given < 0, "", ids[given]),
+            "given_cosine": cosine,
+        }
+    texts = rows.columns.get(TEXT)
+    return SampleTable(
+        columns={**dict.fromkeys(COLUMNS, nothing), "id": ids[query], "label": np.full(n, "")},
+        classes=(),
+        loss="",
+        extra=extra,
+        facts=dict(zip(("candidates", "candidates_back"), map(float, about["candidates"]), strict=True)),
+        towers=(query_tower, partner_tower),
+        texts={} if texts is None else dict(zip(rows.ids, map(str, texts), strict=True)),
+    )
+
+
+# --- what a list shows ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ShownBeside:
+    """A row shown beside a sample, and its description."""
+
+    id: str
+    text: str
+    is_far: bool = False  # it is of the other split
+
+
+@dataclass(frozen=True)
+class OtherRow:
+    """A row that a list shows beside a pair and its partner."""
+
+    column: str  # of its id
+    tower: int  # 0: that of the queries, 1: of the partners
+    title: str  # in tables
+    text: str  # beside the pair
+    cosine: str = ""  # column
+    margin: str = ""  # column
+
+
+BETTER = OtherRow(
+    column="better",
+    tower=1,
+    title=N_("other {tower}"),
+    text=N_("best other {tower}, cosine {cosine}, margin {margin}"),
+    cosine="better_cosine",
+    margin="margin",
+)
+TWIN_PARTNER = OtherRow(
+    column="twin_partner",
+    tower=1,
+    title=N_("other {tower}"),
+    text=N_("{tower} of the similar pair, cosine {cosine}"),
+    cosine="twin_cosine",
+    margin="twin_margin",
+)
+TWIN = OtherRow(column="twin", tower=0, title=N_("other {tower}"), text=N_("{tower} of the similar pair"))
+GIVEN = OtherRow(
+    column="given",
+    tower=1,
+    title=N_("given negative"),
+    text=N_("given as a negative, cosine to the query {cosine}"),
+    cosine="given_cosine",
+)
+
+
+def beside(*others: OtherRow) -> Callable[[SampleTable, int], list[ShownBeside]]:
+    """Return a function that gives the partner of a pair's query, and the other rows."""
+
+    def shown(table: SampleTable, row: int) -> list[ShownBeside]:
+        extra, towers = table.extra, table.towers
+        own = message("its own {tower}, cosine {cosine}", tower=towers[1], cosine=f"{extra['own_cosine'][row]:.2f}")
+        found = [ShownBeside(str(extra["partner"][row]), own)]
+        for one in others:
+            cosine = f"{extra[one.cosine][row]:.2f}" if one.cosine else ""
+            margin = f"{extra[one.margin][row]:+.2f}" if one.margin else ""
+            text = message(one.text, tower=towers[one.tower], cosine=cosine, margin=margin)
+            found.append(ShownBeside(str(extra[one.column][row]), text))
+        return found
+
+    return shown
+
+
+def cells(*others: OtherRow) -> Callable[[SampleTable, int], Cells]:
+    """Return a function that gives a pair's columns in tables and files, with the towers' names."""
+
+    def cells_of(table: SampleTable, row: int) -> Cells:
+        extra, towers = table.extra, table.towers
+        ids = dict(zip(towers, (str(table.columns["id"][row]), str(extra["partner"][row])), strict=True))
+        ids |= {message(one.title, tower=towers[one.tower]): str(extra[one.column][row]) for one in others}
+        told: Cells = {message("{tower}, text", tower=name): table.texts.get(id, "") for name, id in ids.items()}
+        columns = {N_("own rank"): "own_rank", N_("own rank back"): "own_rank_back", N_("own cosine"): "own_cosine"}
+        columns |= {N_("other cosine"): others[0].cosine, N_("margin"): others[0].margin}
+        figures = {title: round(float(extra[column][row]), 4) for title, column in columns.items() if column}
+        return {**ids, **(told if table.texts else {}), **figures}
+
+    return cells_of
+
+
+def pair_evidence(table: SampleTable, row: int) -> str:
+    facts, extra = table.facts, table.extra
+    return message(
+        "From {query} to its partner: cosine {cosine}, rank {rank} of {n}. Back: rank {back} of {m}.",
+        query=table.towers[0],
+        cosine=f"{extra['own_cosine'][row]:.3f}",
+        rank=f"{plain_rank(extra['own_rank'][row]):,}",
+        n=f"{facts['candidates']:,.0f}",
+        back=f"{plain_rank(extra['own_rank_back'][row]):,}",
+        m=f"{facts['candidates_back']:,.0f}",
+    )
+
+
+def given_evidence(table: SampleTable, row: int) -> str:
+    if table.extra["given_is_positive"][row]:
+        return N_("The same document as the positive.")
+    values = {name: f"{table.extra[f'{name}_cosine'][row]:.3f}" for name in ("given", "own")}
+    return message("Cosine to the query: negative {given}, answer {own}.", **values)

@@ -24,8 +24,7 @@ from contrastive_lab.compare.disagreements import ComparedSamples
 from contrastive_lab.compare.space_picker import SHAPES, A, B
 from contrastive_lab.locale import N_, _, message
 from contrastive_lab.progress import answer_or_wait
-from contrastive_lab.samples.findings import Findings
-from contrastive_lab.samples.label_audit import recalibrated
+from contrastive_lab.samples.findings import Findings, recalibrated
 from contrastive_lab.samples.lists import START
 from contrastive_lab.setting_names import changes_in_words
 
@@ -136,7 +135,7 @@ def _rests_on(comparison: Comparison, spaces: list[Space]) -> str:
 def _warn(spaces: list[Space], comparison: Comparison) -> None:
     """Warn if undecided suspects among scored test labels could change the order of the runs."""
     runs = [run for space in spaces if (run := space.run) and run.weights.exists()]
-    requests = (request_of(run.name, "test", str(run.config.get("loss"))) for run in runs)
+    requests = (request_of(run.name, "test") for run in runs)
     request = next((r for r in requests if r.path().exists()), None)
     if request is None or comparison.right is None:
         return

@@ -23,7 +23,7 @@ from contrastive_core.lab.view import about_loss, compute_view
 from contrastive_core.runs.run import Run
 from contrastive_core.runs.run_metrics import read_loop_check
 from contrastive_core.samples import annotations
-from contrastive_core.samples.label_audit import audit_table, estimate
+from contrastive_core.samples.label_audit import audit_table
 from contrastive_core.samples.sample_table import request_of as request_of_samples
 from contrastive_core.spaces import results
 from contrastive_core.spaces.embedding_set import EmbeddingSet
@@ -141,11 +141,11 @@ def label_checks(run: Run) -> list[str]:
     """Return for each split an estimate of its wrong labels from checked random rows; [] without a check."""
     told = []
     for split in SPLITS:
-        request = request_of_samples(run.name, split, str(run.config.get("loss")))
+        request = request_of_samples(run.name, split)
         table = request.table() if request.path().exists() else None
-        audit = None if table is None else audit_table(table, annotations.marks(request.marked), run)
-        if audit is not None and (text := estimate(audit)):
-            told.append(f"{split} split: {text}")
+        audit = None if table is None else audit_table(table, annotations.marks(request.decisions()), run)
+        if audit is not None and audit.estimate:
+            told.append(f"{split} split: {audit.estimate}")
     return told
 
 

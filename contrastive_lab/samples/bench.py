@@ -1,16 +1,21 @@
-"""The bench of the Samples page: its section of the list, and the decisions made on it."""
+"""The bench of the Samples page: its section of the list, the decisions made on it, the evidence beside each sample,
+and the parts of its loss."""
+
+from __future__ import annotations
 
 import time
 from dataclasses import replace
-from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import streamlit as st
 
 from contrastive_core.samples import annotations as sample_annotations
-from contrastive_core.samples.sample_lists import LISTS, RANDOM, VOTED, VOTERS
-from contrastive_core.samples.sample_table import SampleTable, percent
-from contrastive_lab import cache, format, locale, texts
+from contrastive_core.samples.sample_lists import LISTS, RANDOM, VOTERS
+from contrastive_core.samples.sample_table import SampleRequest, SampleTable, percent
+from contrastive_core.spaces.embedding_set import EmbeddingSet
+from contrastive_core.spaces.nearest import nearest_of, nearest_of_label
+from contrastive_lab import cache, format, locale, pictures, query_params, texts
 from contrastive_lab.components.bench import (
     Bench,
     BenchItem,
@@ -22,17 +27,25 @@ from contrastive_lab.components.bench import (
     reported,
     sheets,
 )
-from contrastive_lab.components.shared.transport import ThumbnailSheet
-from contrastive_lab.locale import _
-from contrastive_lab.samples.detail import Group, NamedPicture, evidence_of
+from contrastive_lab.components.sample_view import SampleView, ShownPair, draw_sample_view
+from contrastive_lab.components.shared.transport import SliderKnob, ThumbnailSheet, thumbnail_sheet
+from contrastive_lab.figures import draw_table
+from contrastive_lab.locale import N_, _
 from contrastive_lab.samples.findings import PAGE, Findings, window
-from contrastive_lab.samples.subject import follow_list, go_to, look_at, moves
+from contrastive_lab.samples.subject import AT, OF, Pictures, embedding_of, go_to, moves
 
 KEY = "samples-bench"
 ACK = "samples-kept"  # of the session: the last event that was kept
 LIKELY = 3  # other classes that have a key
 DRAWN = "samples-drawn"  # of the session: when it last read what was decided
-OF_VOTERS = ("wrong_by_loss", "wrong_by_neighbors", "wrong_by_probe", "wrong_by_discriminant")  # as VOTED has them
+MOST, FEW = 6, 3  # pictures of the first group, and of each further one
+NEAREST = {
+    "image": (N_("Nearest images, cosine similarity"), N_("Nearest images labeled {classes}")),
+    "text": (N_("Nearest texts, cosine similarity"), N_("Nearest texts labeled {classes}")),
+    "row": (N_("Nearest rows, cosine similarity"), N_("Nearest rows labeled {classes}")),
+}
+VIEW = 96  # pixels of a view's picture
+WHY = N_("Why this loss")
 
 
 def hear(findings: Findings) -> None:
@@ -55,14 +68,17 @@ def hear(findings: Findings) -> None:
     if nonce and report.get("events"):
         st.session_state[ACK] = {"nonce": nonce, "seq": seq}
     st.session_state[DRAWN] = time.time()  # decisions are read anew after this
-    follow_list(cache.digest(findings.requests))
+    of = cache.digest(findings.requests)
+    if st.session_state.get(OF, of) != of:  # the list comes from other tables: the page says what is at hand
+        go_to(st.session_state.get(AT))
+    st.session_state[OF] = of
     if report.get("at") and report.get("go") == moves():
-        look_at(str(report["at"]))
+        st.session_state[AT] = str(report["at"])
 
 
 def _keep(findings: Findings, event: DeskEvent, name: str) -> None:
     """Store a decision on one or more samples. Reports come from the browser, so samples may no longer exist."""
-    what, by_file = event["what"], dict[Path, list[dict[str, object]]]()
+    what, decisions = event["what"], list[tuple[int, str, str | None]]()
     if what not in [one.what for one in findings.list.choices]:
         return
     for one in event.get("items", ()):
@@ -75,10 +91,8 @@ def _keep(findings: Findings, event: DeskEvent, name: str) -> None:
             text = _("{sample} was decided elsewhere in the meantime. Your decision on it was not stored.")
             st.toast(text.format(sample=format.plain(findings.id(row))), icon=":material/warning:")
             continue
-        decided = {"id": findings.own_id(row), "what": what, "label": label if what == "relabel" else None}
-        by_file.setdefault(findings.file(findings.of(row)[0]), []).append({**findings.about(row), **decided})
-    for file, lines in by_file.items():
-        sample_annotations.add_many(file, lines, name)
+        decisions.append((row, what, label if what == "relabel" else None))
+    findings.decide(decisions, name)
 
 
 def show(findings: Findings, rows: np.ndarray, row: int) -> None:
@@ -111,7 +125,6 @@ def show(findings: Findings, rows: np.ndarray, row: int) -> None:
         ack=st.session_state.get(ACK, {}),
         pictures=pictures,
         near=pictures_beside,
-        so_far=bool(findings.missing),
         end="" if one.cut is None else _("End of the list. The cut-off at the top decides how many samples are on it."),
     )
     draw_bench(bench, KEY)
@@ -122,14 +135,8 @@ def _item(findings: Findings, row: int, groups: list[Group], beside: dict[tuple[
     table, one, pictures, (request, own, at) = findings.table, findings.list, findings.pictures, findings.of(row)
     mark, about = findings.marked.get(findings.id(row), {}), findings.about(row)
     given, suggested = about["given"], about.get("suggested", "")
-    votes = {
-        voter: str(table.extra[name][row]) for voter, name in zip(OF_VOTERS, VOTED, strict=True) if name in table.extra
-    }
-    names = list(votes.values())  # of tables without `likely`
-    ranked = (
-        table.extra["likely"][row].tolist() if "likely" in table.extra else sorted(names, key=lambda n: -names.count(n))
-    )
-    classes = [] if one.decisions or not suggested else [suggested, *ranked]
+    votes = [(_(voter), str(table.extra[name][row])) for name, voter in VOTERS.items() if name in table.extra]
+    classes = [] if one.decisions or not suggested else [suggested, *table.extra["likely"][row].tolist()]
     likely = [name for name in dict.fromkeys(classes) if name != given]
     is_judged = one.key != RANDOM and not one.decisions  # nobody is told what to think of a random row
     is_wrong = is_judged and bool(given) and is_probably_wrong(table, row)
@@ -150,7 +157,7 @@ def _item(findings: Findings, row: int, groups: list[Group], beside: dict[tuple[
         looks_like=suggested if is_wrong else "",
         likeliness=percent(about["confidence"]) if is_wrong else "",
         wrong=about.get("wrong") if is_voted else None,
-        votes=[(_(VOTERS[voter]), name) for voter, name in votes.items()] if is_voted else [],
+        votes=votes if is_voted else [],
         mark=mark.get("what", ""),
         label=mark.get("label") or "",
         likely=likely[:LIKELY],
@@ -202,3 +209,179 @@ def _sheets(
     """Return the images of a section, and of the samples beside it, cached by content."""
     near = _findings.pictures.stack([i for _unused, i in _beside], [split for split, _unused in _beside])
     return sheets(_findings.stack(_part), near)
+
+
+# --- evidence beside a sample ---
+
+
+class NamedPicture(NamedTuple):
+    """A sample shown beside another one, and its description."""
+
+    split: str
+    id: str
+    text: str
+    is_named: bool = True  # the text is shown, and not only read out
+
+
+Group = tuple[str, list[NamedPicture]]  # under a title
+Near = tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]  # rows, cosines, and the rows of each class asked for
+
+
+def evidence_of(findings: Findings, part: np.ndarray) -> dict[int, list[Group]]:
+    """Return the groups of samples shown beside each row. For likely wrong labels: the nearest of the suggested class,
+    of the own class and of all; without an embedding, the most certain ones of each class."""
+    found: dict[int, list[Group]] = {}
+    one, of_all, of_class = findings.list, *map(locale.text, NEAREST[findings.pictures.kind])
+    for request, table, first in findings.parts():
+        rows = tuple(r - first for r in part.tolist() if first <= r < first + len(table))
+        labels: tuple[tuple[str, ...], ...] = ((),) * len(rows)  # the suggested class and the own one
+        if one.key == "mislabeled" and "suggested" in table.extra:
+            both = ((str(table.extra["suggested"][row]), str(table.columns["label"][row])) for row in rows)
+            labels = tuple(tuple(filter(None, dict.fromkeys(names))) for names in both)
+        far = {"train": "test", "test": "train"}.get(request.split, "")
+        vectors = None if one.title_beside else embedding_of(request)
+        near: list[Near | None] = [None] * len(rows)
+        if vectors is not None:
+            near = _nearest(vectors.content_hash, str(request.path()), rows, labels, vectors, table)
+        for row, names, nearest in zip(rows, labels, near, strict=True):
+            beside = one.beside(table, row)
+            shown = [NamedPicture(far if b.is_far else request.split, b.id, b.text) for b in beside]
+            groups = [(_(one.title_beside) or of_all, shown)] if shown else []
+            if vectors is not None and nearest is not None:
+                index, similarity, by_class = nearest
+                for name, some in by_class.items():
+                    ids = [vectors.ids[j] for j in some]
+                    near_label = [NamedPicture(request.split, i, name, is_named=False) for i in ids]
+                    groups.append((of_class.format(classes=name), near_label))
+                ids = [vectors.ids[j] for j in index]
+                told = [f"{label_of(table, i) or i} {s:.2f}" for i, s in zip(ids, similarity, strict=True)]
+                all_near = [*shown, *(NamedPicture(request.split, i, t) for i, t in zip(ids, told, strict=True))]
+                groups = [*(groups if by_class else []), (of_all, all_near)]
+            elif not one.title_beside:
+                typical = names or (str(table.columns["label"][row]),)  # as of a shipped run
+                for name in filter(None, typical):  # the most certain ones of the class
+                    others = np.flatnonzero((table.columns["label"] == name) & (np.arange(len(table)) != row))
+                    surest = others[np.argsort(table.columns["mislabeled"][others], kind="stable")[:MOST]]
+                    if ids := table.columns["id"][surest].tolist():
+                        near_label = [NamedPicture(request.split, i, name, is_named=False) for i in ids]
+                        groups.append((_("Typical images labeled {classes}").format(classes=name), near_label))
+            found[first + row] = [(title, some[: FEW if k else MOST]) for k, (title, some) in enumerate(groups)]
+    return found
+
+
+@st.cache_resource(max_entries=8, show_spinner=False)
+def _nearest(
+    content: str,
+    path: str,
+    rows: tuple[int, ...],
+    labels: tuple[tuple[str, ...], ...],
+    _vectors: EmbeddingSet,
+    _table: SampleTable,
+) -> list[Near | None]:
+    """Return the nearest rows of an embedding for some rows of a table; None for those not in the embedding."""
+    samples = [str(_table.columns["id"][row]) for row in rows]
+    at: dict[str, int] = dict(zip(samples, rows, strict=True))
+    if any(row >= len(_vectors) or _vectors.ids[row] != sample for sample, row in at.items()):
+        at = {name: place for place, name in enumerate(_vectors.ids)}
+    known = [at[sample] for sample in samples if sample in at]
+    near = zip(*nearest_of(_vectors, np.array(known), MOST), strict=True) if known else ()
+    of_all = dict(zip(known, near, strict=True))
+    found: list[Near | None] = []
+    for sample, names in zip(samples, labels, strict=True):
+        if (place := at.get(sample)) is None:
+            found.append(None)
+            continue
+        classes = {name: _vectors.classes.index(name) for name in names if name in _vectors.classes}
+        by_class = {name: nearest_of_label(_vectors, place, label, MOST) for name, label in classes.items()}
+        found.append((*of_all[place], by_class))
+    return found
+
+
+def label_of(table: SampleTable, sample: str) -> str:
+    """Return a sample's label; "left out" for training samples that the run excluded."""
+    label = table.label_of(sample)
+    return _("left out") if label is None else label
+
+
+# --- details of a sample --------------------------------------------------------------------------
+
+
+def show_detail(findings: Findings, row: int) -> None:
+    """Draw the details of a row: its rank on every list and, on request, the parts of its loss, and why the first
+    sample beside it is similar."""
+    request, table, at = findings.of(row)
+    if table.towers[0]:
+        return
+    st.caption(format.plain(f"{findings.id(row)} · {numbers(table, at)}"))
+    if query_params.one_or_none(st.pills, _("More details"), (WHY,), name="view", label_visibility="collapsed"):
+        explain(request, table, at, findings.pictures)
+    if request.run is None:
+        return
+    groups = [group for _title, group in evidence_of(findings, np.array([row]))[row] if group]
+    if groups and pictures.is_likeness_wanted():
+        near, own = groups[0][0], findings.own_id(row)  # of a suspect, the nearest of the suggested class
+        values = {"space": request.embedding.values, "ids": [own, near.id], "splits": [request.split, near.split]}
+        pictures.explain_likeness(values, (own, f"{near.id} ({locale.text(near.text)})"))
+
+
+def numbers(table: SampleTable, row: int) -> str:
+    """Describe a sample's rank on every list, and its loss with the spread."""
+    columns, parts = table.columns, []
+    if np.isfinite(loss := columns["loss"][row]):
+        parts.append(_("loss {loss}, rank {rank}").format(loss=f"{loss:.3f}", rank=int(columns["rank"][row])))
+    for name, one in LISTS.items():
+        score = table.score(one.column)
+        nothing = name in (RANDOM, "loss") or (name == "false_negative" and score[row] <= -1)  # no negative is near
+        if np.isfinite(score[row]) and not nothing:
+            said = percent(score[row]) if name == "mislabeled" else f"{score[row]:.3f}"
+            place = int((score > score[row]).sum()) + 1
+            text, total = _("{score} {value}, rank {rank} of {total}"), int(np.isfinite(score).sum())
+            rank = {"rank": f"{place:,}", "total": f"{total:,}"}
+            parts.append(text.format(score=_(one.score), value=said, **rank))
+    return " · ".join(parts)
+
+
+def explain(request: SampleRequest, table: SampleTable, row: int, shown: Pictures) -> None:
+    """Draw the parts of the loss as the knob is dragged: the shares of pairs, and the margin."""
+    sample = str(table.columns["id"][row])
+    try:
+        why = cache.sample_why(request, str(request.path()), sample)
+    except ValueError as error:
+        st.info(format.plain(error))
+        return
+    pairs = [*((p, True) for p in why.weakest_positives), *((p, False) for p in why.hardest_negatives)]
+    kinds = (_("negative"), _("positive"))
+    names = [f"{kinds[positive]} {label_of(table, p.id)} · {p.id}" for p, positive in pairs]
+    if np.isfinite(why.margin):
+        text = _("Margin {margin}: cosine to the nearest positive minus that to the nearest negative.")
+        st.caption(text.format(margin=f"{why.margin:+.3f}"))
+    if why.views is not None:
+        line = st.container(horizontal=True, gap="small")
+        for number, caption in enumerate((_("view 1, the anchor"), _("view 2, its positive"))):
+            line.container(width=VIEW).image(cache.picture(why.views, number), caption, width="stretch")
+    if why.kernel is None:
+        pair, share, named = _("pair"), _("share %"), zip(names, pairs, strict=True)
+        rows = [{pair: n, share: round(100 * p.share, 2), why.score_kind: p.score} for n, (p, _positive) in named]
+        draw_table(rows, hide_index=True)
+        return
+    slider = None
+    if (name := why.kernel.get("knob")) is not None:
+        low, label = (0.02, _("τ, temperature")) if name == "temperature" else (0.05, _("ε, margin"))
+        value, about = float(why.kernel[name]), cache.catalog()["losses"][request.loss]
+        slider = SliderKnob(label, min(low, value), max(2.0, value), value, bool(about["knobs"][name]["log"]))
+    view = SampleView(
+        content=cache.digest(request, sample, str(request.path())),
+        scores=why.scores,
+        mask=why.mask,
+        kernel=why.kernel,
+        pairs=[ShownPair(n, p.column, positive) for n, (p, positive) in zip(names, pairs, strict=True)],
+        thumbnails=thumbnail_sheet(shown.stack([p.id for p, _positive in pairs])),
+        knob=slider,
+    )
+    draw_sample_view(view, key=f"why-{cache.digest(sample)}")
+    text = _(
+        "This is the loss of its first view among all samples. The value above is the mean over its views and their "
+        "draws. Weakest positives and hardest negatives come first. The encoder is frozen: the slider only changes "
+        "the loss, computed in the browser."
+    )
+    st.caption(text)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import builtins
 import os
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from secrets import token_hex
@@ -13,20 +14,21 @@ from secrets import token_hex
 import numpy as np
 import streamlit as st
 
-from contrastive_core import runs
 from contrastive_core.base.memory import write_npz
 from contrastive_core.base.storage import data_home
 from contrastive_core.data.image_decoding import ENDINGS
+from contrastive_core.runs.run import Run
 from contrastive_core.samples import annotations as sample_annotations
+from contrastive_core.samples import label_audit
 from contrastive_core.samples.annotations import Mark
-from contrastive_core.samples.sample_lists import LISTS, RANDOM, SampleList
+from contrastive_core.samples.label_audit import LabelAudit
+from contrastive_core.samples.sample_lists import LISTS, SampleList
 from contrastive_core.samples.sample_table import SampleRequest, SampleTable, decimals, merged_table, read_arrays
 from contrastive_core.spaces.nearest import nearest_of
-from contrastive_lab import cache, format, locale, query_params, state
+from contrastive_lab import cache, format, query_params, state
 from contrastive_lab.locale import _
 from contrastive_lab.samples.subject import AT, Pictures, embedding_of, go_to, table_or_wait
 
-SHOWN = "samples-shown"  # of the session: what the list is made of, and how many of its tables it has
 PAGE = 30  # samples of the grid, and of a list of neighbors
 PICTURE = "samples-picture"  # of the session: how many own pictures were looked for
 KEPT = 50  # own pictures and selections that an address can name
@@ -35,47 +37,21 @@ WINDOW = "samples-window"  # of the session: its name in what it decides, and si
 
 @dataclass(frozen=True, eq=False)
 class Findings:
-    """Sample tables listed together: their requests and the computed tables, at least one."""
+    """Sample tables listed together: their requests and the computed tables."""
 
     requests: tuple[SampleRequest, ...]
     tables: tuple[SampleTable, ...]
-    missing: tuple[str, ...] = ()  # splits whose tables are still being made
-    arrived: tuple[SampleTable, ...] = ()  # tables made since the list was shown, which join it on request
     list: SampleList = LISTS["mislabeled"]  # that is decided on
 
     @staticmethod
     def ready(requests: Sequence[SampleRequest]) -> Findings | None:
-        """Return findings from the tables computed so far, or None; compute the first missing table and draw its
-        progress."""
+        """Return findings if all tables are computed; else compute the first missing one and draw its progress."""
         tables: list[SampleTable] = []
         for request in requests:
             if (table := table_or_wait(request)) is None:
-                break
+                return None
             tables.append(table)
-        missing = tuple(request.split for request in requests[len(tables) :])
-        if not tables:
-            return None
-        list_of, number = st.session_state.get(SHOWN, ((), 0))
-        if list_of != (names := tuple(map(repr, requests))):
-            number = len(tables)
-        st.session_state[SHOWN] = (names, number)
-        return Findings(tuple(requests[:number]), tuple(tables[:number]), missing, tuple(tables[number:]))
-
-    def announce(self) -> None:
-        """Draw which images are still being scored, and how many have been since the list was shown, which stays
-        unchanged."""
-        if self.missing:
-            text = _("The {missing} samples are still being scored. Until then the list has {scored} samples.")
-            values = {"missing": locale.text(self.missing[0]), "scored": f"{len(self.table):,}"}
-            st.caption(f":material/hourglass_top: {text.format(**values)}")
-        elif self.arrived and self.list.key != RANDOM:  # rates belong to a split
-            line = st.container(horizontal=True, vertical_alignment="center")
-            text = _("{number} more samples have been scored.")
-            line.caption(text.format(number=f"{sum(map(len, self.arrived)):,}"))
-            if line.button(_("Add them to the list")):
-                names, number = st.session_state[SHOWN]
-                st.session_state[SHOWN] = (names, number + len(self.arrived))
-                st.rerun()
+        return Findings(tuple(requests), tuple(tables))
 
     @cached_property
     def table(self) -> SampleTable:
@@ -83,13 +59,6 @@ class Findings:
         by_split = {r.split: table for r, table in zip(self.requests, self.tables, strict=True)}
         joined = _joined(tuple(str(r.path()) for r in self.requests), by_split)
         return joined.rescored("mislabeled", np.concatenate([t.columns["mislabeled"] for t in self.tables]))
-
-    @property
-    def method(self) -> str:
-        """The method that trained the encoder behind the lists; "" if unknown."""
-        by = self.requests[0].by
-        run = runs.load(by) if by else self.requests[0].run
-        return "" if run is None else str(run.config.get("method"))
 
     @cached_property
     def pictures(self) -> Pictures:
@@ -120,6 +89,15 @@ class Findings:
     def file(self, request: SampleRequest) -> Path:
         """Return the file of a split's decisions on the list."""
         return request.decisions(self.list.decisions)
+
+    def decide(self, decisions: Sequence[tuple[int, str, str | None]], event: str) -> None:
+        """Store decisions (row, what, label) as one event."""
+        by_file = dict[Path, builtins.list[Mapping[str, object]]]()
+        for row, what, label in decisions:
+            line = {**self.about(row), "id": self.own_id(row), "what": what, "label": label}
+            by_file.setdefault(self.file(self.of(row)[0]), []).append(line)
+        for file, lines in by_file.items():
+            sample_annotations.add_many(file, lines, event)
 
     @cached_property
     def _decided(self) -> Sequence[tuple[SampleTable, int, Sequence[sample_annotations.Mark]]]:
@@ -157,7 +135,7 @@ class Findings:
         by: Mark = {"by": window()[0], "reviewer": reviewer(), "list": self.list.key}
         if self.list.decisions:
             given = str(table.extra["partner"][row]) if table.towers[0] else ""
-            return {**by, "given": given, "suggested": self.other(row)}
+            return {**by, "given": given, "suggested": str(table.extra[self.list.other][row])}
         known: Mark = {**by, "given": str(table.columns["label"][row])}
         if self.list.suggests:
             return {**known, "suggested": self.list.suggests(table, row)}
@@ -167,11 +145,6 @@ class Findings:
                 known["wrong"] = decimals(wrong)
             known["confidence"] = decimals(float(table.extra["suggested_probability"][row]))
         return known
-
-    def other(self, row: int) -> str:
-        """Return the id of the possible match of a sample, in a list of pairs."""
-        _request, table, at = self.of(row)
-        return self.list.other(table, at)
 
 
 def reviewer() -> str:
@@ -186,6 +159,31 @@ def window() -> tuple[str, float]:
     return str(name), float(since)
 
 
+def audit_of(request: SampleRequest, table: SampleTable) -> LabelAudit | None:
+    """Return the audit of a split; None without labels. The error rate of one split says nothing about another."""
+    marks = sample_annotations.marks(request.decisions())
+    decisions = [(i, *map(str, (m.get(k, "") for k in ("what", "label", "list", "many")))) for i, m in marks.items()]
+    return _audit(cache.digest(str(request.path()), decisions), table, marks, request.run)
+
+
+@st.cache_resource(max_entries=8, show_spinner=False)
+def _audit(key: str, _table: SampleTable, _marks: sample_annotations.Marks, _run: Run | None) -> LabelAudit | None:
+    return label_audit.audit_table(_table, _marks, _run)
+
+
+def recalibrated(findings: Findings) -> Findings:
+    """Return the findings with probabilities recalibrated by each split's random checks. The order of the list
+    stays."""
+    tables = list(findings.tables)
+    for number, (request, table) in enumerate(zip(findings.requests, findings.tables, strict=True)):
+        audit = audit_of(request, table)
+        if audit is not None and audit.found.checked:
+            checked = np.full(len(table), np.nan)
+            checked[audit.order[: audit.reached]] = audit.wrong[audit.order[: audit.reached]]
+            tables[number] = table.rescored("mislabeled", label_audit.calibrate(table.columns["mislabeled"], checked))
+    return replace(findings, tables=tuple(tables))
+
+
 @st.cache_resource(max_entries=4, show_spinner=False)
 def _joined(paths: tuple[str, ...], _tables: dict[str, SampleTable]) -> SampleTable:
     return merged_table(_tables)
@@ -197,29 +195,11 @@ def look_near(sample: str | None) -> None:
     go_to(sample)
 
 
-def nearest_rows(findings: Findings, rows: np.ndarray) -> np.ndarray:
-    """Return the rows of the list or, on request, those nearest to a sample or to an uploaded image."""
-    if findings.pictures.kind != "image" or findings.requests[0].pairs:
-        return rows
-    if (some := _near_picture(findings)) is not None:
-        return some
-    st.button(_("Images nearest to this one"), on_click=lambda: look_near(st.session_state.get(AT)), width="stretch")
-    near = query_params.kept_value("near") or ""
-    if (row := findings.table.row(near)) is None:
-        return rows
-    query_params.keep(near=near)
-    request, table, at = findings.of(row)
-    if (vectors := embedding_of(request)) is None:
-        return rows
-    place = [*vectors.ids].index(findings.own_id(row))
-    names = [vectors.ids[i] for i in (place, *nearest_of(vectors, place, PAGE - 1)[0])]
-    return np.array([row - at + found for name in names if (found := table.row(name)) is not None])
-
-
-def forget_picture(_none: str | None = None) -> None:
-    """Restore the list after a search by an uploaded image."""
-    st.session_state[PICTURE] = st.session_state.get(PICTURE, 0) + 1  # Streamlit clears no upload: another takes over
-    query_params.keep(picture=None)
+def look_near_picture(name: str | None = None) -> None:
+    """List the images nearest to an uploaded one, stored under a name; None restores the list."""
+    if name is None:  # Streamlit clears no upload: another takes over
+        st.session_state[PICTURE] = st.session_state.get(PICTURE, 0) + 1
+    query_params.keep(picture=name)
     go_to()
 
 
@@ -229,33 +209,42 @@ def own_picture() -> tuple[str, bytes] | None:
     return (str(stored["name"]), stored["content"].tobytes()) if {"name", "content"} <= {*stored} else None
 
 
-def _near_picture(findings: Findings) -> np.ndarray | None:
-    """Return the images nearest to an uploaded one, from all shown splits; None without one."""
-    key = f"{PICTURE}-{st.session_state.get(PICTURE, 0)}"
-    if (run := findings.requests[0].run) is None or run.is_recording:
-        return None
+def nearest_rows(findings: Findings, rows: np.ndarray) -> np.ndarray:
+    """Return the rows of the list or, on request, those nearest to a sample, or to an uploaded image in all splits."""
+    request = findings.requests[0]
+    if findings.pictures.kind != "image" or request.pairs:
+        return rows
+    if (run := request.run) is not None:
+        key = f"{PICTURE}-{st.session_state.get(PICTURE, 0)}"
 
-    def take() -> None:
-        if file := st.session_state[key]:
-            content = np.frombuffer(file.getvalue(), np.uint8)
-            query_params.keep(picture=_store(name=np.array(file.name), content=content))
-            go_to()
-        else:
-            forget_picture()
+        def take() -> None:
+            file = st.session_state[key]
+            content = file and np.frombuffer(file.getvalue(), np.uint8)
+            look_near_picture(_store(name=np.array(file.name), content=content) if file else None)
 
-    st.file_uploader(_("Images nearest to your own picture"), sorted(ENDINGS), key=key, on_change=take)
-    if (picture := own_picture()) is None:
-        return None
-    query_params.keep(picture=query_params.kept_value("picture"))
-    encoder, cosines = cache.digest(run.name, run.weights_hash()), dict[int, float]()
-    for request, table, first in findings.parts():
-        try:
-            near = cache.nearest_to_picture(encoder, request.split, picture[1], PAGE, run)
-        except (ValueError, OSError) as error:
-            st.error(format.plain(error))
-            return None
-        cosines |= {first + row: cosine for name, cosine in near if (row := table.row(name)) is not None}
-    return np.array(sorted(cosines, key=lambda row: -cosines[row])[:PAGE], int)
+        st.file_uploader(_("Images nearest to your own picture"), sorted(ENDINGS), key=key, on_change=take)
+        if (picture := own_picture()) is not None:
+            query_params.keep(picture=query_params.kept_value("picture"))
+            encoder, cosines = cache.digest(run.name, run.weights_hash()), dict[int, float]()
+            try:
+                for request, table, first in findings.parts():
+                    near = cache.nearest_to_picture(encoder, request.split, picture[1], PAGE, run)
+                    found = ((table.row(name), cosine) for name, cosine in near)
+                    cosines |= {first + row: cosine for row, cosine in found if row is not None}
+                return np.array(sorted(cosines, key=lambda row: -cosines[row])[:PAGE], int)
+            except (ValueError, OSError) as error:
+                st.error(format.plain(error))
+    st.button(_("Images nearest to this one"), on_click=lambda: look_near(st.session_state.get(AT)), width="stretch")
+    sample = query_params.kept_value("near") or ""
+    if (row := findings.table.row(sample)) is None:
+        return rows
+    query_params.keep(near=sample)
+    request, table, at = findings.of(row)
+    if (vectors := embedding_of(request)) is None:
+        return rows
+    place = [*vectors.ids].index(findings.own_id(row))
+    names = [vectors.ids[i] for i in (place, *nearest_of(vectors, place, PAGE - 1)[0])]
+    return np.array([row - at + other for name in names if (other := table.row(name)) is not None])
 
 
 def _store(**content: np.ndarray) -> str:

@@ -26,7 +26,7 @@ from contrastive_lab.locale import _, message
 from contrastive_lab.progress import follow, follow_training
 from contrastive_lab.samples.bench import is_probably_wrong
 from contrastive_lab.samples.findings import Findings, reviewer
-from contrastive_lab.samples.lists import listed, show_files
+from contrastive_lab.samples.lists import listed
 
 LONGER = 4  # times the epochs that are offered
 GOOD = 0.9  # from this accuracy on raw pixels are good enough themselves
@@ -43,36 +43,37 @@ def show_progress(findings: Findings, rows: np.ndarray) -> None:
 
 def save(findings: Findings, rows: np.ndarray, place: DeltaGenerator) -> None:
     """Draw downloads of the decisions and of the list, and a training with the decisions."""
-    one, by_split = findings.list, {r.split: sample_annotations.marks(findings.file(r)) for r in findings.requests}
+    one, request = findings.list, findings.requests[0]
+    by_split = {r.split: sample_annotations.marks(findings.file(r)) for r in findings.requests}
     every = [m["what"] for marks in by_split.values() for m in marks.values()]
     counts = ", ".join(f"{every.count(choice.what):,} {_(choice.done)}" for choice in one.choices)
     st.caption(
         _("Decided: {counts}. Decisions belong to the data set: every run of it shows them.").format(counts=counts)
     )
-    name = reviewer()
 
     def rename() -> None:
         query_params.keep(reviewer=st.session_state["reviewer"].strip())
 
-    st.text_input(_("Reviewer"), name, key="reviewer", on_change=rename, help=_("Stored with each decision."))
-    label, name = _("Download new labels"), "new_labels.csv"
-    content: Callable[[], str] = partial(sample_annotations.labels_csv, by_split)
+    st.text_input(_("Reviewer"), reviewer(), key="reviewer", on_change=rename, help=_("Stored with each decision."))
+    download = partial(place.download_button, on_click="ignore", width="stretch")
     if one.decisions:
-        label, name = _("Decisions as CSV"), f"{one.key}_decisions.csv"
         ranked = one.order(findings.table)
         decided = ranked[np.isin(ranked, findings.marked_rows)]
-        content = lambda: format.table_csv(listed(findings, decided))  # noqa: E731
-    place.download_button(label, content, name, "text/csv", disabled=not every, on_click="ignore", width="stretch")
-    show_files(findings, rows, place)
-    if findings.requests[0].pairs:
-        _export_texts(findings.requests[0], place)
-    if (run := findings.requests[0].run) is not None and not one.decisions:
-        _export(run, place)
+        label, name = _("Decisions as CSV"), f"{one.key}_decisions.csv"
+        download(label, lambda: format.table_csv(listed(findings, decided)), name, "text/csv", disabled=not every)
+    else:
+        label, name = _("Download new labels"), "new_labels.csv"
+        download(label, partial(sample_annotations.labels_csv, by_split), name, "text/csv", disabled=not every)
+    download(_("This list as CSV"), lambda: format.table_csv(listed(findings, rows)), f"{one.key}.csv", "text/csv")
+    if request.pairs:
+        _export_texts(request, download)
+    if (run := request.run) is not None and not one.decisions:
+        _export(run, place, download)
     if one.changes:
         _retrain(findings)
 
 
-def _export_texts(request: SampleRequest, place: DeltaGenerator) -> None:
+def _export_texts(request: SampleRequest, download: Callable[..., bool]) -> None:
     """Draw a download of an opened file of triplets with the decisions applied."""
     if not request.space.is_file or (source := loaded_vectors.source(request.space.key)) is None:
         return
@@ -82,39 +83,22 @@ def _export_texts(request: SampleRequest, place: DeltaGenerator) -> None:
             corrected_data.export_triplets(source, out := folder / source.name, request.name)
             return out.read_bytes()
 
-    stem = loaded_vectors.about(request.space.key)["name"].split(source.suffix)[0]
-    names = ("", *corrected_data.DECISIONS)
-    has_any = any(sample_annotations.marks(request.decisions(name)) for name in names)
+    name = f"{loaded_vectors.about(request.space.key)['name'].split(source.suffix)[0]}_clean{source.suffix}"
+    has_any = any(sample_annotations.marks(request.decisions(of)) for of in ("", *corrected_data.DECISIONS))
     help = _("The same file with the decisions of all lists: without wrong pairs and without negatives that match.")
-    place.download_button(
-        _("Training file with decisions"),
-        content,
-        f"{stem}_clean{source.suffix}",
-        disabled=not has_any,
-        help=help,
-        on_click="ignore",
-        width="stretch",
-    )
+    download(_("Training file with decisions"), content, name, disabled=not has_any, help=help)
 
 
-def _export(run: Run, place: DeltaGenerator) -> None:
+def _export(run: Run, place: DeltaGenerator, download: Callable[..., bool]) -> None:
     """Draw downloads of all labels; for a folder of images also of a script and a corrected copy."""
     dataset, by_split = str(run.config.get("dataset")), sample_annotations.by_split(run.config)
-
-    def labels() -> str:
-        every = sample_annotations.every_label(run.config)
-        return sample_annotations.labels_csv(sample_annotations.by_split(run.config), every)
-
-    files: dict[str, tuple[str, Callable[[], str]]] = {"labels.csv": (_("Download all labels"), labels)}
-    if dataset.startswith("folder:"):
-        files["correct.sh"] = (
-            _("Script that moves the files"),
-            lambda: corrected_data.folder_script(dataset, by_split),
-        )
-    for name, (label, content) in files.items():
-        place.download_button(label, content, name, on_click="ignore", width="stretch")
+    download(_("Download all labels"), partial(sample_annotations.labels_csv, by_split, run.config), "labels.csv")
+    if not dataset.startswith("folder:"):
+        return
+    script = partial(corrected_data.folder_script, dataset, by_split)
+    download(_("Script that moves the files"), script, "correct.sh")
     help = _("A new folder with your decisions. Its files are hard links to yours and take no space.")
-    if len(files) < 2 or not place.button(_("Make a corrected folder"), help=help, width="stretch"):
+    if not place.button(_("Make a corrected folder"), help=help, width="stretch"):
         return
     name, home = Path(dataset).name, data_home() / "corrected"
     out = next(path for q in range(1, 999) if not (path := home / f"{name}-{q}").exists())
@@ -168,53 +152,10 @@ def twins_to_drop(table: SampleTable, rows: np.ndarray, decided: Set[int]) -> li
 
 def _many(findings: Findings, labels: Mapping[int, str | None]) -> None:
     """Relabel rows, or drop those with the label None; then redraw the page."""
-    split, event = findings.table.extra["split"], token_hex(8)
-    for request in findings.requests:
-        some = [row for row in labels if split[row] == request.split]
-        if some:
-            lines: list[dict[str, object]] = [
-                {
-                    **findings.about(row),
-                    "id": findings.own_id(row),
-                    "what": "drop" if labels[row] is None else "relabel",
-                    "label": labels[row],
-                }
-                for row in some
-            ]
-            sample_annotations.add_many(request.marked, lines, event)
+    decisions = [(row, "drop" if label is None else "relabel", label) for row, label in labels.items()]
+    findings.decide(decisions, token_hex(8))
     st.session_state[MANY] = st.session_state.get(MANY, 0) + 1
     st.rerun()
-
-
-def _retrain(findings: Findings) -> None:
-    """Draw downloads of the decisions for a training, and a button that trains again with them."""
-    request = request_to_train(findings)
-    run, file, column = request.run, findings.file(request), findings.list.changes
-    done = sample_annotations.changes(file, run, column)
-    changed = done.dropped + done.relabeled
-    if run is None and not changed:
-        return
-    method = cache.catalog()["methods"].get("" if run is None else str(run.config.get("method")), {})
-    is_blind = column == LABEL and not method.get("needs_labels", True)  # relabeling changes no training of this run
-    counted = done.dropped + (0 if is_blind else done.relabeled)
-    title = _("Train again") if run is not None else _("Files of your decisions")
-    st.markdown(f"**{title}**")
-    for option, content in done.files.items() if changed else ():  # nothing is written here, on any draw
-        name = f"{option}.csv"
-        label = _("{name} for train --{option}") if request.split == "train" else "{name}"
-        st.download_button(
-            label.format(name=name, option=option), content, name, "text/csv", on_click="ignore", width="stretch"
-        )
-    if run is None:
-        st.caption(_("These files list the samples to leave out."))
-    elif request.split != "train":
-        text = _(
-            "Only training samples can be left out of training. Choose the training split above: these decisions "
-            "are about test samples."
-        )
-        st.caption(text)
-    else:
-        _start(run, file, column, counted, method["title"] if is_blind else "")
 
 
 def request_to_train(findings: Findings) -> SampleRequest:
@@ -222,20 +163,36 @@ def request_to_train(findings: Findings) -> SampleRequest:
     return next((r for r in findings.requests if r.split == "train"), findings.requests[0])
 
 
-def _start(run: Run, file: Path, column: str, counted: int, blind: str) -> None:
-    """Draw a button to retrain with the decisions of a file. `blind`: the method's title if it uses no labels."""
-    if blind:
+def _retrain(findings: Findings) -> None:
+    """Draw a button that trains again with the decisions."""
+    request = request_to_train(findings)
+    file, column = findings.file(request), findings.list.changes
+    if (run := request.run) is None:
+        return
+    st.markdown(f"**{_('Train again')}**")
+    if request.split != "train":
+        text = _(
+            "Only training samples can be left out of training. Choose the training split above: these decisions "
+            "are about test samples."
+        )
+        st.caption(text)
+        return
+    _files, counted, relabeled = sample_annotations.changes(file, run, column)
+    method = cache.catalog()["methods"].get(str(run.config.get("method")), {})
+    if column == LABEL and not method.get("needs_labels", True):
         text = _(
             "{method} does not use labels: relabeling cannot change this encoder, but dropping images can. New "
             "labels change scores, and methods that use labels, such as SupCon."
         )
-        st.info(text.format(method=blind))
+        st.info(text.format(method=method["title"]))
+        relabeled = 0
+    counted += relabeled
     key, default = f"epochs-{cache.digest(run.name)}", int(run.config.get("epochs") or 20)
     epochs = query_params.number(st.number_input, _("Epochs"), 1, 10_000, name="epochs", key=key, default=default)
     changes = _("1 change") if counted == 1 else _("{count} changes").format(count=f"{counted:,}")
-    label, begin = _("Retrain with {changes}").format(changes=changes), partial(st.button, type="primary")
-    help = None if counted else _("No decision changes the training.")
-    if begin(label, disabled=not counted, help=help, icon=":material/replay:"):
+    label, help = _("Retrain with {changes}").format(changes=changes), _("No decision changes the training.")
+    begin = partial(st.button, type="primary", icon=":material/replay:")
+    if begin(label, disabled=not counted, help=None if counted else help):
         queue_cleaned(run, file, column, epochs)
 
 

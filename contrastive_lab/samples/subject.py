@@ -10,17 +10,15 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from contrastive_core import runs
-from contrastive_core.compare.evaluation import references_of
 from contrastive_core.engine import jobs
-from contrastive_core.runs.run import Run
-from contrastive_core.samples.pair_table import pair_table
 from contrastive_core.samples.sample_table import SampleRequest, SampleTable, request_of
+from contrastive_core.samples.tower_pairs import pair_table
 from contrastive_core.spaces import loaded_vectors, recorded_rows
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.results import Result
 from contrastive_core.spaces.space import TOWERS, Space
 from contrastive_core.spaces.towers import TEXT
-from contrastive_lab import cache, format, load_vectors, locale, query_params, recordings, score_strip, state
+from contrastive_lab import cache, format, load_vectors, locale, query_params, recordings, state
 from contrastive_lab.locale import N_, _, message, ngettext
 from contrastive_lab.progress import answer_or_wait, embedded_or_wait, follow
 
@@ -44,81 +42,74 @@ MOVES = "sample-moves"  # how often the page brought another to hand, and not th
 
 def take_subject() -> str | None:
     """Choose the vectors, or the run, that another page shows; return the key of the vectors, None for a run."""
-    if not (names := _sources(state.chosen_run())):
+    if not (names := _sources()):
         return None
-    file, key = state.new_subject(), _key_of_source(names)
+    file, key = state.new_subject(), f"samples-on-{cache.digest(names[0])}"
     name = f"{loaded_vectors.PREFIX}{file}"
     if file is not None and not query_params.requested("on"):
         query_params.choose(key, name if name in names else names[0])
-    name = query_params.current("on", names, names[0], key)
-    is_file = name.startswith(loaded_vectors.PREFIX)
-    state.set_subject(name.removeprefix(loaded_vectors.PREFIX) if is_file else None)
+    space = Space(query_params.current("on", names, names[0], key))
+    state.set_subject(space.key if space.is_file else None)
     return st.session_state["vectors"] or None
 
 
-def _sources(run: Run | None) -> list[str]:
-    """Return the run with weights or the rows of a recording, then all loaded vectors."""
-    names = [run.name] if run is not None and run.weights.exists() else []
-    return [*names, *_recorded(run), *(loaded_vectors.PREFIX + key for key in loaded_vectors.loaded())]
-
-
-def _key_of_source(names: list[str]) -> str:
-    return f"samples-on-{cache.digest(names[0])}"
+def _sources() -> list[str]:
+    """Return the run with weights, or the newest rows of a recording: the snapshots of its probe set, or of two towers
+    the newest step; then all loaded vectors."""
+    run, names = state.chosen_run(), list[str]()
+    if run is not None and run.weights.exists():
+        names = [run.name]
+    if run is not None and run.is_recording:
+        kinds, probe, step = recorded_rows.kinds_of(run), recorded_rows.PROBE, recorded_rows.STEP
+        has_pairs = step in kinds and recorded_rows.newest(run).tower_names is not None  # a probe set is of one tower
+        is_probe = probe in kinds and not has_pairs
+        kind, steps = (probe, kinds[probe][::-1]) if is_probe else (step, kinds.get(step, [])[-1:])
+        names += [recorded_rows.PREFIX + recorded_rows.Recorded(run, kind, at).key for at in steps[:SHOWN]]
+    return [*names, *(loaded_vectors.PREFIX + key for key in loaded_vectors.loaded())]
 
 
 def choose(chips: DeltaGenerator, more: DeltaGenerator) -> list[SampleRequest]:
     """Draw the pickers; return a request for each split, [] if there is nothing to show.
 
-    Args: chips: container of the choice of samples; more: container for the loss and the encoder behind the lists."""
-    if not (names := _sources(run := state.chosen_run())):
+    Args: chips: container of the choice of samples; more: container for the loss."""
+    if not (names := _sources()):
         st.info(_("Choose a run with weights or a recording at the top, or train one."))
         st.page_link("pages/train.py", label=_("Go to Train"), icon=":material/play_circle:")
         return []
+
+    def title(name: str) -> str:
+        text: str = _("{name} (vectors)") if Space(name).is_file else "{name}"
+        return text.format(name=Space(name).title if Space(name).is_file else Space(name).key)
+
+    name, are_pairs, has_towers = names[0], False, False
     with chips:
-        space = Space(_choose_source(names))
-        has_towers = _has_towers(space)
-        are_pairs = (
-            has_towers
-            and query_params.one_of(st.selectbox, _("Look at"), LOOKS, name="of", format_func=LOOKS.get, width=CHIP)
-            == "pairs"
-        )
+        if len(names) > 1:
+            key = f"samples-on-{cache.digest(names[0])}"
+            name = query_params.one_of(
+                st.selectbox, _("Source"), names, name="on", key=key, format_func=title, width=240
+            )
+        else:
+            query_params.keep(on=name)
+        space = Space(name)
+        if not space.is_loaded:
+            has_towers = runs.load(name).has_towers
+        with contextlib.suppress(ValueError):
+            rows = cache.embedding(Space.of_name(name, "train", "z")) if space.is_loaded else None
+            has_towers |= rows is not None and cache.towers(rows) is not None
+        if has_towers:
+            box, label = st.selectbox, _("Look at")
+            are_pairs = query_params.one_of(box, label, LOOKS, name="of", format_func=LOOKS.get, width=CHIP) == "pairs"
         splits = _choose_splits(space, has_towers, are_pairs)
     if space.is_recording:
         st.caption(locale.text(recordings.LACKS))
     if are_pairs:  # whose lists no loss changes
-        return [request_of(space.name, split, pairs=True) for split in splits]
+        return [request_of(name, split, pairs=True) for split in splits]
     with more:
-        loss, by = _choose_basis(space, run, has_towers)
-    return [request_of(space.name, split, loss, by) for split in splits]
-
-
-def _has_towers(space: Space) -> bool:
-    if not space.is_loaded:
-        return runs.load(space.name).has_towers
-    with contextlib.suppress(ValueError):
-        rows = cache.embedding(Space.of_name(space.name, "train", "z"))
-        return rows is not None and cache.towers(rows) is not None
-    return False
-
-
-def _choose_basis(space: Space, run: Run | None, has_towers: bool) -> tuple[str, str]:
-    """Draw the choice of the loss, and of the reference whose encoder the lists use ("": the run's own); return
-    both."""
-    trained_with = None if run is None or space.is_file else run.config.get("loss")
-    titles, key = cache.titles("losses"), f"samples-loss-{cache.digest(space.name)}"
-    usual = str(trained_with or "sup_con")
-    loss = query_params.one_of(
-        st.selectbox, _("Loss"), titles, name="loss", default=usual, format_func=titles.get, key=key
-    )
-    if has_towers or space.is_loaded:
-        return loss, ""
-    by, key = "", f"samples-by-{cache.digest(space.name)}"
-    shown: dict[str, str] = {"": _("This run's encoder")}
-    shown |= {one.name: one.name for one in references_of(runs.load(space.name))}
-    if len(shown) > 1:
-        by = query_params.one_of(st.selectbox, _("Lists by"), shown, name="by", format_func=shown.get, key=key)
-    score_strip.choose_references()
-    return loss, by
+        titles, key = cache.titles("losses"), f"samples-loss-{cache.digest(name)}"
+        usual = space.loss or "sup_con"
+        box = st.selectbox
+        loss = query_params.one_of(box, _("Loss"), titles, name="loss", default=usual, format_func=titles.get, key=key)
+    return [request_of(name, split, loss) for split in splits]
 
 
 def _choose_splits(space: Space, has_towers: bool, are_pairs: bool) -> list[str]:
@@ -127,8 +118,10 @@ def _choose_splits(space: Space, has_towers: bool, are_pairs: bool) -> list[str]
         return [""]
     if space.is_file and not loaded_vectors.about(space.key)["splits"]:
         return ["train"]
-    if sample := query_params.take("sample"):
-        open_one(sample)
+    if sample := query_params.take("sample"):  # shown even if it is not on the list
+        go_to(sample)
+        st.session_state[ASKED] = sample
+        st.session_state.pop(ASKED_OF, None)
         holders = (split for split in ("train", "test") if sample in cache.sample_images(space.name, split)[1])
         if not query_params.requested("split") and (holder := next(holders, "")):
             query_params.choose(SPLIT, holder)
@@ -148,33 +141,6 @@ def _choose_splits(space: Space, has_towers: bool, are_pairs: bool) -> list[str]
     return ["train", "test"] if split == BOTH else [split]
 
 
-def _choose_source(names: list[str]) -> str:
-    """Let the user choose the run, recording or vectors if there are several; return its name."""
-    if len(names) == 1:
-        query_params.keep(on=names[0])
-        return names[0]
-
-    def title(name: str) -> str:
-        if name.startswith(loaded_vectors.PREFIX):
-            about = loaded_vectors.about(name.removeprefix(loaded_vectors.PREFIX))
-            return _("{name} (vectors)").format(name=about["name"])
-        return name.removeprefix(recorded_rows.PREFIX)
-
-    key = _key_of_source(names)
-    return query_params.one_of(st.selectbox, _("Source"), names, name="on", key=key, format_func=title, width=240)
-
-
-def _recorded(run: Run | None) -> list[str]:
-    """Return the snapshots of a recording's probe set, newest first, or its newest step; for two towers that step."""
-    if run is None or not run.is_recording:
-        return []
-    kinds, probe, step = recorded_rows.kinds_of(run), recorded_rows.PROBE, recorded_rows.STEP
-    has_pairs = step in kinds and recorded_rows.newest(run).tower_names is not None  # a probe set is of one tower
-    is_probe = probe in kinds and not has_pairs
-    kind, steps = (probe, kinds[probe][::-1]) if is_probe else (step, kinds.get(step, [])[-1:])
-    return [recorded_rows.PREFIX + recorded_rows.Recorded(run, kind, at).key for at in steps[:SHOWN]]
-
-
 def embedding_of(request: SampleRequest) -> EmbeddingSet | None:
     """Return the rows in which neighbors are searched; None if they no longer exist."""
     try:
@@ -184,39 +150,32 @@ def embedding_of(request: SampleRequest) -> EmbeddingSet | None:
 
 
 def table_or_wait(request: SampleRequest) -> SampleTable | None:
-    """Return the table; None while it is computed, with its progress and a stop button."""
+    """Return the table; None while it is computed, with its progress and a stop button. A long computation starts on
+    request, with its estimated time."""
     try:
         if request.pairs:
             return _pairs_or_wait(request)
         with contextlib.suppress(LookupError):
             return cache.sample_table(request, str(request.path()))
-        _make(request)
+        rows = embedding_of(request)
+        number = 0 if rows is None else len(rows)
+        job = jobs.samples(request, number)
+        asked = f"asked-{job.key}"
+        if rows is None or number <= MANY or st.session_state.get(asked) or job.is_running():
+            follow(job, message("Every sample of {title}", title=Space(request.name).title), may_stop=True)
+            return None
+        text = _(
+            "The losses of these {number} rows and the lists of unusual rows take about {minutes} min on two cores. "
+            "They are computed once and saved. You can leave the page."
+        )
+        minutes = max(1, round(MINUTES * number / 1e6 * rows.width / 256))
+        st.info(text.format(number=f"{number:,}", minutes=f"{minutes:,}"))
+        if st.button(_("Look for odd samples"), type="primary", icon=":material/search:"):
+            st.session_state[asked] = True
+            st.rerun()
     except ValueError as error:
         st.warning(format.plain(error))
     return None
-
-
-def _make(request: SampleRequest) -> None:
-    """Draw the progress of a table's computation; a long one starts on request, with its estimated time."""
-    rows = embedding_of(request)
-    number = 0 if rows is None else len(rows)
-    job = jobs.samples(request, number)
-    asked = f"asked-{job.key}"
-    if rows is None or number <= MANY or st.session_state.get(asked) or job.is_running():
-        label = message("Every sample of {title}", title=Space(request.name).title)
-        if request.by:
-            label = message("Every sample of {title} by {name}", title=request.name, name=request.by)
-        follow(job, label, may_stop=True)
-        return
-    minutes = max(1, round(MINUTES * number / 1e6 * rows.width / 256))
-    text = _(
-        "The losses of these {number} rows and the lists of unusual rows take about {minutes} min on two cores. "
-        "They are computed once and saved. You can leave the page."
-    )
-    st.info(text.format(number=f"{number:,}", minutes=f"{minutes:,}"))
-    if st.button(_("Look for odd samples"), type="primary", icon=":material/search:"):
-        st.session_state[asked] = True
-        st.rerun()
 
 
 def _pairs_or_wait(request: SampleRequest) -> SampleTable | None:
@@ -307,29 +266,9 @@ def go_to(sample: str | None = None) -> None:
     st.session_state[MOVES] = moves() + 1
 
 
-def look_at(sample: str) -> None:
-    """Take over the bench's current sample."""
-    st.session_state[AT] = sample
-
-
-def follow_list(of: str) -> None:
-    """Restart from the page's current sample if the list now comes from other tables."""
-    if st.session_state.get(OF, of) != of:
-        st.session_state[MOVES] = moves() + 1
-        st.session_state[PLACE] = 0
-    st.session_state[OF] = of
-
-
 def moves() -> int:
     """Return a counter that grows when the page, not the bench, changes the current sample."""
     return int(st.session_state.get(MOVES, 0))
-
-
-def open_one(sample: str) -> None:
-    """Make a sample current even if it is not on the list."""
-    go_to(sample)
-    st.session_state[ASKED] = sample
-    st.session_state.pop(ASKED_OF, None)
 
 
 def row_of(table: SampleTable, rows: np.ndarray, decided: np.ndarray) -> int | None:

@@ -6,7 +6,7 @@ import pytest
 from contrastive_core import runs
 from contrastive_core.base.storage import ROOT
 from contrastive_core.samples import annotations as sample_annotations
-from contrastive_core.samples import run_samples as sample_build
+from contrastive_core.samples.run_samples import make_table
 from contrastive_core.samples.sample_table import request_of
 from contrastive_lab.compare.verdict import order_may_change, undecided
 
@@ -30,9 +30,9 @@ def test_what_was_decided_is_no_suspect(monkeypatch: pytest.MonkeyPatch) -> None
     config = {**runs.load("simclr-digits").config, "dataset": "digits_mislabeled"}
     run = runs.create("planted", config)
     run.write("weights.safetensors", runs.load("simclr-digits").weights.read_bytes())
-    sample_build.samples_of_run(run, split="test")
+    make_table(request_of(run.name, "test"))
     request = request_of("planted", "test", "nt_xent")
     before = undecided(request)
     assert 3 <= len(before) <= 6
-    sample_annotations.add(request.marked, before[0], "drop")
+    sample_annotations.add(request.decisions(), before[0], "drop")
     assert undecided(request)[: len(before) - 1] == before[1:]  # the list opens at the first of them

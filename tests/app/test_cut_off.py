@@ -7,9 +7,9 @@ import pytest
 from sample_desk import Desk, opened, text_of
 
 from contrastive_core import runs
-from contrastive_core.samples import run_samples as sample_build
-from contrastive_core.samples.sample_lists import reason
-from contrastive_core.samples.sample_table import SampleTable
+from contrastive_core.samples.run_samples import make_table
+from contrastive_core.samples.sample_lists import LISTS
+from contrastive_core.samples.sample_table import SampleTable, request_of
 from contrastive_lab.components.cut_off import CutOff
 from contrastive_lab.samples import bench, lists
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.usefixtures("no_processes")
 
 def test_the_histogram_counts_each_score_once_on_its_side_of_the_cut() -> None:
     score = np.concatenate([np.random.default_rng(0).beta(0.3, 2, 500), lists.CUTS])
-    counts = np.array(lists.counts(score))
+    counts = np.array(lists._said_of_cuts("", "en", score)[0])
     assert counts.sum() == len(score)
     for at, cut in enumerate(lists.CUTS[1:], 1):  # a score of 0 has no bin below it
         assert counts[at:].sum() == (score > cut).sum(), cut
@@ -26,7 +26,7 @@ def test_the_histogram_counts_each_score_once_on_its_side_of_the_cut() -> None:
 
 def test_every_cut_off_counts_and_leaves_what_is_above(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     run = runs.load("simclr-digits")
-    table = sample_build.samples_of_run(run, split="test")
+    table = make_table(request_of(run.name, "test"))
     score = table.score("mislabeled")
     drawn: list[tuple[CutOff, Callable[[], None]]] = []
     monkeypatch.setattr(lists, "draw_cut_off", lambda *a: drawn.append((a[0], a[2])))
@@ -58,4 +58,4 @@ def test_the_bench_says_the_probability_in_the_words_of_the_list() -> None:
         extra["suggested_probability"] = np.array([p])
         table = SampleTable(columns, ("3", "4"), "nt_xent", extra)
         assert bench._sentence(table, "mislabeled", 0).endswith(f" with probability {told}.")
-        assert f"wrong with {told}; likely 3 ({told})" in reason(table, "mislabeled", 0)
+        assert f"wrong with {told}; likely 3 ({told})" in LISTS["mislabeled"].reason(table, 0)

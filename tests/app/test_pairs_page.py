@@ -20,8 +20,8 @@ from contrastive_core.compare.towers import READING
 from contrastive_core.engine import answers
 from contrastive_core.recording import watch
 from contrastive_core.samples import annotations as sample_annotations
-from contrastive_core.samples.pair_table import pair_table
 from contrastive_core.samples.sample_table import request_of
+from contrastive_core.samples.tower_pairs import pair_table
 from contrastive_core.spaces import example_questions, loaded_vectors, recorded_rows
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.open_vectors import OtherTower, open_vectors
@@ -71,7 +71,6 @@ def test_the_swapped_pair_stands_first_with_its_evidence(
     app = opened("samples", monkeypatch, on=name)
     assert not app.exception
     assert "30 pairs of answer and question" in words(app)
-    assert "Files of your decisions" not in words(app)  # nothing is decided
     first, second = desk.bench.items[:2]  # type: ignore[union-attr]
     assert {str(first.text), str(second.text)} == {"Say <2>", "Say <5>"}
     assert {str(one.body) for one in first.evidence[0].near} == {
@@ -119,17 +118,16 @@ def test_decisions_are_kept_counted_and_undone(name: str, desk: Desk, monkeypatc
     desk.events(("undo", "", ""))
     app.run()
     assert [mark["what"] for mark in marks(name, "mismatched")] == ["drop", "relabel"]
-    assert "Files of your decisions" in words(app)
     assert "Train again" not in words(app)
 
 
-def test_filters_orders_and_the_other_list(name: str, desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_filters_and_the_other_list(name: str, desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     app = opened("samples", monkeypatch, on=name, text="say <7>")
     assert not app.exception
     assert "The filter leaves 1 of 30." in words(app)
     app = opened("samples", monkeypatch, on=name, text="nowhere")
     assert "No sample passes these filters." in words(app)
-    app = opened("samples", monkeypatch, on=name, list="false_negatives", order="-twin_margin")
+    app = opened("samples", monkeypatch, on=name, list="false_negatives")
     assert not app.exception
     assert [choice.text for choice in desk.bench.choices] == ["Is a match", "Is no match"]  # type: ignore[union-attr]
     assert "answer of the similar pair" in desk.item.evidence[0].near[2].text

@@ -8,11 +8,10 @@ from sample_desk import Desk, opened, text_of
 
 from contrastive_core import runs
 from contrastive_core.samples import annotations, label_audit
-from contrastive_core.samples import run_samples as sample_build
+from contrastive_core.samples.run_samples import make_table
 from contrastive_core.samples.sample_table import SampleTable, request_of
 from contrastive_lab.components.cut_off import CutOff
 from contrastive_lab.report.contents import label_checks
-from contrastive_lab.samples import label_audit as label_audit_page
 from contrastive_lab.samples import lists
 
 pytestmark = pytest.mark.usefixtures("no_processes")
@@ -24,7 +23,7 @@ def drawn_ids(table: SampleTable) -> list[str]:
 
 
 def test_random_rows_give_an_estimate_that_survives_a_reload(desk: Desk) -> None:
-    table = sample_build.samples_of_run(runs.load("simclr-digits"), split="test")
+    table = make_table(request_of("simclr-digits", "test"))
     order = drawn_ids(table)
     app = opened(run="simclr-digits", split="test", list="random")
     assert not app.exception
@@ -36,21 +35,20 @@ def test_random_rows_give_an_estimate_that_survives_a_reload(desk: Desk) -> None
     desk.events(*(("keep", i, "") for i in order[:19]), ("relabel", order[19], "9"))
     desk.report["at"] = order[20]
     app.run()
-    assert "wrong labels of 360 (95 % CI " in text_of(app)
-    assert "from 20 checks" in text_of(app)
-    assert "of labels can still be wrong." in text_of(app)
-    marks = annotations.marks(request_of("simclr-digits", "test", "nt_xent").marked)
+    told = text_of(app).partition("**")[2].partition("**")[0]
+    assert told.startswith("About ")
+    assert told.endswith("Random checks: 20, of them wrong: 1.")
+    assert "With your decisions applied, at most " in text_of(app)
+    marks = annotations.marks(request_of("simclr-digits", "test", "nt_xent").decisions())
     assert {mark["list"] for mark in marks.values()} == {"random"}
     assert marks[order[19]]["what"] == "relabel"
     again = opened(run="simclr-digits", split="test", list="random", checks="120")
     assert desk.place == "21 of 120"
-    assert "from 20 checks" in text_of(again)
-    assert "from 20 checks" in text_of(opened(run="simclr-digits", split="test", list="mislabeled"))
-    sample_build.samples_of_run(runs.load("moco_v2-digits"), split="test")
-    assert "from 20 checks" in text_of(opened(run="moco_v2-digits", split="test", list="random"))
-    (told,) = label_checks(runs.load("simclr-digits"))  # of a report: the same number
-    number = text_of(app).split(" wrong labels of 360")[0].split("**")[-1]
-    assert told.startswith(f"test split: About {number} of 360 labels are wrong (95 % CI: ")
+    assert told in text_of(again)
+    assert told in text_of(opened(run="simclr-digits", split="test", list="mislabeled"))
+    make_table(request_of("moco_v2-digits", "test"))
+    assert told in text_of(opened(run="moco_v2-digits", split="test", list="random"))
+    assert label_checks(runs.load("simclr-digits")) == [f"test split: {told}"]  # of a report
     assert "Suspects to review until about this share of labels is wrong" in text_of(again)
     desk.report = {}
     app = opened(run="simclr-digits", split="test", list="random", checks="240")
@@ -58,13 +56,13 @@ def test_random_rows_give_an_estimate_that_survives_a_reload(desk: Desk) -> None
     desk.report["nonce"] = "of another window"
     app.run()
     assert "This check is done: all 240 rows are decided." in text_of(app)
-    assert "Stop here: 95 % sure that fewer than 1 % of labels are wrong" in text_of(app)
+    assert "You can stop: 95 % sure that fewer than 1 % of labels are wrong" in text_of(app)
     assert not app.exception
 
 
 def test_two_splits_have_no_common_audit(desk: Desk) -> None:
     for split in ("train", "test"):
-        sample_build.samples_of_run(runs.load("simclr-digits"), split=split)
+        make_table(request_of("simclr-digits", split))
     app = opened(run="simclr-digits", split="both", list="random")
     assert "Choose Train or Test above: error rates belong to one split." in text_of(app)
     assert not app.exception
@@ -83,7 +81,9 @@ def test_the_advice_can_be_followed() -> None:
             remaining=remaining,
             reviews={},
         )
-        return label_audit_page.advice(audit, left)
+        of = label_audit.LabelAudit(np.full(left, 0.1), np.full(left, np.nan), nothing, 0, audit)
+        assert of.advice[0] == "With your decisions applied, at most 50.0 % are still wrong (95 %)."
+        return of.advice[1]
 
     assert said(300, 100) == "You can stop once 100 more random rows are right."
     assert said(300, 372) == "This set is small: decide on all rows."  # more than there are
@@ -93,7 +93,7 @@ def test_the_advice_can_be_followed() -> None:
 
 def test_a_place_belongs_to_its_list(desk: Desk) -> None:
     """Random rows open at the first undecided one, whatever was at hand; the last one tells of those before it."""
-    table = sample_build.samples_of_run(runs.load("simclr-digits"), split="test")
+    table = make_table(request_of("simclr-digits", "test"))
     order = drawn_ids(table)
     app = opened(run="simclr-digits", split="test", list="random")
     desk.events(("keep", order[39], ""))
@@ -112,7 +112,7 @@ def test_a_place_belongs_to_its_list(desk: Desk) -> None:
 def test_decisions_on_suspects_move_no_other_sample(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     drawn: list[CutOff] = []
     monkeypatch.setattr(lists, "draw_cut_off", lambda *a: drawn.append(a[0]))
-    table = sample_build.samples_of_run(runs.load("simclr-digits"), split="test")
+    table = make_table(request_of("simclr-digits", "test"))
     first = [str(table.columns["id"][row]) for row in table.ranked("mislabeled")[:8]]
     app = opened(run="simclr-digits", split="test", cut="0.02", every="yes")
     before, heads = {item.id: item.wrong for item in desk.bench.items}, drawn[-1].heads
@@ -124,7 +124,7 @@ def test_decisions_on_suspects_move_no_other_sample(desk: Desk, monkeypatch: pyt
     assert drawn[-1].heads == heads
     next(b for b in app.button if b.label.startswith("Drop ") and b.label != "Drop or relabel many").click().run()
     assert drawn[-1].heads == heads
-    assert "checks" not in text_of(app)
+    assert "Random checks" not in text_of(app)
     assert not app.exception
 
 

@@ -7,10 +7,9 @@ import pytest
 from PIL import Image
 from sample_desk import Desk, opened
 
-from contrastive_core import runs
 from contrastive_core.data import datasets
 from contrastive_core.samples import annotations as sample_annotations
-from contrastive_core.samples import run_samples as sample_build
+from contrastive_core.samples.run_samples import make_table
 from contrastive_core.samples.sample_table import request_of
 from contrastive_lab import cache, state
 
@@ -18,8 +17,8 @@ pytestmark = pytest.mark.usefixtures("no_processes")
 
 
 def test_what_is_selected_on_a_map_is_a_list_of_its_own_decided_with_one_undo(desk: Desk) -> None:
-    table = sample_build.samples_of_run(runs.load("simclr-digits"), split="test")
-    file = request_of("simclr-digits", "test", "nt_xent").marked
+    table = make_table(request_of("simclr-digits", "test"))
+    file = request_of("simclr-digits", "test", "nt_xent").decisions()
     rows = cache.embedding(request_of("simclr-digits", "test").embedding)
     some = [3, 5, 8]
     app = opened(run="simclr-digits", split="test", every="yes")
@@ -46,48 +45,36 @@ def test_what_is_selected_on_a_map_is_a_list_of_its_own_decided_with_one_undo(de
     assert not sample_annotations.marks(file)
 
 
-def test_the_images_nearest_to_an_own_picture_are_a_list_until_its_button_is_pressed(desk: Desk) -> None:
-    table = sample_build.samples_of_run(runs.load("simclr-digits"), split="test")
-    data, picture = datasets.load("digits", "test"), io.BytesIO()
-    Image.fromarray(np.asarray(data.images[7, 0])).save(picture, "PNG")
-    app = opened(run="simclr-digits", split="test", every="yes")
-    app.file_uploader[0].upload("mine.png", picture.getvalue()).run()
-    assert not app.exception
-    assert (desk.bench.total, desk.item.id) == (30, data.ids[7])
-    again = opened(run="simclr-digits", split="test", picture=app.query_params["picture"])  # as after a reload
-    assert (desk.bench.total, desk.item.id) == (30, data.ids[7])
-    assert any(b.label.startswith("Nearest to mine") for b in again.button)
-    next(b for b in app.button if b.label.startswith("Nearest to mine")).click().run()
-    assert desk.bench.total == len(table)
-    assert "picture" not in app.query_params
-    app.file_uploader[0].upload("none.png", b"no image").run()
-    assert "This file cannot be read as an image" in app.error[0].value
-    assert desk.bench.total == len(table)
-    for name in ("0" * 16, "../lists/x", "no such"):  # of an address that somebody made
-        strange = opened(run="simclr-digits", split="test", every="yes", picture=name, picked=name, selected="yes")
-        assert not strange.exception
-        assert desk.bench.total == len(table)
-    assert not app.exception
-
-
-def test_an_own_picture_is_looked_for_in_both_splits_that_are_shown(desk: Desk) -> None:
-    for split in ("train", "test"):
-        sample_build.samples_of_run(runs.load("simclr-digits"), split=split)
+def test_the_images_nearest_to_an_own_picture_in_both_splits_are_a_list_until_its_button_is_pressed(desk: Desk) -> None:
+    count = sum(len(make_table(request_of("simclr-digits", split))) for split in ("train", "test"))
     data, picture = datasets.load("digits", "test"), io.BytesIO()
     Image.fromarray(np.asarray(data.images[7, 0])).save(picture, "PNG")
     app = opened(run="simclr-digits", split="both", every="yes")
     app.file_uploader[0].upload("mine.png", picture.getvalue()).run()
     assert not app.exception
-    assert desk.item.id == data.ids[7]
+    assert (desk.bench.total, desk.item.id) == (30, data.ids[7])
     near = {item.id for item in desk.bench.items}
-    assert len(near) == desk.bench.total == 30
     assert near & set(data.ids)
     assert near & set(datasets.load("digits", "train").ids)
+    again = opened(run="simclr-digits", split="test", picture=app.query_params["picture"])  # as after a reload
+    assert (desk.bench.total, desk.item.id) == (30, data.ids[7])
+    assert any(b.label.startswith("Nearest to mine") for b in again.button)
+    next(b for b in app.button if b.label.startswith("Nearest to mine")).click().run()
+    assert desk.bench.total == count
+    assert "picture" not in app.query_params
+    app.file_uploader[0].upload("none.png", b"no image").run()
+    assert "This file cannot be read as an image" in app.error[0].value
+    assert desk.bench.total == count
+    for name in ("0" * 16, "../lists/x", "no such"):  # of an address that somebody made
+        strange = opened(run="simclr-digits", split="both", every="yes", picture=name, picked=name, selected="yes")
+        assert not strange.exception
+        assert desk.bench.total == count
+    assert not app.exception
 
 
 def test_samples_on_which_reviewers_disagree_are_a_list_with_what_each_said(desk: Desk) -> None:
-    table = sample_build.samples_of_run(runs.load("simclr-digits"), split="test")
-    file = request_of("simclr-digits", "test", "nt_xent").marked
+    table = make_table(request_of("simclr-digits", "test"))
+    file = request_of("simclr-digits", "test", "nt_xent").decisions()
     disputed, agreed = (str(table.columns["id"][row]) for row in (4, 9))
     for name, what in (("Ada", "keep"), ("Ben", "drop")):
         sample_annotations.add(file, disputed, what, reviewer=name)

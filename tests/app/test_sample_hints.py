@@ -12,7 +12,7 @@ from contrastive_core import losses, runs
 from contrastive_core.base.score import Score
 from contrastive_core.pairs import from_views
 from contrastive_core.samples import annotations as sample_annotations
-from contrastive_core.samples import run_samples as sample_build
+from contrastive_core.samples.run_samples import make_table
 from contrastive_core.samples.sample_table import request_of
 from contrastive_core.spaces import loaded_vectors
 from contrastive_core.spaces.embedding_set import EmbeddingSet
@@ -26,7 +26,7 @@ def test_an_encoder_as_weak_as_raw_pixels_is_named_above_the_list_with_what_help
 ) -> None:
     run = runs.load("simclr-digits")
     record = cache.scores(run)
-    sample_build.samples_of_run(run, split="test")
+    make_table(request_of(run.name, "test"))
     app = opened(run=run.name, split="test")
     assert "kNN accuracy 98.6 % on 360 test images, raw pixels 97.5 %" in text_of(app)
     assert not app.warning
@@ -42,8 +42,8 @@ def test_an_encoder_as_weak_as_raw_pixels_is_named_above_the_list_with_what_help
 
 def test_retraining_a_method_without_labels_counts_dropped_images_alone(desk: Desk) -> None:
     run = runs.load("simclr-digits")
-    table = sample_build.samples_of_run(run)
-    own, first, second = request_of(run.name, "train", "nt_xent").marked, *map(str, table.columns["id"][:2])
+    table = make_table(request_of(run.name, "train"))
+    own, first, second = request_of(run.name, "train", "nt_xent").decisions(), *map(str, table.columns["id"][:2])
     sample_annotations.add(own, first, "relabel", "3")
     app = opened(run=run.name, split="train")
     assert "SimCLR does not use labels: relabeling cannot change this encoder" in text_of(app)
@@ -59,7 +59,7 @@ def test_rows_that_are_texts_show_their_text_and_no_images(desk: Desk) -> None:
     told = np.array([f"a sentence about {k}, number {i}" for i, k in enumerate(rows.labels)])  # type: ignore[arg-type]
     texts = EmbeddingSet(rows.features, rows.labels, rows.ids, classes=rows.classes, columns={"text": told})
     name = loaded_vectors.PREFIX + loaded_vectors.save_vectors(texts, "texts.npz")
-    sample_build.samples_of_vectors(request_of(name, "train", "sup_con"), texts, None)
+    make_table(request_of(name, "train", "sup_con"))
     for wanted in ("mislabeled", "false_negative", "duplicate", "outlier"):
         app = opened(on=name, list=wanted)
         assert not app.exception
@@ -87,7 +87,7 @@ def test_what_a_card_says_of_samples_is_true(name: str) -> None:
 
 
 def test_it_stands_above_the_list(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    sample_build.samples_of_run(runs.load("simclr-digits"), "barlow_twins", "test")
+    make_table(request_of("simclr-digits", "test", "barlow_twins"))
     app = opened(run="simclr-digits", split="test", loss="barlow_twins", list="loss")
     assert "has no value per sample" in text_of(app)
     assert not app.exception

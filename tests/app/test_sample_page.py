@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 from opened_page import page_on
-from pyarrow import parquet
 from sample_desk import Desk, button, opened, text_of
 from sample_sets import blobs
 from streamlit.delta_generator import DeltaGenerator
@@ -21,7 +20,7 @@ from contrastive_core.data import datasets
 from contrastive_core.engine import client
 from contrastive_core.samples import annotations as sample_annotations
 from contrastive_core.samples import losses as sample_losses
-from contrastive_core.samples import run_samples as sample_build
+from contrastive_core.samples.run_samples import make_table
 from contrastive_core.samples.sample_lists import LISTS
 from contrastive_core.samples.sample_table import request_of
 from contrastive_core.spaces import loaded_vectors
@@ -42,7 +41,7 @@ def called(name: str) -> Any:
 
 def test_lists_filters_and_decisions(desk: Desk) -> None:
     run = runs.load("simclr-digits")
-    table = sample_build.samples_of_run(run, split="test")
+    table = make_table(request_of(run.name, "test"))
     ranked = table.ranked("mislabeled")
     app = opened(run=run.name, split="test", every="yes")
     assert not app.exception
@@ -52,7 +51,7 @@ def test_lists_filters_and_decisions(desk: Desk) -> None:
     next(m for m in app.multiselect if m.label == "Classes").select("3").run()
     threes = [str(table.columns["id"][r]) for r in ranked if table.columns["label"][r] == "3"]
     assert desk.place == f"1 of {len(threes)}"
-    own = request_of(run.name, "test", "nt_xent").marked
+    own = request_of(run.name, "test", "nt_xent").decisions()
     suggested = dict(zip(table.columns["id"], table.extra["suggested"], strict=True))
     desk.events(("keep", threes[0], ""), ("drop", threes[1], ""), ("relabel", threes[2], "9"))
     desk.report["at"] = threes[3]
@@ -87,7 +86,7 @@ def test_lists_filters_and_decisions(desk: Desk) -> None:
 def test_train_and_test_are_one_list_that_another_run_shows_decided(desk: Desk) -> None:
     for name in ("simclr-digits", "moco_v2-digits"):
         for split in ("train", "test"):
-            sample_build.samples_of_run(runs.load(name), split=split)
+            make_table(request_of(name, split))
     app = opened(run="simclr-digits", list="outlier", split="both", every="yes")
     assert not app.exception
     assert desk.place == "1 of 1797"
@@ -95,19 +94,21 @@ def test_train_and_test_are_one_list_that_another_run_shows_decided(desk: Desk) 
     of_test = next(item for item in desk.bench.items if item.badge == "test")
     desk.events(("drop", of_test.id, ""))
     app.run()
-    own = request_of("simclr-digits", "test", "nt_xent").marked
+    own = request_of("simclr-digits", "test", "nt_xent").decisions()
     assert set(sample_annotations.marks(own)) == {of_test.id}
+    before = desk.bench.go
+    desk.report = {"nonce": "w", "go": before, "at": of_test.id}
+    next(c for c in app.selectbox if c.label == "Images").set_value("train").run()
+    assert desk.bench.go > before  # what the bench had at hand is of another list
+    assert {item.badge for item in desk.bench.items} == {""}
     desk.report = {}
     opened(run="moco_v2-digits", list="outlier", sample=of_test.id, split="both")
     assert (desk.item.id, desk.item.mark) == (of_test.id, "drop")
-    train = opened(run="simclr-digits", list="loss", split="train")
-    assert not train.exception
-    assert {item.badge for item in desk.bench.items} == {""}
 
 
 def test_why_this_loss_shows_the_two_views_that_it_speaks_of(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client, "call", lambda function, *asked: called(function)(*asked))
-    sample_build.samples_of_run(runs.load("simclr-digits"), split="test")
+    make_table(request_of("simclr-digits", "test"))
     app = opened(run="simclr-digits", split="test", list="loss", view="Why this loss")
     assert not app.exception
     said = [one.caption for image in app.get("image") for one in image.proto.imgs]
@@ -116,7 +117,7 @@ def test_why_this_loss_shows_the_two_views_that_it_speaks_of(desk: Desk, monkeyp
 
 
 def test_a_false_negative_is_a_match_or_none_and_no_label_changes(desk: Desk) -> None:
-    table = sample_build.samples_of_run(runs.load("simclr-digits"), split="test")
+    table = make_table(request_of("simclr-digits", "test"))
     request = request_of("simclr-digits", "test", "nt_xent")
     app = opened(run="simclr-digits", split="test", list="false_negative")
     assert not app.exception
@@ -133,41 +134,15 @@ def test_a_false_negative_is_a_match_or_none_and_no_label_changes(desk: Desk) ->
     marks = sample_annotations.marks(request.decisions("false_negative"))
     assert {i: (m["what"], m["label"]) for i, m in marks.items()} == {first: ("relabel", other), second: ("keep", None)}
     assert "Decided: 1 match, 1 no match." in text_of(app)
-    assert not sample_annotations.marks(request.marked)
+    assert not sample_annotations.marks(request.decisions())
     assert "Train again" not in text_of(app)  # they change no training
     opened(run="simclr-digits", split="test", list="outlier")
     assert desk.item.mark == ""
 
 
-def test_a_list_that_is_still_being_made_says_so(desk: Desk) -> None:
-    app = opened(run="simclr-digits", split="both", every="yes")
-    assert not app.exception
-    said = text_of(app)
-    assert "The test samples are still being scored. Until then the list has 1,437 samples." in said
-    assert "look wrong" not in said
-    assert desk.bench.so_far
-    place, sample = desk.place, desk.item.id
-    sample_build.samples_of_run(runs.load("simclr-digits"), split="test")
-    app.run()  # the list keeps its place until the new rows are asked for
-    assert (desk.place, desk.item.id) == (place, sample)
-    assert "360 more samples have been scored." in text_of(app)
-    button(app, "Add them to the list").click().run()
-    assert desk.bench.total == 1797
-    assert desk.item.id == sample
-    assert {item.badge for item in desk.bench.items} == {"train", "test"}
-    before = desk.bench.go
-    desk.report = {"nonce": "w", "go": before, "at": next(i.id for i in desk.bench.items if i.badge == "test")}
-    next(c for c in app.selectbox if c.label == "Images").set_value("train").run()
-    assert desk.bench.go > before  # what the bench had at hand is of another list
-    assert f"{desk.item.id} ·" in text_of(app)
-    app = opened(run="simclr-digits")  # the training images: whole, as far as it was asked for
-    assert "so far" not in text_of(app)
-    assert not desk.bench.so_far
-
-
 def test_a_bookmark_opens_its_sample_on_any_list(desk: Desk) -> None:
     run = runs.load("simclr-digits")
-    table = sample_build.samples_of_run(run, split="test")
+    table = make_table(request_of(run.name, "test"))
     wanted = str(table.columns["id"][17])
     for name in ("loss", "duplicate", "outlier", "false_negative"):
         app = opened(run=run.name, split="test", sample=wanted, list=name, every="yes")
@@ -228,7 +203,7 @@ def test_the_third_doors_example_is_said_to_be_planted(desk: Desk) -> None:
 def test_vectors_without_pictures_or_labels_are_listed_as_a_table(desk: Desk) -> None:
     rows = EmbeddingSet(blobs().features)
     name = loaded_vectors.PREFIX + loaded_vectors.save_vectors(rows, "bare.npy")
-    sample_build.samples_of_vectors(request_of(name, "train", "sup_con"), rows, None)
+    make_table(request_of(name, "train", "sup_con"))
     app = opened(on=name, every="yes")
     assert not app.exception
     assert desk.place == "1 of 300"
@@ -239,7 +214,7 @@ def test_labels_that_are_numbers_can_be_changed(desk: Desk) -> None:
     rows = blobs()
     numbered = EmbeddingSet(rows.features, rows.labels, rows.ids)
     name = loaded_vectors.PREFIX + loaded_vectors.save_vectors(numbered, "numbers.npy")
-    made = sample_build.samples_of_vectors(request_of(name, "train", "sup_con"), numbered, None)
+    made = make_table(request_of(name, "train", "sup_con"))
     assert not made.classes
     app = opened(on=name)
     assert not app.exception
@@ -252,7 +227,7 @@ def test_losses_among_some_samples_say_so(desk: Desk, monkeypatch: pytest.Monkey
     name = loaded_vectors.PREFIX + loaded_vectors.save_vectors(rows, "many.npy")
     monkeypatch.setattr(sample_losses, "EXACT_UP_TO", 1)
     monkeypatch.setattr(sample_losses, "CANDIDATES", 100)
-    sample_build.samples_of_vectors(request_of(name, "train", "sup_con"), rows, None)
+    make_table(request_of(name, "train", "sup_con"))
     app = opened(on=name, list="loss")
     assert not app.exception
     assert "Each loss is computed among 100 random samples" in text_of(app)
@@ -280,8 +255,8 @@ def test_the_accuracies_of_a_retrained_run_have_an_interval() -> None:
 
 
 def test_a_decision_that_another_window_made_meanwhile_is_announced_and_stays(desk: Desk) -> None:
-    table = sample_build.samples_of_run(runs.load("simclr-digits"), split="test")
-    file = request_of("simclr-digits", "test", "nt_xent").marked
+    table = make_table(request_of("simclr-digits", "test"))
+    file = request_of("simclr-digits", "test", "nt_xent").decisions()
     first, second, third = (str(table.columns["id"][row]) for row in LISTS["loss"].order(table)[:3])
     sample_annotations.add(file, first, "keep")
     app = opened(run="simclr-digits", split="test", list="loss")
@@ -302,7 +277,7 @@ def test_a_decision_that_another_window_made_meanwhile_is_announced_and_stays(de
 
 
 def test_a_pair_of_label_and_suggestion_is_left_on_the_list_until_its_button_is_pressed(desk: Desk) -> None:
-    table = sample_build.samples_of_run(runs.load("simclr-digits"), split="test")
+    table = make_table(request_of("simclr-digits", "test"))
     wrong = np.flatnonzero(table.columns["mislabeled"] > 0.5)
     label, other = (str(names[wrong[0]]) for names in (table.columns["label"], table.extra["suggested"]))
     same = (table.columns["label"][wrong] == label) & (table.extra["suggested"][wrong] == other)
@@ -341,27 +316,19 @@ def test_what_takes_minutes_is_begun_when_it_is_asked_for(
     assert not app.exception
 
 
-def test_a_long_list_is_turned_page_by_page_and_saved_whole(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_list_is_shown_in_part_and_saved_whole(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lists, "ROWS", 120)
     files: dict[str, Callable[[], Any]] = {}
     monkeypatch.setattr(
         DeltaGenerator, "download_button", lambda self, label, data, name, *a, **k: files.__setitem__(name, data)
     )
-    rows = blobs()
-    name = loaded_vectors.PREFIX + loaded_vectors.save_vectors(rows, "paged.npy")
-    made = sample_build.samples_of_vectors(request_of(name, "train", "sup_con"), rows, None)
+    name = loaded_vectors.PREFIX + loaded_vectors.save_vectors(blobs(), "paged.npy")
+    made = make_table(request_of(name, "train", "sup_con"))
     ids = [str(made.columns["id"][r]) for r in made.ranked("outlier")]
     app = opened(on=name, list="outlier")
-    for page, first in ((1, 0), (3, 240), (2, 120)):
-        next(n for n in app.number_input if n.label == "Page of 3").set_value(page).run()
-        shown = app.dataframe[0].value
-        assert shown["id"].tolist() == ids[first : first + 120]
-        assert shown["place"].tolist()[0] == first + 1
-        assert f"Rows {first + 1} to {min(first + 120, 300)} of 300" in text_of(app)
-    saved = parquet.read_table(io.BytesIO(files["outlier.parquet"]()))  # type: ignore[arg-type]
-    assert saved["id"].to_pylist() == ids
-    assert saved["place"].to_pylist() == list(range(1, 301))
+    assert app.dataframe[0].value["id"].tolist() == ids[:120]
+    assert "The first 120 of 300 rows" in text_of(app)
     listed = list(csv.DictReader(io.StringIO(str(files["outlier.csv"]()))))
     assert [line["id"] for line in listed] == ids
-    assert set(listed[0]) == set(saved.column_names)
+    assert [line["place"] for line in listed] == [str(place) for place in range(1, 301)]
     assert not app.exception

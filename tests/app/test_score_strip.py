@@ -2,19 +2,12 @@
 columns beside a run's scores, in the popover, under the lists of Samples."""
 
 import re
-from dataclasses import replace
 
-import numpy as np
 import pytest
 from opened_page import opened
-from sample_desk import Desk, text_of
-from sample_desk import opened as desk_opened
 
-from contrastive_core import runs
 from contrastive_core.base.score import Score
 from contrastive_core.compare import evaluation
-from contrastive_core.samples.run_samples import samples_of_run
-from contrastive_core.samples.sample_table import keep_table, path_of
 from contrastive_lab import score_strip
 from contrastive_lab.score_strip import markup
 
@@ -85,27 +78,3 @@ def test_explore_shows_it_and_names_and_forgets_it(monkeypatch: pytest.MonkeyPat
     assert not app.exception
     assert evaluation.reference_names() == []
     assert f"{REFERENCE}, reference" not in "".join(h.proto.body for h in app.get("html"))
-
-
-def test_lists_of_samples_rest_on_the_one_that_is_chosen(desk: Desk, no_processes: list[str]) -> None:
-    """A table of the same samples with other wrong labels is shown, its basis said; a missing one is asked for."""
-    run = runs.load("simclr-digits")
-    own = samples_of_run(run, split="test", device="cpu")
-    scores = np.linspace(1, 0, len(own))
-    path = path_of(run, "samples", own.loss, "test", REFERENCE)
-    keep_table(replace(own, columns={**own.columns, "mislabeled": scores}), path)
-    app = desk_opened(run=run.name, split="test", list="mislabeled")
-    assert not [s for s in app.selectbox if s.label == "Lists by"]  # nothing to choose from
-    evaluation.set_references([REFERENCE, "moco_v2-digits"])
-    app = desk_opened(run=run.name, split="test", list="mislabeled")
-    box = next(s for s in app.selectbox if s.label == "Lists by")
-    assert box.options == ["This run's encoder", REFERENCE, "moco_v2-digits"]
-    assert "This list uses" not in text_of(app)
-    box.set_value(REFERENCE).run()
-    assert not app.exception
-    assert f"This list uses the encoder of {REFERENCE}" in text_of(app).replace("\\", "")
-    assert desk.item.id == str(own.columns["id"][0])
-    assert no_processes == []
-    next(s for s in app.selectbox if s.label == "Lists by").set_value("moco_v2-digits").run()
-    assert not app.exception
-    assert "-by-" in no_processes[0]

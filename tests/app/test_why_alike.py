@@ -10,7 +10,8 @@ from streamlit.testing.v1 import AppTest
 
 from contrastive_core import runs
 from contrastive_core.engine import answers
-from contrastive_core.samples import run_samples
+from contrastive_core.samples.run_samples import make_table
+from contrastive_core.samples.sample_table import request_of
 from contrastive_core.spaces.space import Space
 from contrastive_lab import cache, pictures, progress, state
 
@@ -75,7 +76,7 @@ def test_a_suspect_is_explained_beside_the_nearest_of_the_suggested_class(
     desk: Desk, drawn: list[dict[str, Any]]
 ) -> None:
     run = runs.load("simclr-shapes")
-    run_samples.samples_of_run(run, split="test")
+    make_table(request_of(run.name, "test"))
     app = samples_page(run=run.name, split="test", list="mislabeled")
     turn_on(app)
     values = drawn[-2]

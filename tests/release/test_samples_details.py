@@ -9,7 +9,7 @@ import pytest
 from patience import SLOW
 
 from contrastive_core.base.storage import ROOT
-from contrastive_core.samples.run_samples import samples_of_vectors
+from contrastive_core.samples.run_samples import make_table
 from contrastive_core.samples.sample_table import request_of
 from contrastive_core.spaces import loaded_vectors
 from contrastive_core.spaces.embedding_set import EmbeddingSet
@@ -23,7 +23,7 @@ def test_relabel_is_off_with_a_reason_where_nothing_has_a_label(
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CONTRASTIVE_LAB_HOME", str(tmp_path))
         name = loaded_vectors.PREFIX + loaded_vectors.save_vectors(rows, "bare.npy")
-        samples_of_vectors(request_of(name, "train", "sup_con"), rows, None)
+        make_table(request_of(name, "train", "sup_con"))
     app = serve(ROOT / "app.py", environment={"CONTRASTIVE_LAB_HOME": str(tmp_path)})
     page.goto(f"{app}/samples?on={name}&list=outlier")
     bench = page.locator(".bench")

@@ -28,8 +28,8 @@ from contrastive_core.lab.batch import load_batch
 from contrastive_core.lab.lab_view import BatchRequest
 from contrastive_core.methods import Method
 from contrastive_core.runs.run import Run
-from contrastive_core.samples import run_samples
-from contrastive_core.samples.sample_table import SampleRequest, SampleTable, request_of
+from contrastive_core.samples.run_samples import make_table
+from contrastive_core.samples.sample_table import request_of
 from contrastive_core.samples.tower_pairs import find_tower_pairs
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.neighbor_graphs import Graphs
@@ -222,7 +222,7 @@ def losses(values: Values, on_progress: OnProgress, device: str) -> Result:
     """Compute the loss of every sample with the run's own loss."""
     space = Space(**values["space"])
     on_progress(N_("the loss of every sample"), None)
-    table = run_samples.samples_of_run(runs.load(space.name), None, space.split, device=device)
+    table = make_table(request_of(space.name, space.split), device=device)
     loss_of = dict(zip(table.columns["id"], table.columns["loss"], strict=True))
     loss = [loss_of.get(name, np.nan) for name in rows_of(space, on_progress, device).ids]
     return Result({"loss": table.loss}, {"loss": np.array(loss, np.float64)})
@@ -287,14 +287,4 @@ def embedding(values: Values, on_progress: OnProgress, device: str) -> None:
 
 def samples(values: Values, on_progress: OnProgress, device: str) -> None:
     """Create the table of all samples of a run's split, of loaded vectors or of a recording. Raises ValueError."""
-    request = request_of(values["name"], values["split"], values["loss"], values["by"])
-    sample_table(request, on_progress, device)
-
-
-def sample_table(request: SampleRequest, on_progress: OnProgress, device: str = "auto") -> SampleTable:
-    """Return the sample table of a request. Raises ValueError if its vectors are not stored."""
-    if (run := request.run) is not None:
-        return run_samples.samples_of_run(run, request.loss, request.split, on_progress, device, request.by)
-    if (rows := request.space.rows()) is None:
-        raise ValueError(message("no vectors named {name}", name=request.name))
-    return run_samples.samples_of_vectors(request, rows, request.space.images(), on_progress, device)
+    make_table(request_of(values["name"], values["split"], values["loss"]), on_progress, device)

@@ -84,7 +84,6 @@ class Bench:
     ack: Mapping[str, str | int] = field(default_factory=dict)  # `nonce` and `seq` of what was kept last
     pictures: ThumbnailSheet = NO_THUMBNAILS
     near: ThumbnailSheet = NO_THUMBNAILS
-    so_far: bool = False  # the list will grow: a part of it is still being made
     end: str = ""  # what is not on the list, said after its last picture
 
 

@@ -220,10 +220,10 @@ function showGrid(view) {
   show(view);
 }
 
-/** Which of the list it is; a list that is still being made does not look like a whole one. */
-function placeOf(nth, { total, soFar }) {
+/** Which of the list it is. */
+function placeOf(nth, { total }) {
   const [place, all] = [nth, total].map((n) => n.toLocaleString("en"));
-  return soFar ? _("{place} of {all} so far", { place, all }) : _("{place} of {all}", { place, all });
+  return _("{place} of {all}", { place, all });
 }
 
 function statusOf(view) {

@@ -1,4 +1,4 @@
-"""Live breakdown of one sample's loss: the share of each pair, and its rank as a knob is dragged."""
+"""Live breakdown of one sample's loss: the share of each pair as a knob is dragged."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,15 +19,6 @@ class ShownPair:
 
 
 @dataclass(frozen=True, eq=False)
-class LossesOverKnob:
-    """The losses of all samples at some values of the knob; ranks in between are interpolated."""
-
-    grid: Sequence[float]  # (g) values of the knob, rising, at least two
-    losses: np.ndarray  # (n, g)
-    row: int  # which of the n this sample is
-
-
-@dataclass(frozen=True, eq=False)
 class SampleView:
     """One sample's scores, and the loss that the browser computes on them."""
 
@@ -38,7 +29,6 @@ class SampleView:
     pairs: Sequence[ShownPair]
     thumbnails: ThumbnailSheet = NO_THUMBNAILS  # of the pairs
     knob: SliderKnob | None = None
-    over_knob: LossesOverKnob | None = None
 
 
 def draw_sample_view(view: SampleView, key: str = "sample") -> None:

@@ -1,7 +1,5 @@
-// One sample: the share of its loss's gradient that each pair has, and its rank among all samples,
-// both drawn again in the browser while the knob is dragged.
+// One sample: the share of its loss's gradient that each pair has, drawn again in the browser while the knob is dragged.
 
-import { rankAt } from "./rank.js";
 import { pictureOf } from "../gallery/grid.js";
 import { sizeCanvas } from "../shared/canvas.js";
 import { el, number } from "../shared/dom.js";
@@ -32,9 +30,8 @@ function build() {
   view.back = el("button", { type: "button", onclick: asTrained }, _("as trained"));
   const knob = el("label", { class: "knob" }, view.name, view.slider, view.readout);
   view.knobBar = el("div", { class: "bar" }, knob, view.back);
-  for (const name of ["loss", "rank", "effective", "pull"]) view[name] = el("dd", { class: name });
+  for (const name of ["loss", "effective", "pull"]) view[name] = el("dd", { class: name });
   const figure = (title, value) => el("div", {}, el("dt", {}, title), value);
-  view.rankFigure = figure(_("Rank by loss"), view.rank);
   view.pairs = el("div", { class: "pairs", role: "list" });
   const kinds = [el("span", {}, mark(PULL), _("positive")), el("span", {}, mark(PUSH), _("negative"))],
     legend = el("div", { class: "legend" }, ...kinds);
@@ -46,7 +43,6 @@ function build() {
       "dl",
       { class: "figures" },
       figure(_("Loss of this view"), view.loss),
-      view.rankFigure,
       figure(_("Negatives that matter"), view.effective),
       figure(_("Pull of its positives"), view.pull),
     ),
@@ -57,14 +53,11 @@ function build() {
 }
 
 function load(view, data) {
-  const { grid, row } = data.meta.overKnob || { grid: [], row: 0 };
   view.S = new Float32Array(data.scores.slice().buffer);
   view.M = data.mask.slice();
-  view.losses = new Float32Array(data.overKnob?.losses.slice().buffer || 0);
-  const meta = { ...data.meta, m: view.S.length, n: grid.length && view.losses.length / grid.length, grid, row };
+  const meta = { ...data.meta, m: view.S.length };
   Object.assign(view, { key: meta.content, meta, kernel: { ...meta.kernel }, out: null });
   view.knobBar.style.display = meta.knob ? "" : "none";
-  view.rankFigure.style.display = meta.grid.length ? "" : "none";
   view.bars = meta.pairs.map((p) => {
     const bar = el("canvas", { style: "height:14px;border-radius:0", "aria-hidden": "true" });
     const share = el("span", { style: "min-width:4em;text-align:right;font-variant-numeric:tabular-nums" });
@@ -118,8 +111,6 @@ function redraw(view) {
     view.bars[k].share.textContent = `${(100 * share).toFixed(1)} %`;
   });
   drawBars(view);
-  const rank = meta.grid.length && rankAt(view, view.value);
-  view.rank.textContent = rank ? _("{rank} of {n}", { rank, n: meta.n }) : _("none");
 }
 
 /** Every pair's share as a bar with a point: to the sample where it is pulled, away where it is pushed. */

@@ -155,7 +155,6 @@ interface ScatterState {
 interface SampleViewState {
   S: Float32Array;
   M: Uint8Array;
-  losses: Float32Array; // (n·g)
   kernel: Kernel;
   out: KernelOutput | null;
   meta: any; // as sample_view/__init__.py packs it

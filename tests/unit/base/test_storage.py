@@ -2,18 +2,14 @@
 lie: in a checkout, once installed, and where the environment says."""
 
 import importlib
-import io
-import math
 import os
 import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import pytest
-from pyarrow import parquet
 
 from contrastive_core.base import storage
 from contrastive_core.base.errors import Damaged
@@ -76,33 +72,6 @@ def test_what_cannot_be_read_is_not_kept(tmp_path: Path) -> None:
 
 
 # --- tables for other programs ---
-
-
-TYPES = {"place": "int64", "id": "string", "score": "float64"}
-
-
-def test_parquet_asks_for_a_batch_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(storage, "BATCH", 3)
-    given: list[int] = []
-
-    def rows() -> Iterator[dict[str, Any]]:
-        for i in range(8):
-            given.append(i)
-            yield {"place": i, "id": f"=é{i}", "score": math.nan if i == 4 else i / 2}
-
-    data = storage.parquet_of(rows(), TYPES)
-    file = parquet.ParquetFile(io.BytesIO(data))
-    assert file.metadata.num_row_groups == 3
-    read = file.read()
-    assert {f.name: str(f.type) for f in read.schema} == {"place": "int64", "id": "string", "score": "double"}
-    assert read["place"].to_pylist() == given == list(range(8))
-    assert read["id"][7].as_py() == "=é7"  # no spreadsheet runs what lies in Parquet
-    assert math.isnan(read["score"][4].as_py())
-
-
-def test_parquet_without_rows_has_its_columns() -> None:
-    read = parquet.read_table(io.BytesIO(storage.parquet_of([], TYPES)))
-    assert (read.num_rows, read.column_names) == (0, list(TYPES))
 
 
 @pytest.mark.parametrize("start", ["", " ", "\t", "\r", "\n", "\r\n ", "\u3000", "\ufeff", "\x00", "\xa0"])

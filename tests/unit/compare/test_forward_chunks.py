@@ -16,6 +16,8 @@ from contrastive_core.lab.batch import load_batch
 from contrastive_core.lab.lab_view import BatchRequest
 from contrastive_core.methods import Method
 from contrastive_core.samples import run_samples as sample_build
+from contrastive_core.samples.run_samples import make_table
+from contrastive_core.samples.sample_table import request_of
 from contrastive_core.train import monitor
 
 
@@ -92,7 +94,7 @@ def test_augmented_views(large: datasets.Dataset, monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(sample_build, "build_table", scored)
     with pytest.raises(InterruptedError):
-        sample_build.samples_of_run(run, split="test", device="cpu")
+        make_table(request_of(run.name, "test"), device="cpu")
     assert encoder.given[:3] == [4 * 25, 4 * 25, 4 * 10]  # two draws of two views
     assert made[0].views[0].shape == (60, 2, 2)
 

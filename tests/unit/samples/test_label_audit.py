@@ -6,7 +6,7 @@ from cases import cases
 from scipy.special import expit, logit
 
 from contrastive_core.samples import label_audit
-from contrastive_core.samples.label_audit import Audit, audit, audit_table, bounds, calibrate, plain_bound, strata_of
+from contrastive_core.samples.label_audit import Audit, audit, audit_table, calibrate, strata_of
 from contrastive_core.samples.sample_table import COLUMNS, SampleTable
 
 
@@ -212,13 +212,3 @@ def test_rows_without_a_label_count_nowhere() -> None:
     found = audit(p, decided(wrong, rows), rows)
     assert abs(found.number - wrong[1::2].sum()) < 60
     assert np.isnan(found.probability[::2]).all()
-
-
-def test_the_curve_of_bounds_ends_at_the_bound_and_falls_below_that_of_a_plain_audit() -> None:
-    p, wrong = world(9, n=2000)
-    rows = draw(p, 240)
-    y = decided(wrong, rows, np.argsort(-p)[:120])
-    curve = bounds(p, y, rows, [40, 120, 240])
-    assert curve[-1] == audit(p, y, rows).bound
-    assert curve[0] > curve[-1]
-    assert curve[-1] < plain_bound(2000, 240, wrong.mean()) < plain_bound(2000, 40, wrong.mean())

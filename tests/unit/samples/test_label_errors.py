@@ -7,7 +7,7 @@ from sample_sets import blobs
 from sklearn.metrics import average_precision_score
 
 from contrastive_core.base import memory
-from contrastive_core.samples import issues, label_errors
+from contrastive_core.samples import label_errors
 from contrastive_core.samples.label_errors import LabelErrors, find_label_errors
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.neighbor_graphs import nearest
@@ -40,10 +40,10 @@ def test_the_list_is_better_than_the_voters_first_mean_and_than_most_of_them(pai
     rows, wrong = flipped(overlapping(), 0.3, pairwise)
     found = found_in(rows)
     every = {n: average_precision_score(wrong, s) for n, s in found.by_voter.items()}
-    first = label_errors.vote(rows, nearest(rows.features, None, 60), np.ones(len(rows), bool)).mean()
+    votes, _ = label_errors.vote(rows, nearest(rows.features, None, 60), np.ones(len(rows), bool))
+    first = np.mean(list(votes.values()), 0)
     alone = average_precision_score(wrong, 1 - first[np.arange(len(rows)), rows.labels])
     score = average_precision_score(wrong, found.probability)
-    assert set(every) == set(label_errors.VOTERS)
     assert score > alone  # what was left out and which classes are taken for each other both help
     assert score > np.mean(list(every.values()))
     assert score > 0.9
@@ -63,16 +63,12 @@ def test_what_is_found_does_not_depend_on_where_votes_lie_and_how_many_are_looke
             patch.setattr(label_errors, "VOTED", 37)
             patch.setattr(label_errors, "BLOCK", 256)
             in_files = found_in(own)
-            patch.setattr(issues, "BLOCK", 19)
-            two = issues._highest(in_files.classes, 2)
         assert isinstance(in_files.classes, np.memmap)
         assert isinstance(in_files.by_class.losses, np.memmap)
         for name in ("probability", "confidence", "classes"):
             found, expected = getattr(in_files, name), getattr(in_memory, name)
             np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-6)
         assert np.array_equal(in_files.suggested, in_memory.suggested)
-        for found, expected in zip(two, issues._highest(in_memory.classes, 2), strict=True):
-            assert np.array_equal(found, expected)
         made.append(in_memory)
     assert np.isnan(made[1].classes[4]).all()
     assert np.isfinite(made[1].classes[labels >= 0]).all()
@@ -82,10 +78,10 @@ def test_a_voter_has_not_seen_the_label_of_the_row() -> None:
     """Whatever a row is labeled, all voters say the same of it; other rows may change."""
     rows = overlapping(120)
     graph, learned = nearest(rows.features, None, 60), np.ones(120, bool)
-    before = label_errors.vote(rows, graph, learned).by_voter
+    before, _ = label_errors.vote(rows, graph, learned)
     labels = rows.labels.copy()
     labels[0] = 1
-    after = label_errors.vote(EmbeddingSet(rows.features, labels), graph, learned).by_voter
+    after, _ = label_errors.vote(EmbeddingSet(rows.features, labels), graph, learned)
     for name in ("loss", "neighbors"):
         np.testing.assert_allclose(before[name][0], after[name][0], atol=1e-6)
     x, classify = rows.features, label_errors.discriminant
@@ -100,7 +96,7 @@ def test_what_is_not_learned_from_has_no_vote() -> None:
     graph, learned = nearest(rows.features, None, 60), np.ones(90, bool)
     learned[rows.labels == 2] = False
     learned[2] = True  # one row of the class is left
-    votes = label_errors.vote(rows, graph, learned).by_voter
+    votes, _ = label_errors.vote(rows, graph, learned)
     third = np.flatnonzero(rows.labels == 2)[1:]
     for name in ("neighbors", "probe", "scaled_probe", "discriminant", "loss"):
         assert votes[name].shape == (90, 3)
@@ -127,7 +123,8 @@ def test_the_share_is_the_likeliest() -> None:
 def test_hardly_any_row_is_left_out_where_classes_cannot_be_told_apart() -> None:
     rng = np.random.default_rng(0)
     rows = EmbeddingSet(rng.normal(size=(400, 8)).astype(np.float32), np.arange(400) % 10)
-    p = label_errors.vote(rows, nearest(rows.features, None, 60), np.ones(400, bool)).mean()
+    votes, _ = label_errors.vote(rows, nearest(rows.features, None, 60), np.ones(400, bool))
+    p = np.mean(list(votes.values()), 0)
     assert label_errors.doubtful(p, rows.labels).mean() < 0.02
 
 
@@ -156,10 +153,11 @@ def test_the_voter_that_knows_most_weighs_most() -> None:
     rng, y = np.random.default_rng(0), np.arange(300) % 3
     knows = 0.8 * np.eye(3)[y] + 0.2 / 3
     votes = {"knows": knows, "guesses": rng.dirichlet(np.ones(3), 300)}
-    weight = label_errors.weights_of(votes, y, np.ones(300, bool))
+    every = np.ones(300, bool), np.arange(300)
+    _, weight = label_errors.mixture(votes, y, *every)
     assert weight["knows"] > 0.95
     assert sum(weight.values()) == pytest.approx(1)
-    alike = label_errors.weights_of({"a": knows, "b": knows}, y, np.ones(300, bool))
+    _, alike = label_errors.mixture({"a": knows, "b": knows}, y, *every)
     assert alike == pytest.approx({"a": 0.5, "b": 0.5})
 
 
@@ -187,10 +185,10 @@ def test_the_scaled_probe_does_not_ask_how_long_the_columns_are() -> None:
     graph, learned = nearest(rows.features, None, 60), np.ones(120, bool)
     units = np.geomspace(0.01, 100, 8).astype(np.float32)
     stretched = EmbeddingSet(rows.features * units + 3 * units, rows.labels)
-    before, after = (label_errors.vote(r, graph, learned).by_voter["scaled_probe"] for r in (rows, stretched))
+    before, after = (label_errors.vote(r, graph, learned)[0]["scaled_probe"] for r in (rows, stretched))
     np.testing.assert_allclose(before, after, atol=1e-3)
     constant = EmbeddingSet(np.hstack([rows.features, np.ones((120, 1), np.float32)]), rows.labels)
-    same = label_errors.vote(constant, graph, learned).by_voter["scaled_probe"]
+    same = label_errors.vote(constant, graph, learned)[0]["scaled_probe"]
     np.testing.assert_allclose(before, same, atol=1e-3)
 
 
@@ -206,4 +204,3 @@ def test_classifiers_of_a_large_set_learn_from_some_rows(monkeypatch: pytest.Mon
     p = label_errors.out_of_fold(rows.features, rows.labels, int(rows.labels.max()) + 1, fit)
     assert [len(x) for x in learned] == [40, 40]
     assert not p.any()
-    assert label_errors.folds_of(79) == label_errors.FOLDS

@@ -6,7 +6,7 @@ from sample_sets import blobs, table_of
 
 from contrastive_core.samples import losses as sample_losses
 from contrastive_core.samples import sample_table
-from contrastive_core.samples.losses import LossInputs, candidates_of, per_sample
+from contrastive_core.samples.losses import LossInputs, per_sample
 from contrastive_core.spaces import neighbor_graphs
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 
@@ -16,14 +16,13 @@ def large(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sets of 100 rows are large, and have their losses among 60 samples."""
     monkeypatch.setattr(sample_losses, "EXACT_UP_TO", 8 * 100.0**2)
     monkeypatch.setattr(sample_losses, "CANDIDATES", 60)
-    monkeypatch.setattr(sample_losses, "CANDIDATES_OF_CURVES", 30)
     monkeypatch.setattr(sample_losses, "TOGETHER", 5)
 
 
 @pytest.mark.parametrize("labels", [np.arange(300) % 3, np.array([0] * 290 + [1] * 6 + [2] + [-1] * 3)], ids=str)
 def test_a_sample_meets_a_random_part_and_some_of_its_class(labels: np.ndarray, large: None) -> None:
     inputs = LossInputs(EmbeddingSet(blobs().features, labels), "sup_con")
-    parts = sample_losses._random_parts(inputs, 60)
+    parts = sample_losses.random_parts(inputs, 60)
     assert np.array_equal(np.sort(np.concatenate(parts)), np.arange(300))
     assert len(parts) == 5
     assert max(map(len, parts)) < 120
@@ -60,16 +59,17 @@ def test_the_order_stays_much_alike(monkeypatch) -> None:
     some = table_of(rows, "sup_con")
     ranks = [t.columns["loss"].argsort().argsort() for t in (exact, some)]
     assert np.corrcoef(*ranks)[0, 1] > 0.95
-    assert some.extra["loss_over_knob"].shape == exact.extra["loss_over_knob"].shape
     np.testing.assert_array_equal(some.ranked("mislabeled"), exact.ranked("mislabeled"))
 
 
-def test_from_which_size_losses_are_among_some() -> None:
+@pytest.mark.parametrize(
+    ("samples", "views", "most"), [(88, None, None), (89, None, 8192), (44, 2, None), (45, 2, 4096)]
+)
+def test_from_which_size_losses_are_among_some(samples: int, views: int | None, most: int | None) -> None:
     """From 88,000 images of 256 numbers on a CPU, of which pairs have two views each."""
-    assert candidates_of(88_000, 1, 256, "cpu") is None
-    assert candidates_of(89_000, 1, 256, "cpu") == 8192
-    assert candidates_of(44_000, 2, 256, "cpu") is None
-    assert candidates_of(45_000, 2, 256, "cpu") == 4096
+    rows = np.broadcast_to(np.float32(1), (1000 * samples, 256))
+    of_views = None if views is None else np.broadcast_to(np.float32(1), (1000 * samples, views, 256))
+    assert LossInputs(EmbeddingSet(rows), "nt_xent", views=of_views, device="cpu").candidates == most
 
 
 def test_the_lists_of_a_large_set_are_of_the_neighbors_that_were_found(monkeypatch) -> None:

@@ -1,6 +1,6 @@
-"""Samples of runs and of loaded vectors: tables in processes of their own, lists by another run, decisions, time."""
+"""Samples of runs and of loaded vectors: tables in processes of their own, and what they rest on."""
 
-import json
+import functools
 import os
 import shutil
 import signal
@@ -15,15 +15,12 @@ from sample_sets import blobs
 
 from contrastive_core import runs
 from contrastive_core.base.storage import SHIPPED
-from contrastive_core.cli.main import main
 from contrastive_core.compare.embed import load_model
 from contrastive_core.data import datasets
 from contrastive_core.engine import client, jobs
 from contrastive_core.samples import annotations as sample_annotations
 from contrastive_core.samples import losses as sample_losses
-from contrastive_core.samples import run_samples
 from contrastive_core.samples import run_samples as sample_build
-from contrastive_core.samples.sample_lists import LISTS
 from contrastive_core.samples.sample_table import request_of
 from contrastive_core.spaces import loaded_vectors
 
@@ -50,11 +47,10 @@ def test_loaded_vectors_are_listed_by_a_process_that_can_be_stopped() -> None:
     assert table is not None
     exact, _ = sample_losses.per_sample(sample_losses.LossInputs(blobs(), "sup_con"))
     np.testing.assert_allclose(table.columns["loss"], exact, rtol=1e-5)
-    assert table.knob == "temperature"
     made = sample_build.explain_sample(request, "4")
     assert made.loss == pytest.approx(exact[4], rel=1e-5)
-    sample_annotations.add(request.marked, "4", "drop")
-    assert sample_annotations.export(request.marked)[0] == "--exclude"
+    sample_annotations.add(request.decisions(), "4", "drop")
+    assert sample_annotations.export(request.decisions())[0] == "--exclude"
     with pytest.raises(ValueError, match="no sample 'x'"):
         sample_build.explain_sample(request, "x")
 
@@ -72,23 +68,20 @@ def test_a_runs_table_follows_what_it_was_trained_on(tmp_path: Path) -> None:
     digits = datasets.load("digits", "train")
     run = runs.create("changed", {**runs.load("simclr-digits").config, **changed(tmp_path, digits)})
     shutil.copy(source / "weights.safetensors", run.weights)
-    told: list[str] = []
+    request, told = request_of("changed", "train"), list[str]()
+    make = functools.partial(sample_build.make_table, request)
     shares: list[float] = []
-    table = sample_build.samples_of_run(run, on_progress=lambda *one: (told.append(one[0]), shares.append(one[1])))
+    table = make(lambda *one: (told.append(one[0]), shares.append(one[1])))
     assert shares == sorted(shares)  # one bar
-    assert (shares[0], len({*told})) == (0, 7)
+    assert (shares[0], len({*told})) == (0, 5)
     assert 0.8 < shares[-1] <= 1
     assert len(table) == len(digits) - 1
     assert table.row(digits.ids[0]) is None
     assert table.columns["label"][table.row(digits.ids[1])] == "7"
     stages = {"embedding the train images", "augmented views", "loss of every sample", "issues"}
     assert set(told) >= stages
-    assert table.extra["loss_by_draw"].shape == (len(table), 2)
-    assert 0 < table.facts["variance_share"] < 1
-    assert next(iter(LISTS["mislabeled"].facts(table))).endswith("averaged with those of 4 augmented views of it.")
-    again = sample_build.samples_of_run(run, on_progress=lambda what, share: pytest.fail("made twice"))
+    again = make(lambda what, share: pytest.fail("made twice"))
     np.testing.assert_array_equal(again.columns["loss"], table.columns["loss"])
-    request = request_of("changed", "train", "nt_xent")
     first = sample_build.explain_sample(request, digits.ids[1])
     assert [p.id for p in first.weakest_positives] == [digits.ids[1]]
     assert first.kernel is not None
@@ -117,37 +110,3 @@ def test_pixels_are_thinned_where_they_are_many(monkeypatch: pytest.MonkeyPatch)
     )
     monkeypatch.setattr(sample_build, "MOST", 1)
     assert sample_build.pixel_rows(images)[0].shape == (10, 3)  # one pixel at least
-
-
-def test_lists_rest_on_the_other_encoder_and_the_loss_on_the_run() -> None:
-    run, by = runs.load("simclr-digits"), "sup_con-digits"
-    own = run_samples.samples_of_run(run, split="test", device="cpu")
-    found = run_samples.samples_of_run(run, split="test", device="cpu", by=by)
-    same = run_samples.samples_of_run(run, split="test", device="cpu", by="simclr-digits")
-    assert list(found.columns["id"]) == list(own.columns["id"])
-    np.testing.assert_allclose(found.columns["loss"], own.columns["loss"], rtol=1e-4)
-    assert not np.allclose(found.columns["mislabeled"], own.columns["mislabeled"])
-    np.testing.assert_allclose(same.columns["mislabeled"], own.columns["mislabeled"], atol=1e-3)
-    asked = request_of(run.name, "test", own.loss, by)
-    kept, of_run = asked.table(), request_of(run.name, "test", own.loss).table()
-    assert kept is not None  # each in a file of its own
-    assert of_run is not None
-    np.testing.assert_array_equal(kept.columns["mislabeled"], found.columns["mislabeled"])
-    np.testing.assert_array_equal(of_run.columns["mislabeled"], own.columns["mislabeled"])
-    assert jobs.samples(asked).result_path == asked.path()
-
-
-def test_the_command_says_which_encoder_and_refuses_other_images(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    asked = ["samples", "simclr-digits", "--split", "test", "--json"]
-    assert main([*asked, "--lists-by", "sup_con-digits", "--out", str(tmp_path / "a.csv")]) == 0
-    record = json.loads(capsys.readouterr().out)
-    assert record["lists_by"] == "sup_con-digits"
-    assert not [key for key in record if key.startswith("wrong")]  # no number without a random check
-    assert (tmp_path / "a.csv").read_text().count("\n") == 361
-    np.save(tmp_path / "z.npy", np.eye(4, dtype=np.float32))
-    assert main(["samples", str(tmp_path / "z.npy"), "--lists-by", "simclr-digits"]) == 2
-    assert "a file of vectors has no images" in capsys.readouterr().err
-    assert main([*asked, "--lists-by", "simclr-shapes"]) == 2
-    assert "simclr-shapes is a run on different images" in capsys.readouterr().err
