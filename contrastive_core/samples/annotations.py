@@ -163,7 +163,7 @@ def labels_csv(by_split: Mapping[str, Marks], config: Mapping[str, object] | Non
         for sample, m in {**undecided, **decisions}.items():
             what = m.get("what", "")
             decided = {"relabel": m.get("label"), "drop": ""}.get(what, m.get("given"))
-            wrong, sure = (str(decimals(float(m[k]))) if k in m else "" for k in ("wrong", "confidence"))
+            wrong, sure = ("" if m.get(k) is None else str(decimals(float(m[k]))) for k in ("wrong", "confidence"))
             known = [m.get("given"), wrong, m.get("suggested"), sure]
             cells = (sample, split, *known, what, decided, m.get("reviewer"))
             rows.append([safe_cell(str(cell or "")) for cell in cells])

@@ -126,16 +126,9 @@ def test_decisions_add_to_what_the_run_was_trained_without() -> None:
 
 def test_samples_on_which_reviewers_disagree_are_listed_by_their_last_words() -> None:
     file = of()
-    for sample, name, what, label in (
-        ("a/1", "Ann", "keep", None),
-        ("a/1", "Bob", "drop", None),
-        ("a/1", "Ann", "relabel", "cat"),
-        ("a/2", "Ann", "keep", None),
-        ("a/2", "Bob", "keep", None),
-        ("a/3", "Ann", "keep", None),
-        ("a/3", "Ann", "drop", None),
-    ):
-        sample_annotations.add(file, sample, what, label, reviewer=name)
+    words = "1 Ann keep, 1 Bob drop, 1 Ann relabel, 2 Ann keep, 2 Bob keep, 3 Ann keep, 3 Ann drop"
+    for sample, name, what in (line.split() for line in words.split(", ")):
+        sample_annotations.add(file, f"a/{sample}", what, "cat" if what == "relabel" else None, reviewer=name)
     lines = sample_annotations.decisions(file)
     assert sample_annotations.disagreements(lines) == {"a/1": {"Ann": "cat", "Bob": "drop"}}
 
