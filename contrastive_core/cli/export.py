@@ -1,8 +1,6 @@
-"""Commands that write files: `embed` the rows of a run, `project` a map, `export` an encoder or a log of training."""
+"""Commands that write files: `embed` the rows of a run, `project` a map, `export` an encoder."""
 
 from argparse import Namespace
-from collections.abc import Mapping
-from pathlib import Path
 
 from contrastive_core.base.progress import fraction_of
 from contrastive_core.base.score import recall_text
@@ -21,7 +19,7 @@ from contrastive_core.cli.command_io import (
 from contrastive_core.compare.embed import embed_run
 from contrastive_core.engine import answers
 from contrastive_core.engine.answers.scores import map_of_rows
-from contrastive_core.exchange.exporters import export_onnx, export_tensorboard
+from contrastive_core.exchange.exporters import export_onnx
 from contrastive_core.spaces.neighbor_graphs import Graphs
 from contrastive_core.spaces.space import layers_of
 
@@ -78,18 +76,11 @@ def project(args: Namespace) -> None:
 
 
 def export(args: Namespace) -> None:
-    """Write a run's encoder as ONNX, or its metrics and embedding for TensorBoard."""
-    out = Path(args.out) if args.to == "tensorboard" else out_path(args.out, ".onnx")
+    """Write a run's encoder as ONNX."""
+    out = out_path(args.out, ".onnx")
     run = encoder_of(args.run)
     with progress_of(args) as on_progress:
-        if args.to == "onnx":
-            on_progress("the encoder", None)
-            onnx = export_onnx(run, out, args.layer)
-            record: Mapping[str, object] = onnx
-            text = f"{out}: {args.layer}, {onnx['width']} wide; {onnx['worst']:.1g} from torch"
-        else:
-            log = export_tensorboard(run, out, args.split, args.layer, args.device, on_progress)
-            record = log
-            text = f"{out}: {counted(log['scalars'], 'scalar')}, {counted(log['rows'], 'row')}"
-            text += f"; tensorboard --logdir {out}"
-    print_result(args, {"run": run.name, "to": args.to, **record}, text)
+        on_progress("the encoder", None)
+        record = export_onnx(run, out, args.layer)
+    text = f"{out}: {args.layer}, {record['width']} wide; {record['worst']:.1g} from torch"
+    print_result(args, {"run": run.name, **record}, text)

@@ -2,7 +2,7 @@
 Torch is imported in the worker only."""
 
 from argparse import Namespace
-from typing import TypedDict, cast
+from typing import Any
 
 from contrastive_core import runs
 from contrastive_core.base.errors import BadSetting, CannotImport
@@ -11,35 +11,8 @@ from contrastive_core.cli.command_io import print_result, progress_of
 from contrastive_core.cli.main import parser
 from contrastive_core.engine.calls import in_worker
 
-OF_MODELS = ("weights", "fetch", "random")  # options for library models only
-
-
-class ImportRecord(TypedDict, total=False):
-    """A checkpoint or model: of opened tensors the encoder, the matched ones and the new run; else what a library says
-    of the weights that are not on this computer."""
-
-    file: str | None
-    encoder: str
-    notes: list[str]
-    run: str | None
-    kind: str
-    method: str
-    encoder_knobs: dict[str, object]
-    channels: int
-    head: dict[str, object]
-    of_library: bool
-    random: bool
-    matched: int
-    missing: list[str]
-    unlike: list[str]
-    unused: list[str]
-    weights: str
-    source: str
-    pixels: int
-    host: str
-    license: str
-    size: int
-    size_is_exact: bool
+# `OpenedCheckpoint.report` and the new run; of weights that are not on this computer `pretrained.about`
+ImportRecord = dict[str, Any]
 
 
 def import_checkpoint(args: Namespace) -> None:
@@ -48,7 +21,21 @@ def import_checkpoint(args: Namespace) -> None:
         runs.check_free(args.run)  # check before minutes of work
     with progress_of(args) as on_progress:
         record = _import(args, on_progress)
-    print_result(args, record, _text(args, record))
+    if "matched" in record:
+        tensors = {k: record[k] for k in ("missing", "unlike", "unused")}
+        lines = [
+            f"{record['file']}: {record['kind']}, {record['encoder']}",
+            ", ".join([f"{record['matched']} tensors matched", *(f"{len(v)} {k}" for k, v in tensors.items())]),
+            *(f"  {k}: {v}" for k, names in tensors.items() for v in names[:10]),
+            *record["notes"],
+        ]
+        if record["run"]:
+            lines.append(f"run {record['run']}, to be judged on {args.dataset}")
+    else:  # a model whose weights are not on this computer
+        lines = [f"{record['encoder']}: images of {record['pixels']} pixels; no weights on this computer"]
+        if record["host"]:
+            lines[0] += f"; --fetch fetches {record['weights']} from {record['source']}"
+    print_result(args, record, "\n".join(lines))
 
 
 @in_worker
@@ -72,33 +59,13 @@ def _import(args: Namespace, on_progress: OnProgress) -> ImportRecord:
             raise CannotImport(f"--pixels must be 0 or more; got {args.pixels}")
         wanted = pretrained.Wanted(args.file, args.weights or "", args.pixels, args.random, args.fetch)
         if args.dry_run and not wanted.random and not (about := pretrained.about(wanted))["file"]:
-            return cast(ImportRecord, about)
+            return about
         opening = pretrained.open_model(wanted, on_progress)
     else:
-        if any(getattr(args, name) for name in OF_MODELS):
+        if args.weights or args.fetch or args.random:
             raise CannotImport("--weights, --fetch and --random are for torchvision:NAME and timm:NAME")
         opening = checkpoint_import.open_checkpoint(args.file, args.encoder, args.pixels)
     with opening as it:
         new = (args.dataset, args.run, args.root, on_progress)
         run = None if args.dry_run else checkpoint_import.create_run(it, *new)
-        return cast(ImportRecord, {**it.report(), "run": run and run.name})
-
-
-def _text(args: Namespace, record: ImportRecord) -> str:
-    """Describe the encoder, the matched tensors and the new run, or the source of the missing weights."""
-    if "matched" not in record:
-        text = f"{record['encoder']}: images of {record['pixels']} pixels; no weights on this computer"
-        if not record["host"]:
-            return text
-        return f"{text}; --fetch fetches {record['weights']} from {record['source']}"
-    tensors = {"missing": record["missing"], "unlike": record["unlike"], "unused": record["unused"]}
-    parts = [f"{len(names)} {k}" for k, names in tensors.items()]
-    lines = [
-        f"{record['file']}: {record['kind']}, {record['encoder']}",
-        f"{record['matched']} tensors matched, {', '.join(parts)}",
-        *(f"  {k}: {v}" for k, names in tensors.items() for v in names[:10]),
-        *record["notes"],
-    ]
-    if record["run"]:
-        lines.append(f"run {record['run']}, to be judged on {args.dataset}")
-    return "\n".join(lines)
+        return {**it.report(), "run": run and run.name}

@@ -207,10 +207,9 @@ COMMANDS = {
     ),
     "export": Command(
         "export.export",
-        "export a run to another tool: its encoder as ONNX, or a log for TensorBoard",
-        *(RUN, LAYER, *OF_TEST),
-        option("--to", choices=("onnx", "tensorboard"), required=True),
-        option("--out", required=True, help="file .onnx or new folder to write"),
+        "export the encoder of a run as ONNX",
+        *(RUN, LAYER),
+        option("--out", required=True, help="file to write, .onnx"),
     ),
     "import": Command(
         "import_checkpoint.import_checkpoint",

@@ -77,8 +77,20 @@ def convert(source: str | Path, out: str | Path) -> list[str]:
             file.seek(0)
             with torch.serialization.safe_globals([(_Shell, name) for name in SETTINGS]):
                 value = torch.load(file, map_location="cpu", weights_only=True)
-    save_file({k: v.contiguous().clone() for k, v in _state(value, stored).items()}, out)
-    return [str(k)[:80] for k in list(value)[:50]] if isinstance(value, dict) else []
+    top, state = value if isinstance(value, dict) else {}, dict[str, Tensor]()
+    for part in (*(top[k] for k in STATES if isinstance(top.get(k), dict)), top):
+        tensors = {k: v for k, v in part.items() if isinstance(k, str) and isinstance(v, Tensor)}
+        if state := {k: v.detach() for k, v in tensors.items() if not v.is_quantized}:
+            break
+    if not state:
+        raise Refused(N_("it contains no named tensors; a checkpoint or a state dict is needed"))
+    if len(state) > MAX_TENSORS:
+        counts = thousands(state=len(state), max_tensors=MAX_TENSORS)
+        raise Refused("it contains {state} tensors; at most {max_tensors} are read", **counts)
+    # a stored number may be expanded to a large tensor
+    _check_size(sum(t.numel() * t.element_size() for t in state.values()), stored)
+    save_file({k: v.contiguous().clone() for k, v in state.items() if v.layout is torch.strided}, out)
+    return [str(k)[:80] for k in list(top)[:50]]
 
 
 def _check_size(total: int, stored: int) -> None:
@@ -88,24 +100,6 @@ def _check_size(total: int, stored: int) -> None:
         )
     if expands(total, stored):
         raise Refused("it would unpack from {stored} to {total} bytes", **thousands(total=total, stored=stored))
-
-
-def _state(value: Any, stored: int) -> dict[str, Tensor]:
-    """Return the dense tensors of a checkpoint by name. Raises: Refused if there are none or too many."""
-    state: dict[str, Tensor] = {}
-    if isinstance(value, dict):
-        for part in (*(value[k] for k in STATES if isinstance(value.get(k), dict)), value):
-            tensors = {k: v for k, v in part.items() if isinstance(k, str) and isinstance(v, torch.Tensor)}
-            if state := {k: v.detach() for k, v in tensors.items() if not v.is_quantized}:
-                break
-    if not state:
-        raise Refused(N_("it contains no named tensors; a checkpoint or a state dict is needed"))
-    if len(state) > MAX_TENSORS:
-        counts = thousands(state=len(state), max_tensors=MAX_TENSORS)
-        raise Refused("it contains {state} tensors; at most {max_tensors} are read", **counts)
-    # a stored number may be expanded to a large tensor
-    _check_size(sum(t.numel() * t.element_size() for t in state.values()), stored)
-    return {k: t for k, t in state.items() if t.layout is torch.strided}
 
 
 # --- recognition by names and shapes ---
@@ -140,20 +134,26 @@ NONE = Head({"head": "none"}, {})
 
 def match_head(shapes: Shapes, prefixes: Sequence[str]) -> Head:
     """Return the head of the first of `prefixes` that has tensors."""
-    for prefix in prefixes:
-        names = {k.removeprefix(prefix) for k in shapes if k.startswith(prefix)}
-        if not names:
-            continue
-        layers = [Fold(prefix)] if names <= {"weight", "bias"} else _layers(names, prefix, shapes)
-        if layers and _fit(layers, shapes):
-            return _head(layers, shapes)
-        note = message(
-            "its projection head ({prefix}: {some}, …) has an unknown structure and is ignored: z is h",
-            prefix=prefix,
-            some=", ".join(sorted(names)[:4]),
-        )
-        return replace(NONE, note=note)
-    return NONE
+    found = ((p, {k.removeprefix(p) for k in shapes if k.startswith(p)}) for p in prefixes)
+    prefix, names = next(((p, names) for p, names in found if names), ("", set[str]()))
+    if not names:
+        return NONE
+    layers = [Fold(prefix)] if names <= {"weight", "bias"} else _layers(names, prefix, shapes)
+    if not layers or not _fit(layers, shapes):
+        some = ", ".join(sorted(names)[:4])
+        text = N_("its projection head ({prefix}: {some}, …) has an unknown structure and is ignored: z is h")
+        return replace(NONE, note=message(text, prefix=prefix, some=some))
+    widths = [shapes[f"{layer.linear}weight"][0] for layer in layers]
+    settings: Knobs = {"head": "linear", "dim": widths[-1]}
+    if len(layers) == 2:
+        settings = {"head": "nonlinear", "dim": widths[-1], "hidden": widths[0]}
+    note = N_("the batch norm of its head is folded into the linear layers, as in evaluation mode")
+    return Head(
+        settings,
+        keys={f"head.layers.{2 * i}.{k}": layers[i].linear + k for i in range(len(layers)) for k in ("weight", "bias")},
+        folds=tuple(layer for layer in layers if layer.norm or f"{layer.linear}bias" not in shapes),
+        note=note if any(layer.norm for layer in layers) else "",
+    )
 
 
 def _layers(names: set[str], prefix: str, shapes: Shapes) -> list[Fold]:
@@ -162,14 +162,11 @@ def _layers(names: set[str], prefix: str, shapes: Shapes) -> list[Fold]:
     numbers = {int(match[1]) for match in numbered if match}
     if not all(numbered) or max(numbers) > LARGEST:
         return []
-
-    def letter(number: int) -> str:
-        if f"{number}.running_mean" in names:
-            return "B"
+    form = ""
+    for number in range(max(numbers) + 1):
         is_linear = len(shapes.get(f"{prefix}{number}.weight", ())) == 2
-        return "L" if is_linear else "?" if number in numbers else "."
-
-    form = "".join(map(letter, range(max(numbers) + 1)))
+        is_norm = f"{number}.running_mean" in names
+        form += "B" if is_norm else "L" if is_linear else "?" if number in numbers else "."
     if not FORM.fullmatch(form):
         return []
     found = re.finditer("L(B?)", form)
@@ -191,19 +188,6 @@ def _fit(layers: Sequence[Fold], shapes: Shapes) -> bool:
         if layer.norm and f"{layer.norm}running_var" not in shapes:
             return False
     return True
-
-
-def _head(layers: Sequence[Fold], shapes: Shapes) -> Head:
-    keys = {
-        f"head.layers.{2 * i}.{k}": f"{layer.linear}{k}" for i, layer in enumerate(layers) for k in ("weight", "bias")
-    }
-    folds = tuple(layer for layer in layers if layer.norm or f"{layer.linear}bias" not in shapes)
-    widths = [shapes[f"{layer.linear}weight"][0] for layer in layers]
-    settings: Knobs = {"head": "linear", "dim": widths[-1]}
-    if len(layers) == 2:
-        settings = {"head": "nonlinear", "dim": widths[-1], "hidden": widths[0]}
-    note = N_("the batch norm of its head is folded into the linear layers, as in evaluation mode")
-    return Head(settings, keys, folds, note if any(layer.norm for layer in layers) else "")
 
 
 def fold(tensors: dict[str, Tensor], folds: Sequence[Fold]) -> dict[str, Tensor]:
@@ -262,39 +246,48 @@ def recognize(shapes: Shapes, top: Sequence[str] = (), encoder: str | None = Non
     if prefix is None and encoder is None:
         raise NotRecognized("it contains no known encoder; its tensor names: {some}", some=_some(shapes))
     prefix = prefix or ""
-    names = _renamed([k.removeprefix(prefix) for k in shapes if k.startswith(prefix)], prefix)
-    body = {n: shapes[prefix + k] for n, k in names.items()}
-    name, knobs, channels = _architecture(body, encoder, shapes)
+    own = [k.removeprefix(prefix) for k in shapes if k.startswith(prefix)]
+    stages = sorted({int(n.split(".")[0]) for n in own if re.match(r"\d+\.\d+\.conv1\.", n)})
+    table: dict[str, str] = {}  # of a ResNet as a numbered Sequential, to torchvision's names
+    if stages and prefix != OURS:
+        table = {"0": "conv1", "1": "bn1"} | {str(s): f"layer{i}" for i, s in enumerate(stages, 1)}
+    names = {}  # torchvision's, to the file's
+    for name in own:
+        first, dot, rest = name.partition(".")
+        names[f"{table.get(first, first)}{dot}{rest}".replace(".shortcut.", ".downsample.")] = name
+    architecture, knobs, channels = _architecture({n: shapes[prefix + k] for n, k in names.items()}, encoder, shapes)
     kind, method, heads = _kind(shapes, top, prefix)
-    head = match_head(shapes, heads)
+    head, note = match_head(shapes, heads), ""
     if head.settings["head"] == "linear" and method == "moco_v2":
         method = "moco_v1"
-    keys = {f"encoder.body.{n}": prefix + k for n, k in names.items()} | head.keys
-    knobs, scale_note = _input_scale(kind, knobs)
-    notes = tuple(note for note in (scale_note, head.note) if note)
+    is_small = knobs.get("stem") == "small"
+    match kind:  # the color normalization of the project's training, and solo-learn's small stem
+        case "Contrastive Lab":
+            pass
+        case "SimCLR by sthalles":
+            knobs = {**knobs, "colors": "none"}
+        case "solo-learn" if is_small:
+            knobs = {**knobs, "stem": "padded", "colors": "solo_learn"}
+        case "SupContrast" if is_small:
+            note = N_(
+                "it is assumed to use CIFAR-10's color normalization; SupContrast uses others for other data sets"
+            )
+            knobs = {**knobs, "colors": "cifar10"}
+        case _:
+            knobs = {**knobs, "colors": "imagenet"}
+            if kind == "solo-learn":
+                note = N_("it is assumed to use ImageNet's color normalization; solo-learn uses another for STL-10")
     return Recognized(
         kind=kind,
         method=method,
-        encoder=name,
+        encoder=architecture,
         encoder_knobs=knobs,
         channels=channels,
-        keys=keys,
+        keys={f"encoder.body.{n}": prefix + k for n, k in names.items()} | head.keys,
         head=head.settings,
         folds=head.folds,
-        notes=notes,
+        notes=tuple(text for text in (note, head.note) if text),
     )
-
-
-def _renamed(names: list[str], prefix: str) -> dict[str, str]:
-    """Map torchvision's ResNet names to the file's names (without prefix)."""
-    stages = sorted({int(n.split(".")[0]) for n in names if re.match(r"\d+\.\d+\.conv1\.", n)})
-    table = {"0": "conv1", "1": "bn1"} | {str(s): f"layer{i}" for i, s in enumerate(stages, 1)}
-    renamed = {}
-    for name in names:
-        first, dot, rest = name.partition(".")
-        first = table.get(first, first) if stages and prefix != OURS else first
-        renamed[f"{first}{dot}{rest}".replace(".shortcut.", ".downsample.")] = name
-    return renamed
 
 
 def _architecture(body: Shapes, encoder: str | None, shapes: Shapes) -> tuple[str, Knobs, int]:
@@ -346,28 +339,6 @@ def _kind(shapes: Shapes, top: Sequence[str], prefix: str) -> tuple[str, str, tu
     if "pytorch-lightning_version" in top:
         return N_("a Lightning checkpoint"), "simclr", ()
     return N_("a state dict of torchvision or timm"), "simclr", ()
-
-
-def _input_scale(kind: str, knobs: Knobs) -> tuple[Knobs, str]:
-    """Return the settings for color normalization and solo-learn's small stem, as used in training, and a sentence on
-    assumptions."""
-    is_small = knobs.get("stem") == "small"
-    match kind:
-        case "Contrastive Lab":
-            return knobs, ""
-        case "SimCLR by sthalles":
-            return {**knobs, "colors": "none"}, ""
-        case "solo-learn" if is_small:
-            return {**knobs, "stem": "padded", "colors": "solo_learn"}, ""
-        case "solo-learn":
-            note = N_("it is assumed to use ImageNet's color normalization; solo-learn uses another for STL-10")
-            return {**knobs, "colors": "imagenet"}, note
-        case "SupContrast" if is_small:
-            note = N_(
-                "it is assumed to use CIFAR-10's color normalization; SupContrast uses others for other data sets"
-            )
-            return {**knobs, "colors": "cifar10"}, note
-    return {**knobs, "colors": "imagenet"}, ""
 
 
 def _some(shapes: Shapes) -> str:

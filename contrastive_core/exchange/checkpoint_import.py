@@ -31,6 +31,11 @@ from contrastive_core.train.setup import create_method
 
 RUN = "run:"
 OPTIONAL = ("num_batches_tracked",)  # missing in old files, and never used
+MORE_THAN_TENSORS = N_("it contains more than tensors")
+NO_CODE = N_(
+    "{what}. Opening it could run code. If you trust it, save only its state dict: "
+    'torch.save(checkpoint["state_dict"], …)'
+)
 LIMITS = Limits(3 * LIMIT, 300, 2 * LIMIT, ("torch", "safetensors.torch"))
 
 
@@ -90,54 +95,19 @@ def converted(source: Path) -> Iterator[tuple[Path, list[str]]]:
         try:
             top = run_sandboxed(convert, source, weights, limits=LIMITS)
         except Refused as error:
-            values = {"name": printable(source.name), "plainer": _plainer(str(error))}
-            raise CannotImport("{name} cannot be opened: {plainer}", **values) from None
+            why = str(error)[:300]
+            if "Unsupported global" in why or "WeightsUnpickler" in why or "weights_only" in why:
+                # torch's own sentence advises to open the file unsafely
+                kind = why.partition("GLOBAL ")[2].partition(" ")[0]
+                what = message("it contains an object of type {kind}", kind=kind) if kind else MORE_THAN_TENSORS
+                why = message(NO_CODE, what=what)
+            values = {"name": printable(source.name), "why": why}
+            raise CannotImport("{name} cannot be opened: {why}", **values) from None
         yield weights, top
 
 
-def _plainer(why: str) -> str:
-    """Replace torch's error message, which advises to open the file unsafely, with a safe one."""
-    if "Unsupported global" in why or "WeightsUnpickler" in why or "weights_only" in why:
-        words = why.split("GLOBAL ")[1].split(" ")[0] if "GLOBAL " in why else ""
-        what = (
-            message("it contains an object of type {words}", words=words)
-            if words
-            else N_("it contains more than tensors")
-        )
-        return message(
-            "{what}. Opening it could run code. If you trust it, save only its state dict: "
-            'torch.save(checkpoint["state_dict"], …)',
-            what=what,
-        )
-    return why[:300]
-
-
 def match(source: Path, weights: Path, recognized: Recognized, shapes: Shapes) -> OpenedCheckpoint:
-    """Match the file's tensors with those of our encoder and head."""
-    ours, theirs = _our_shapes(recognized), dict(shapes)
-    for part in recognized.folds:  # folding adds a missing bias
-        theirs[f"{part.linear}bias"] = theirs[f"{part.linear}weight"][:1]
-    common = {k: recognized.keys[k] for k in ours if recognized.keys.get(k) in theirs}
-    matched = tuple(k for k, name in common.items() if theirs[name] == ours[k])
-    others = {k: theirs[name] for k, name in common.items() if theirs[name] != ours[k]}
-    unlike = tuple(message("{k} {theirs}, not {ours}", k=k, theirs=s, ours=ours[k]) for k, s in others.items())
-    missing = tuple(k for k in ours if k not in common and not k.endswith(OPTIONAL))
-    norms = tuple(part.norm for part in recognized.folds if part.norm)
-    used = set(common.values())
-    unused = tuple(k for k in shapes if k not in used and not k.startswith(norms))
-    return OpenedCheckpoint(
-        source=source,
-        weights=weights,
-        recognized=recognized,
-        matched=matched,
-        missing=missing,
-        unlike=unlike,
-        unused=unused,
-    )
-
-
-def _our_shapes(recognized: Recognized) -> dict[str, tuple[int, ...]]:
-    """Return the keys and shapes of our encoder and head, without allocating their weights."""
+    """Match the file's tensors with those of our encoder and head. Raises CannotImport if these cannot be built."""
     name, head = recognized.encoder, recognized.head
 
     def make() -> dict[str, nn.Module]:
@@ -147,13 +117,28 @@ def _our_shapes(recognized: Recognized) -> dict[str, tuple[int, ...]]:
         return {"encoder": encoder, "head": projection}
 
     try:
-        parts = without_numbers(make)
+        parts = without_numbers(make)  # allocates no weights
     except ValueError as error:
         raise CannotImport(sentence(error)) from None
     except Exception as error:  # from a library, for sizes of a damaged file
         values = {"name": name, "why": printable(explained(error))}
         raise CannotImport("{name} cannot be built with the sizes in the file: {why}", **values) from None
-    return {f"{p}.{k}": tuple(v.shape) for p, module in parts.items() for k, v in module.state_dict().items()}
+    ours = {f"{p}.{k}": tuple(v.shape) for p, module in parts.items() for k, v in module.state_dict().items()}
+    theirs = dict(shapes)
+    for part in recognized.folds:  # folding adds a missing bias
+        theirs[f"{part.linear}bias"] = theirs[f"{part.linear}weight"][:1]
+    common = {k: recognized.keys[k] for k in ours if recognized.keys.get(k) in theirs}
+    others = {k: theirs[name] for k, name in common.items() if theirs[name] != ours[k]}
+    used, norms = set(common.values()), tuple(part.norm for part in recognized.folds if part.norm)
+    return OpenedCheckpoint(
+        source=source,
+        weights=weights,
+        recognized=recognized,
+        matched=tuple(k for k in common if k not in others),
+        missing=tuple(k for k in ours if k not in common and not k.endswith(OPTIONAL)),
+        unlike=tuple(message("{k} {theirs}, not {ours}", k=k, theirs=s, ours=ours[k]) for k, s in others.items()),
+        unused=tuple(k for k in shapes if k not in used and not k.startswith(norms)),
+    )
 
 
 def create_run(
@@ -163,21 +148,19 @@ def create_run(
     root: str | None = None,
     on_progress: OnProgress = ignore_progress,
 ) -> Run:
-    """Create a run from an opened checkpoint, to be evaluated on `dataset`.
-
-    The images are decoded first (`on_progress`), because the run stores their fingerprint. An
-    interruption leaves no run; images decoded by then are not decoded again.
-
-    Raises: CannotImport if tensors are missing or the images have other channels; the errors of
-    `datasets.load`."""
+    """Create a run from an opened checkpoint, to be evaluated on `dataset`, whose images are decoded first. An
+    interruption leaves no run. Raises: CannotImport if tensors are missing or the images have other channels; the
+    errors of `datasets.load`."""
     it = checkpoint.recognized
     if bad := [*checkpoint.missing, *checkpoint.unlike]:
-        name_of_file = printable(checkpoint.source.name)
-        values = {"name": name_of_file, "kind": it.kind, "encoder": it.encoder, "bad": len(bad), "first": bad[0]}
         raise CannotImport(
             "{name} looks like {kind} with {encoder}, but {bad} tensors are missing or have another shape, for "
             "example {first}",
-            **values,
+            name=printable(checkpoint.source.name),
+            kind=it.kind,
+            encoder=it.encoder,
+            bad=len(bad),
+            first=bad[0],
         )
     on_progress(N_("reading the images"), None)
     config = TrainConfig(method=it.method, dataset=dataset, root=root, epochs=1, encoder=it.encoder)

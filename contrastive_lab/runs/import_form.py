@@ -2,8 +2,8 @@
 `importing` names an import started here; the page shows its run at the end."""
 
 import shutil
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from contrastive_core.cli.import_checkpoint import import_preview as preview_imp
 from contrastive_core.data.folder_selection import name_of
 from contrastive_core.engine import queue, training
 from contrastive_core.runs import default_run_name
-from contrastive_lab import cache, format, query_params
+from contrastive_lab import cache, format, locale, query_params
 from contrastive_lab.locale import N_, _, message
 from contrastive_lab.path_input import path_input
 from contrastive_lab.progress import follow_begun
@@ -26,7 +26,6 @@ from contrastive_lab.progress import follow_begun
 ENDINGS = ["pt", "pth", "tar", "ckpt", "safetensors"]
 SOURCES = {"file": N_("A checkpoint file"), "model": N_("A model of torchvision or timm")}
 DATA = ["shapes", "digits", "cifar10", "cifar100", "stl10"]
-PIXELS = "import-pixels"  # the key of their field
 
 
 def elsewhere() -> None:
@@ -35,58 +34,37 @@ def elsewhere() -> None:
     source = query_params.one_of(
         st.segmented_control, _("What to import"), SOURCES, name="source", format_func=lambda s: SOURCES[s]
     )
-    {"file": _of_file, "model": of_library}[source]()
-
-
-def _of_file() -> None:
-    """Draw the choice of a file, its preview, and the import."""
-    label = _("MoCo, SupContrast, SimCLR, lightly, solo-learn, torchvision, timm or safetensors")
-    upload = st.file_uploader(
-        label, ENDINGS, help=_("Opened in a separate process, without running any code in the file.")
-    )
-    typed = path_input(_("or its path on this computer"), "file", placeholder="/path/to/checkpoint.pth.tar")
-    a, b, c = st.columns(3)
-    dataset = judged_on(a)
-    name = b.text_input(_("Name of the run"), placeholder=_("made from the file's name")).strip()
-    encoder = c.text_input(_("Encoder, if not detected"), placeholder="timm:NAME").strip()
-    if upload is None and not typed:
-        return
-    arguments = ["--dataset", dataset]
-    arguments += ["--encoder", encoder] if encoder else []
-    key = cache.digest(upload.file_id if upload else typed, encoder)
-    previews: dict[str, ImportRecord] = st.session_state.setdefault("previews", {})
     try:
-        with _file(upload, typed) as path:
-            if key not in previews:
-                with st.spinner(_("Opening it in a separate process…")):
-                    previews[key] = preview_import(path, *arguments)
-            report = previews[key]
-            preview(report)
-            if st.button(_("Import"), type="primary", disabled=bool(report["missing"] or report["unlike"])):
-                name = name or queue.free_name(default_run_name(report))
-                begin(name, [kept_upload(name, upload) if upload else path, *arguments])
+        _of_file() if source == "file" else _of_library()
     except (ValueError, OSError) as error:
         refused = _("Not imported.")
         st.error(f"{refused}  \n{format.plain(error)}")
 
 
-@contextmanager
-def _file(upload: Any, typed: str) -> Iterator[str]:
-    """Yield the path of an upload or of a typed path while it is needed."""
-    if upload is None:
-        yield typed
+def _of_file() -> None:
+    label = _("MoCo, SupContrast, SimCLR, lightly, solo-learn, torchvision, timm or safetensors")
+    upload = st.file_uploader(
+        label, ENDINGS, help=_("Opened in a separate process, without running any code in the file.")
+    )
+    typed = path_input(_("or its path on this computer"), "file", placeholder="/path/to/checkpoint.pth.tar")
+    encoder = st.text_input(_("Encoder, if not detected"), placeholder="timm:NAME").strip()
+    if upload is None and not typed:
         return
-    with scratch_folder() as folder:
-        path = folder / Path(upload.name).name
-        path.write_bytes(upload.getbuffer())
-        yield str(path)
+    words = [typed, *(["--encoder", encoder] if encoder else [])]
+    key = cache.digest(upload.file_id if upload else typed, encoder)
+    previews: dict[str, ImportRecord] = st.session_state.setdefault("previews", {})
+    if key not in previews:
+        with scratch_folder() as folder, st.spinner(_("Opening it in a separate process…")):
+            if upload is not None:
+                path = folder / Path(upload.name).name
+                path.write_bytes(upload.getbuffer())
+                words[0] = str(path)
+            previews[key] = preview_import(*words)
+    preview(previews[key])
+    _import(words, previews[key], upload)
 
 
-# --- a library's model ---------------------------------------------------------------------------
-
-
-def of_library() -> None:
-    """Draw the choice of a model, the source of its weights, and the import."""
+def _of_library() -> None:
     help = _(
         "Any model of torchvision, or of timm if it is installed. A tag after a dot selects one of several weights."
     )
@@ -94,71 +72,52 @@ def of_library() -> None:
     if not model:
         st.caption(_("It is opened without training, at its own image size and color normalization."))
         return
-    if not model.startswith(("torchvision:", "timm:")):
-        model = f"timm:{model}"
-    try:
-        chosen = [model, *_weights()]
-        report = _report(chosen)
-        if "matched" in report:
-            preview(report)
-            _import(chosen, report, bool(report["missing"] or report["unlike"]))
-        else:
-            _offer(report, chosen)
-    except (ValueError, OSError) as error:
-        refused = _("Not opened.")
-        st.error(f"{refused}  \n{format.plain(error)}")
-
-
-def _weights() -> list[str]:
-    """Let the user choose the source of the weights and the image size; return them as arguments."""
+    words = [model if model.startswith(("torchvision:", "timm:")) else f"timm:{model}"]
     label = _("Path of its weights, if they are not in the library's own cache")
     file = path_input(label, "weights", placeholder="/path/to/weights.safetensors")
     a, b = st.columns(2, vertical_alignment="bottom")
-    help = _("The position embedding of a vision transformer is resized to it.")
-    pixels = query_params.number(
-        a.number_input, _("Image size in pixels (0: its own)"), 0, 2048, name="", default=0, key=PIXELS, help=help
+    label, help = (
+        _("Image size in pixels (0: its own)"),
+        _("The position embedding of a vision transformer is resized to it."),
     )
+    pixels = query_params.number(a.number_input, label, 0, 2048, name="", default=0, key="import-pixels", help=help)
     random = b.checkbox(_("Random weights"), disabled=bool(file), help=_("An encoder that has learned nothing."))
-    arguments = ["--pixels", str(int(pixels))] if pixels else []
-    return arguments + (["--weights", file] if file else ["--random"] if random else [])
-
-
-def _report(chosen: list[str]) -> ImportRecord:
+    words += ["--pixels", str(int(pixels))] if pixels else []
+    words += ["--weights", file] if file else ["--random"] if random else []
     previews: dict[str, ImportRecord] = st.session_state.setdefault("previews", {})
-    if (found := previews.get(key := cache.digest("model", *chosen))) is None:
+    if (report := previews.get(key := cache.digest("model", *words))) is None:
         with st.spinner(_("Inspecting it in a separate process…")):
-            found = preview_import(*chosen)
-        if "matched" in found:  # else its weights may be here the next time
-            previews[key] = found
-    return found
-
-
-def _offer(about: ImportRecord, chosen: list[str]) -> None:
-    """Draw a note about missing weights, and a checkbox and button to download them."""
-    text = _("The weights of {encoder} are not on this computer. Choose a weights file or random weights.")
-    st.info(format.plain(text.format(encoder=about["encoder"])))
-    if not about["host"]:
+            report = preview_import(*words)
+    if "matched" in report:
+        previews[key] = report  # else its weights may be here the next time
+        preview(report)
+        _import(words, report)
         return
-    template = _("{size} MB") if about["size_is_exact"] else _("about {size} MB")
-    size = template.format(size=f"{about['size'] / 1e6:,.0f}")
-    license = about["license"] or _("not stated by the library")
-    offer = _("Or fetch {size} from {host} (license: {license}).").format(
-        size=size, host=about["host"], license=license
-    )
-    st.info(format.plain(offer))
-    fetch = st.checkbox(_("Fetch them: {size}").format(size=size))
-    _import([*chosen, "--fetch"], about, not fetch)
+    text = _("The weights of {encoder} are not on this computer. Choose a weights file or random weights.")
+    st.info(format.plain(text.format(encoder=report["encoder"])))
+    if report["host"]:
+        st.info(format.plain(_("Or fetch them from {source}.").format(source=locale.text(report["source"]))))
+        fetch = st.checkbox(_("Fetch them"))
+        _import([*words, "--fetch"], report, is_ready=fetch)
 
 
-def _import(chosen: list[str], report: ImportRecord, disabled: bool) -> None:
+def _import(words: list[str], report: ImportRecord, upload: Any = None, is_ready: bool = True) -> None:
+    """Draw the last choices and the button that starts the import."""
     a, b = st.columns(2)
     dataset = judged_on(a)
-    name = b.text_input(_("Name of the run"), placeholder=_("made from the model's name")).strip()
-    if st.button(_("Import"), type="primary", disabled=disabled):
-        begin(name or queue.free_name(default_run_name(report)), [*chosen, "--dataset", dataset])
-
-
-# --- what an import would make ------------------------------------------------
+    name = b.text_input(_("Name of the run"), placeholder=_("made automatically")).strip()
+    is_unfit = bool(report.get("missing") or report.get("unlike"))
+    if not st.button(_("Import"), type="primary", disabled=is_unfit or not is_ready):
+        return
+    name = name or queue.free_name(default_run_name(report))
+    if upload is not None:  # a copy, kept while the import runs
+        path = data_home() / "uploads" / name / Path(upload.name).name
+        for folder in path.parent.parent.glob("*"):
+            if folder.name not in training.importing():
+                shutil.rmtree(folder, ignore_errors=True)
+        storage.write_bytes(path, upload.getbuffer())
+        words = [str(path), *words[1:]]
+    begin(name, [*words, "--dataset", dataset])
 
 
 def judged_on(place: Any) -> str:
@@ -206,40 +165,26 @@ def follow_imports() -> None:
     mine, job = query_params.kept_value("importing"), None
     with suppress(ValueError):  # no name that a run can have
         job = training.import_of(runs.checked_name(mine)) if mine else None
-    mine = mine if job else None
-    query_params.keep(importing=mine)
+    query_params.keep(importing=mine if job else None)
     at_work = training.importing()
     for name in at_work:
         if other := training.import_of(name):
-            follow_begun(other, _label(name), may_stop=True)
-    if mine and job and mine not in at_work:
-        if not (why := job.failure()):
-            _over(mine)
-            st.session_state["run"] = mine
-            st.switch_page("pages/explore.py")
-        st.warning(format.plain(message("{label}: {why}", label=_label(mine), why=why)))
-        with st.container(horizontal=True):
-            if st.button(_("Try again"), key=f"again-{mine}"):
-                job.start(label=_label(mine))
-                st.rerun()
-            st.button(_("Dismiss"), key=f"dismiss-{mine}", on_click=_over, args=(mine,))
+            follow_begun(other, message("Importing {name}", name=name), may_stop=True)
+    if not mine or not job or mine in at_work:
+        return
 
+    def end() -> None:
+        query_params.keep(importing=None)
+        shutil.rmtree(data_home() / "uploads" / mine, ignore_errors=True)
 
-def _label(name: str) -> str:
-    return message("Importing {name}", name=name)
-
-
-def _over(name: str) -> None:
-    query_params.keep(importing=None)
-    shutil.rmtree(data_home() / "uploads" / name, ignore_errors=True)
-
-
-def kept_upload(name: str, upload: Any) -> str:
-    """Return the path of a copy of an upload, kept while its import runs; remove other copies. Raises OSError."""
-    at_work, uploads = training.importing(), data_home() / "uploads"
-    for folder in uploads.glob("*"):
-        if folder.name not in at_work:
-            shutil.rmtree(folder, ignore_errors=True)
-    path = uploads / name / Path(upload.name).name
-    storage.write_bytes(path, upload.getbuffer())
-    return str(path)
+    if not (why := job.failure()):
+        end()
+        st.session_state["run"] = mine
+        st.switch_page("pages/explore.py")
+    label = message("Importing {name}", name=mine)
+    st.warning(format.plain(message("{label}: {why}", label=label, why=why)))
+    with st.container(horizontal=True):
+        if st.button(_("Try again"), key=f"again-{mine}"):
+            job.start(label=label)
+            st.rerun()
+        st.button(_("Dismiss"), key=f"dismiss-{mine}", on_click=end)

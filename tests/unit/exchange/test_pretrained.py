@@ -1,7 +1,6 @@
 """Models of torchvision and timm opened without training: their own size, scale and weights."""
 
 import json
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -184,37 +183,6 @@ def test_it_is_fetched_where_that_is_asked_for(caches: Path, monkeypatch: pytest
     gone = Pretrained(SHUFFLE, 64, (), (), (caches / "gone.pth").as_uri())
     with pytest.raises(CannotImport, match="cannot be fetched"):
         pretrained.fetch(gone)
-
-
-@pytest.mark.parametrize("at", ["hub", "hf"])
-def test_how_much_of_them_is_there_is_told_while_they_are_fetched(
-    at: str, caches: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    heard, half = [0.0], threading.Event()
-
-    def on_fraction(fraction: float) -> None:
-        heard.append(fraction)
-        if fraction == 0.5:
-            half.set()
-
-    def fetched(file: Path) -> str:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(bytes(50))
-        assert half.wait(60)
-        return str(file)
-
-    monkeypatch.setattr(pretrained, "LOOK", 0.01)
-    about: dict[str, Any] = {"pixels": 8, "mean": (), "std": (), "size": 100}
-    if at == "hub":
-        place = caches / "hub" / "checkpoints" / "net.pth.abc.partial"
-        monkeypatch.setattr(torch.hub, "download_url_to_file", lambda *a, **k: fetched(place))
-        entry = Pretrained(SHUFFLE, url="https://example.org/net.pth", **about)
-    else:
-        place = caches / "hf" / "models--a--b" / "blobs" / "0f.abc.incomplete"
-        monkeypatch.setattr(huggingface_hub, "hf_hub_download", lambda *a: fetched(place))
-        entry = Pretrained(VIT, repo="a/b", files=("w",), **about)
-    pretrained.fetch(entry, on_fraction)
-    assert set(heard) == {0.0, 0.5}
 
 
 def test_decoding_is_told_of_and_what_is_stopped_leaves_no_run(

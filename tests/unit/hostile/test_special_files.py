@@ -15,7 +15,6 @@ from contrastive_core import runs
 from contrastive_core.base import json_files
 from contrastive_core.base.errors import NotRegular
 from contrastive_core.base.storage import open_regular
-from contrastive_core.exchange import export_weights
 from contrastive_core.runs import checkpoints, run_metrics
 from contrastive_core.runs.run import Run
 
@@ -67,7 +66,6 @@ def reads(run: Run) -> list[Callable[[], Any]]:
         lambda: metrics.update().epochs,
         lambda: run_metrics.cost_of(run),
         lambda: run_metrics.labeled_images(run),
-        lambda: export_weights.shapes_of(run),
         lambda: checkpoints.load_weights(run),
         lambda: checkpoints.load_state(run),
         lambda: run.snapshot(1),
