@@ -10,12 +10,10 @@ import subprocess
 import sys
 from argparse import Namespace
 from pathlib import Path
-from typing import NotRequired, TypedDict, cast
 
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load
-from torch import Tensor
 
 from contrastive_core import losses, methods, metrics, runs
 from contrastive_core.base import device
@@ -26,10 +24,9 @@ from contrastive_core.compare.evaluate import ScoreCache, deviations
 from contrastive_core.compare.verify import damage
 from contrastive_core.data import datasets
 from contrastive_core.recording.doctor import diagnose
-from contrastive_core.recording.loop_checks import CheckCopy, precision_of
+from contrastive_core.recording.loop_checks import CheckCopy
 from contrastive_core.recording.steps import Omissions, copy_step
 from contrastive_core.runs.changes import in_words
-from contrastive_core.runs.run import Run
 
 PACKAGES = (
     "contrastive-lab torch torchvision numpy scipy scikit-learn umap-learn pyarrow pillow streamlit pywebview"
@@ -38,43 +35,21 @@ APP_CHECK = "contrastive_lab.desktop.serving"  # run, not imported: the library 
 SECONDS = 180  # longer than the app waits for its server to start
 
 
-class RunRow(TypedDict):
-    """A run in a list; texts are "" if unknown."""
-
-    run: str
-    status: str
-    reason: str
-    method: str
-    dataset: str
-    shipped: bool
-
-
-class FolderState(TypedDict):
-    """A folder, the free space of its disk in GB, and its problem; "" for none."""
-
-    path: str
-    free_gb: NotRequired[float]
-    problem: str
-
-
-class AppCheck(TypedDict):
-    """The result of the app's self-check: the kind of its window, and its problem; "" for none."""
-
-    window: str
-    problem: str
-
-
 def list_all(args: Namespace) -> None:
     """List the runs and the names that other commands accept."""
-    rows = [_row(run) for run in runs.list_runs()]
     names = {"methods": methods.names(), "losses": losses.names(), "metrics": metrics.names()}
     names |= {"datasets": datasets.dataset_names()}
-    lines = [f"{what}: {', '.join(entries)}" for what, entries in names.items()]
-    width = max([len(r["run"]) for r in rows], default=0)
-    for r in rows:
-        kind = f"{r['method']} on {r['dataset']}" if r["method"] else "recording"
-        ending = ("  (shipped)" if r["shipped"] else "") + (f"  {r['reason']}" if r["reason"] else "")
-        lines.append(f"{r['run']:<{width}}  {r['status']:<8} {kind}{ending}")
+    lines, rows = [f"{what}: {', '.join(entries)}" for what, entries in names.items()], list[dict[str, object]]()
+    listed = runs.list_runs()
+    width = max([len(run.name) for run in listed], default=0)
+    for run in listed:
+        status, config = run.status(), {**run.manifest, **run.config}
+        row = {"run": run.name, "status": status["status"], "reason": status.get("reason", "")}
+        row |= {"method": config.get("method", ""), "dataset": config.get("dataset", "")}
+        rows.append(row | {"shipped": run.shipped})
+        kind = f"{row['method']} on {row['dataset']}" if row["method"] else "recording"
+        ending = "  (shipped)" * run.shipped + (f"  {row['reason']}" if row["reason"] else "")
+        lines.append(f"{run.name:<{width}}  {row['status']:<8} {kind}{ending}")
     lines += [] if rows else ["no runs yet: contrastive-lab train --method simclr --dataset digits"]
     print_result(args, {"runs": rows, **names}, "\n".join(lines))
 
@@ -97,18 +72,6 @@ def verify(args: Namespace) -> int:
     return int(any(problems.values()))
 
 
-def _row(run: Run) -> RunRow:
-    status, about = run.status(), {**run.manifest, **run.manifest.get("config", {})}
-    return {
-        "run": run.name,
-        "status": status.get("status", ""),
-        "reason": status.get("reason", ""),
-        "method": about.get("method", ""),
-        "dataset": about.get("dataset", ""),
-        "shipped": run.shipped,
-    }
-
-
 # --- this computer -----------------------------------------------------------------------------------
 
 
@@ -116,47 +79,41 @@ def doctor(args: Namespace) -> int:
     """Print facts about the installation; return 1 if a folder or the app does not work."""
     if args.what:
         return check_loop(args)
-    chosen, app = device.choose(), _app()
+    chosen = device.choose()
     system = f"{platform.platform()}, Python {platform.python_version()}"
     versions = {package: runs.package_version(package) for package in PACKAGES}
     name, bf16, cores = device.describe(chosen), device.wants_bf16(chosen), os.cpu_count() or 1
     gpus, threads = torch.cuda.device_count(), torch.get_num_threads()
     build = f"CUDA {torch.version.cuda}" if torch.version.cuda else "CPU"
     facts = {"chosen": name, "bf16": bf16, "threads": threads, "cores": cores, "gpus": gpus, "build": build}
-    shipped: FolderState = {"path": str(SHIPPED), "problem": "" if SHIPPED.is_dir() else f"{SHIPPED} is missing"}
-    folders = {"runs": _folder(runs_home()), "caches": _folder(data_home()), "shipped": shipped}
     extras = f"{', bf16' if bf16 else ''}; PyTorch for {build}"
     rows = {
         "system": system,
         "device": f"{name}, {counted(cores, 'core')}, {counted(gpus, 'GPU')}{extras}",
         "versions": ", ".join(f"{package} {version or '–'}" for package, version in versions.items()),
     }
-    for what, about in folders.items():
-        room = f", {about['free_gb']} GB free" if "free_gb" in about else ""
-        rows[what] = about["problem"] or f"{about['path']}{room}"
-    rows |= {"window": app["window"], "app": app["problem"] or "its server and its parts work"}
+    folders: dict[str, dict[str, object]] = {}
+    for what, path in {"runs": runs_home(), "caches": data_home()}.items():
+        there = next(p for p in (path, *path.parents) if p.exists())
+        free = round(shutil.disk_usage(there).free / 1e9, 1)
+        problem = "" if there.is_dir() and os.access(there, os.W_OK) else f"{there} cannot be written"
+        folders[what] = {"path": str(path), "free_gb": free, "problem": problem}
+        rows[what] = problem or f"{path}, {free} GB free"
+    problem = "" if SHIPPED.is_dir() else f"{SHIPPED} is missing"
+    folders["shipped"] = {"path": str(SHIPPED), "problem": problem}
+    rows["shipped"] = problem or str(SHIPPED)
+    app: dict[str, object] = {"window": "", "problem": "the app is not installed"}
+    if importlib.util.find_spec("contrastive_lab"):
+        command = [sys.executable, "-m", APP_CHECK]
+        try:
+            completed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=SECONDS)
+            app = dict(json.loads(completed.stdout.splitlines()[-1]))
+        except (OSError, ValueError, IndexError, subprocess.TimeoutExpired) as error:
+            app["problem"] = f"its check ended with {type(error).__name__}: {error}"
+    rows |= {"window": str(app["window"]), "app": str(app["problem"] or "its server and its parts work")}
     record = {"system": system, "versions": versions, "device": facts, "folders": folders, "app": app}
     print_result(args, record, "\n".join(f"{what:<10}{text}" for what, text in rows.items()))
     return int(any(about["problem"] for about in (*folders.values(), app)))
-
-
-def _folder(path: Path) -> FolderState:
-    """Return the state of a folder; it is a problem if it cannot be written."""
-    there = next(p for p in (path, *path.parents) if p.exists())
-    problem = "" if there.is_dir() and os.access(there, os.W_OK) else f"{there} cannot be written"
-    return {"path": str(path), "free_gb": round(shutil.disk_usage(there).free / 1e9, 1), "problem": problem}
-
-
-def _app() -> AppCheck:
-    """Run the app's self-check in a separate process and return its result."""
-    if importlib.util.find_spec("contrastive_lab") is None:
-        return {"window": "", "problem": "the app is not installed"}
-    command = [sys.executable, "-m", APP_CHECK]
-    try:
-        completed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=SECONDS)
-        return cast(AppCheck, dict(json.loads(completed.stdout.splitlines()[-1])))
-    except (OSError, ValueError, IndexError, subprocess.TimeoutExpired) as error:
-        return {"window": "", "problem": f"its check ended with {type(error).__name__}: {error}"}
 
 
 # --- a training loop ---
@@ -172,7 +129,10 @@ def check_loop(args: Namespace) -> int:
         raise ValueError("doctor loop needs a file and --loss: doctor loop step.safetensors --loss nt_xent")
     knobs = dict(entry.partition("=")[::2] for entry in args.set)
     loss, name = losses.create(args.loss, **knobs), printable(args.file)
-    tensors = _read(args.file)
+    try:
+        tensors = load(bytes(read_regular(Path(args.file), LARGEST)))
+    except SafetensorError as error:
+        raise ValueError(f"{name} is no safetensors file: {error}") from None
     if "z" not in tensors:
         raise ValueError(f"{name} has no tensor z; it has {', '.join(map(printable, tensors)) or 'none'}")
     keys = ("z", "other") if "other" in tensors else ("z",)
@@ -194,7 +154,7 @@ def check_loop(args: Namespace) -> int:
         caller_loss=value,
         **values,
     )
-    check = CheckCopy(copy, precision_of(copy), tuple(g is not None for g in grads), grads)
+    check = CheckCopy(copy, tuple(g is not None for g in grads), grads)
     found = diagnose(check.saved_batch(args.positives, args.accumulate), loss)
     if found.problem and not found.faults and found.expected is None:
         raise ValueError(found.problem)
@@ -207,11 +167,3 @@ def check_loop(args: Namespace) -> int:
     lines = [found.text, found.numbers, f"Rows: {', '.join(rows[:20])}" if rows else ""]
     print_result(args, record, "\n".join(filter(None, lines)))
     return int(not found.is_healthy)
-
-
-def _read(path: str) -> dict[str, Tensor]:
-    """Read the tensors of a safetensors file. Raises ValueError; OSError."""
-    try:
-        return load(bytes(read_regular(Path(path), LARGEST)))
-    except SafetensorError as error:
-        raise ValueError(f"{printable(path)} is no safetensors file: {error}") from None

@@ -40,7 +40,6 @@ class WatchCallback:
         name, loss, settings: of `watch`.
         rows: in Lightning, a function of (outputs, batch) that returns the arguments of `Watch.step`; elsewhere, a
             function of (inputs, output) of a model call that returns a tensor or several. Default: by the names above.
-        criterion: the loss of sentence-transformers; its calls have the labels.
         encode, probe: at the end of each epoch, embed the batches of the loader `probe` with `encode(batch)`, with the
             model in evaluation mode.
     Raises: ImportError if neither Lightning nor transformers is imported."""
@@ -60,17 +59,13 @@ class WatchCallback:
         loss: str | None = None,
         *,
         rows: Callable[[Any, Any], Any] | None = None,
-        criterion: nn.Module | None = None,
         encode: Callable[[Any], Any] | None = None,
         probe: Iterable[Any] | None = None,
         **settings: Any,
     ) -> None:
         self._open = partial(watch, name, loss, **settings)
-        self._rows, self._criterion = rows, criterion
-        self._encode, self._probe = encode, probe
-        self._views: list[Tensor] = []
-        self._beside: dict[str, Any] = {}
-        self._hooks: list[Any] = []
+        self._rows, self._encode, self._probe = rows, encode, probe
+        self._views, self._beside, self._hooks = list[Tensor](), dict[str, Any](), list[Any]()
         self.watch: Watch | None = None
 
     # --- Lightning ---
@@ -106,15 +101,22 @@ class WatchCallback:
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         self.watch = self._open()
-        self._hooks = [kwargs["model"].register_forward_hook(self._listen, with_kwargs=True)]
-        if self._criterion is not None:
 
-            def listen_to_loss(module: nn.Module, args: tuple[object, ...], kwargs: dict[str, object]) -> None:
-                labels = kwargs.get("labels", args[1] if len(args) > 1 else None)
-                if torch.is_grad_enabled() and isinstance(labels, Tensor):
-                    self._beside["labels"] = labels
+        def listen(model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, object], output: Any) -> None:
+            if self.watch is None or not model.training or not torch.is_grad_enabled():
+                return
+            inputs = kwargs or (args[0] if args and isinstance(args[0], Mapping) else {})
+            try:
+                views = named_rows(output) if self._rows is None else self._rows(inputs, output)
+                self._views += [z.detach() for z in ([views] if isinstance(views, Tensor) else views)]
+            except Exception as error:
+                self.watch.on_error(error, "steps")
+                return
+            for name, value in zip(("labels", "ids"), parts_of(inputs)[1:], strict=True):
+                if value is not None:
+                    self._beside.setdefault(name, value)
 
-            self._hooks.append(self._criterion.register_forward_pre_hook(listen_to_loss, with_kwargs=True))
+        self._hooks = [kwargs["model"].register_forward_hook(listen, with_kwargs=True)]
 
     def on_substep_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         self._views, self._beside = [], {}
@@ -124,31 +126,12 @@ class WatchCallback:
         if self.watch is None or not views:
             return
         if len(views) > COLUMNS:
-            counts = {"views": len(views), "columns": COLUMNS}
-            text = message("Only the first {columns} of {views} sentence columns are recorded.", **counts)
-            self.watch.omissions.remark(text)
+            text = N_("Only the first {columns} of {views} sentence columns are recorded.")
+            self.watch.omissions.remark(message(text, views=len(views), columns=COLUMNS))
         self.watch.step(*views[:COLUMNS], step=state.global_step, **beside)
 
     def on_epoch_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         self.on_train_epoch_end(None, kwargs["model"])
-
-    def _listen(self, model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, object], output: Any) -> None:
-        if self.watch is None or not model.training or not torch.is_grad_enabled():
-            return
-        inputs = kwargs or (args[0] if args and isinstance(args[0], Mapping) else {})
-        try:
-            if self._rows is None:
-                views = named_rows(output)
-            else:
-                rows = self._rows(inputs, output)
-                views = [rows] if isinstance(rows, Tensor) else rows
-            self._views += [z.detach() for z in views]
-        except Exception as error:
-            self.watch.on_error(error, "steps")
-            return
-        for name, value in zip(("labels", "ids"), parts_of(inputs)[1:], strict=True):
-            if value is not None:
-                self._beside.setdefault(name, value)
 
     # --- both ---
 

@@ -1,15 +1,14 @@
 """Loss modules of other libraries: which loss of this library matches one (`watch("my-run", loss=criterion)`), and
 `w.wrap(criterion)`, which records each of its training calls as a step.
 
-`CRITERIONS` lists the call signatures of known losses. Tested in real loops of lightly 1.6 (`NTXentLoss`,
-`NegativeCosineSimilarity`, with a memory bank as the queue), pytorch-metric-learning 2.9 (`SupConLoss`,
-`SelfSupervisedLoss`) and sentence-transformers 6."""
+Tested in real loops of lightly 1.6 (`NTXentLoss`, `NegativeCosineSimilarity`, with a memory bank as the queue),
+pytorch-metric-learning 2.9 (`SupConLoss`, `SelfSupervisedLoss`) and sentence-transformers 6."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -24,6 +23,11 @@ from contrastive_core.recording.steps import to_numpy
 
 if TYPE_CHECKING:
     from contrastive_core.recording.watch import Watch
+
+AS_VIEWS = N_(
+    "The loss compares the rows of two encoders, which are recorded as two views: watch(..., towers=(...)) "
+    "records them as two towers."
+)
 
 
 class Declaration(NamedTuple):
@@ -40,9 +44,8 @@ class Declaration(NamedTuple):
         if self.name:
             return losses.create(self.name, **{**self.settings, **knobs})
         if knobs:
-            raise TypeError(
-                message("watch() got {map} without a loss that has this parameter", map=", ".join(map(repr, knobs)))
-            )
+            names = ", ".join(map(repr, knobs))
+            raise TypeError(message("watch() got {names} without a loss that has this parameter", names=names))
         return None
 
 
@@ -51,69 +54,35 @@ def declaration_of(loss: Any) -> Declaration:
     sentence-transformers, with its τ."""
     if loss is None or isinstance(loss, str):
         return Declaration(loss)
-    remark = N_("The loss is not checked: Contrastive Lab has no equivalent loss.")
-    return _of_module(loss) or Declaration(None, remark=remark)
-
-
-def _of_module(criterion: Any) -> Declaration | None:
-    library, name = type(criterion).__module__.partition(".")[0], type(criterion).__name__
-    if library == "lightly" and name == "NTXentLoss":
-        size = getattr(criterion, "memory_bank", criterion).size  # 0, rows, or (rows, width)
-        is_of_queue = bool(size if isinstance(size, int) else size[0])
-        return Declaration("info_nce" if is_of_queue else "nt_xent", {"temperature": criterion.temperature})
-    if library == "lightly" and name == "BarlowTwinsLoss":
-        return Declaration("barlow_twins", {"off_diagonal": criterion.lambda_param})
-    if library == "pytorch_metric_learning":
-        return _of_metric_learning(criterion, name)
-    if library == "open_clip" and name in ("ClipLoss", "SigLipLoss"):
-        normalized = {"critic": "cosine"} if name == "ClipLoss" else {"normalize": True}
-        return Declaration("info_nce" if name == "ClipLoss" else "siglip", normalized, towers=("image", "text"))
-    if library == "sentence_transformers" and name.startswith("MultipleNegatives"):
-        return _of_ranking(criterion)
-    return None
-
-
-def _of_metric_learning(criterion: Any, name: str) -> Declaration | None:
-    inner = criterion.loss if (is_of_views := name == "SelfSupervisedLoss") else criterion
-    kind, distance = type(inner).__name__, getattr(inner, "distance", None)
-    is_cosine = type(distance).__name__ == "CosineSimilarity"
-    if kind not in (("NTXentLoss", "SupConLoss") if is_of_views else ("SupConLoss",)) or not is_cosine:
-        return None
-    settings = {"temperature": inner.temperature}
-    if not is_of_views:
-        return Declaration("sup_con", settings, "labels")
-    return (
-        Declaration("nt_xent", settings, "views") if criterion.symmetric else Declaration("info_nce", settings, "keys")
-    )
-
-
-def _of_ranking(criterion: Any) -> Declaration | None:
-    directions = set(getattr(criterion, "directions", ("query_to_doc",)))
-    is_both = directions == {"query_to_doc", "doc_to_query"} and criterion.partition_mode == "per_direction"
-    critics = {"cos_sim": "cosine", "dot_score": "dot"}
-    critic = critics.get(getattr(criterion.similarity_fct, "__name__", ""))
-    if getattr(criterion, "hardness_mode", None) or critic is None or not (is_both or directions == {"query_to_doc"}):
-        return None
-    settings = {"temperature": 1 / criterion.scale, "critic": critic}
-    return Declaration("info_nce", settings, "auto" if is_both else "keys", ("anchor", "candidate"))
-
-
-class Criterion(NamedTuple):
-    """Losses with the same call signature. Without `rows`, floating-point arguments of one shape are views, and whole
-    numbers (n) are labels."""
-
-    classes: str
-    rows: tuple[str, ...]  # the arguments that hold them, which also tell these losses from others
-    temperature: tuple[str, ...]  # names of a learned τ, a parameter of the loss; or of an argument that holds 1/τ
-    is_scale: bool = False  # it is an argument with 1/τ
-    encodes: bool = False  # the model of the loss makes the rows
-
-
-CRITERIONS = (  # the first whose arguments the call has
-    Criterion("open_clip's ClipLoss, SigLipLoss", ("image_features", "text_features"), ("logit_scale",), is_scale=True),
-    Criterion("losses of sentence-transformers", ("sentence_features",), (), encodes=True),
-    Criterion("lightly, pytorch-metric-learning, others", (), ("temperature", "tau")),
-)
+    match type(loss).__module__.partition(".")[0], type(loss).__name__:
+        case "lightly", "NTXentLoss":
+            size = getattr(loss, "memory_bank", loss).size  # 0, rows, or (rows, width)
+            has_queue = bool(size if isinstance(size, int) else size[0])
+            return Declaration("info_nce" if has_queue else "nt_xent", {"temperature": loss.temperature})
+        case "lightly", "BarlowTwinsLoss":
+            return Declaration("barlow_twins", {"off_diagonal": loss.lambda_param})
+        case "open_clip", "ClipLoss":
+            return Declaration("info_nce", {"critic": "cosine"}, towers=("image", "text"))
+        case "open_clip", "SigLipLoss":
+            return Declaration("siglip", {"normalize": True}, towers=("image", "text"))
+        case "pytorch_metric_learning", kind:
+            inner = loss.loss if kind == "SelfSupervisedLoss" else loss
+            is_cosine = type(getattr(inner, "distance", None)).__name__ == "CosineSimilarity"
+            if is_cosine and kind == "SupConLoss":
+                return Declaration("sup_con", {"temperature": loss.temperature}, "labels")
+            if is_cosine and kind == "SelfSupervisedLoss" and type(inner).__name__ in ("NTXentLoss", "SupConLoss"):
+                name, positives = ("nt_xent", "views") if loss.symmetric else ("info_nce", "keys")
+                return Declaration(name, {"temperature": inner.temperature}, positives)
+        case "sentence_transformers", kind if kind.startswith("MultipleNegatives"):
+            directions = set(getattr(loss, "directions", ("query_to_doc",)))
+            is_both = directions == {"query_to_doc", "doc_to_query"} and loss.partition_mode == "per_direction"
+            critics = {"cos_sim": "cosine", "dot_score": "dot"}
+            critic = critics.get(getattr(loss.similarity_fct, "__name__", ""))
+            is_plain = critic is not None and not getattr(loss, "hardness_mode", None)
+            if is_plain and (is_both or directions == {"query_to_doc"}):
+                settings = {"temperature": 1 / loss.scale, "critic": critic}
+                return Declaration("info_nce", settings, "auto" if is_both else "keys", ("anchor", "candidate"))
+    return Declaration(None, remark=N_("The loss is not checked: Contrastive Lab has no equivalent loss."))
 
 
 class Wrapped(nn.Module):
@@ -129,16 +98,37 @@ class Wrapped(nn.Module):
         object.__setattr__(self, "watch", watch)  # no module, and not to be saved
 
     def forward(self, *args: Any, watch_ids: Any = None, watch_labels: Any = None, **kwargs: Any) -> Any:
+        criterion = self.criterion
         if not is_grad_enabled():
-            return self.criterion(*args, **kwargs)
-        keys = getattr(getattr(self.criterion, "memory_bank", None), "bank", None)  # (k, d), lightly's
+            return criterion(*args, **kwargs)
+        keys = getattr(getattr(criterion, "memory_bank", None), "bank", None)  # (k, d), lightly's
         queue = keys.detach() if isinstance(keys, Tensor) and keys.ndim == 2 and keys.numel() else None
         if queue is not None and self.watch.records_next:
             queue = queue.clone()  # before the loss pushes its own keys into it
-        with _sentence_embeddings(self.criterion) as encoded:
-            value = self.criterion(*args, **kwargs)
+        encoded: list[Tensor] = []  # sentence embeddings (n, d) that the loss's model computes
+
+        def listen(module: nn.Module, args: Any, output: Any) -> None:
+            rows = output.get("sentence_embedding") if isinstance(output, Mapping) else None
+            if isinstance(rows, Tensor) and rows.ndim == 2 and rows.requires_grad:
+                encoded.append(rows)
+
+        model = getattr(criterion, "model", None)
+        hook = model.register_forward_hook(listen) if isinstance(model, nn.Module) else None
         try:
-            call = self._read(_arguments_by_name(self.criterion, args, kwargs), encoded, watch_ids)
+            value = criterion(*args, **kwargs)
+        finally:
+            if hook is not None:
+                hook.remove()
+        try:
+            given: dict[str, Any] = {"args": args, **kwargs}
+            with suppress(TypeError, ValueError):  # it has no signature
+                given = inspect.signature(getattr(criterion, "forward", criterion)).bind(*args, **kwargs).arguments
+            arguments: dict[str, Any] = {}
+            for name, part in given.items():
+                arguments |= part if isinstance(part, dict) else {name: part}
+            views, call = self._read(arguments, encoded, watch_ids)
+            if not views:
+                raise ValueError(N_("the loss was called without rows (n, d)"))
         except Exception as error:
             self.watch.on_error(error, "steps")
             return value
@@ -146,85 +136,47 @@ class Wrapped(nn.Module):
             call["labels"] = watch_labels
         loss = value.get("contrastive_loss") if isinstance(value, Mapping) else value  # open_clip's dictionary
         is_number = isinstance(loss, Tensor) and loss.ndim == 0
-        self.watch.step(*call.pop("views"), queue=queue, caller_loss=loss if is_number else None, **call)
+        self.watch.step(*views, queue=queue, caller_loss=loss if is_number else None, **call)
         return value
 
-    def _read(self, arguments: Mapping[str, object], encoded: Sequence[Tensor], ids: Any) -> dict[str, Any]:
-        """Return the arguments of `Watch.step`, views included, from those of a call. Raises ValueError without
-        rows."""
-        kind = next(kind for kind in CRITERIONS if arguments.keys() >= {*kind.rows})
+    def _read(self, arguments: Mapping[str, Any], encoded: list[Tensor], ids: Any) -> tuple[list[Any], dict[str, Any]]:
+        """Return the views and the other arguments of `Watch.step` from those of a call."""
+        are_towers, views = self.watch.settings.towers is not None, list[Any]()
+        if arguments.keys() >= {"image_features", "text_features"}:  # open_clip
+            if not are_towers:
+                self.watch.omissions.remark(AS_VIEWS)
+            call = {"ids": ids, "bias": arguments.get("logit_bias")}
+            if (scale := arguments.get("logit_scale")) is not None:
+                call["temperature"] = 1 / torch.as_tensor(scale).detach()
+            return [arguments["image_features"], arguments["text_features"]], call
         values = [v for value in arguments.values() for v in (value if isinstance(value, tuple) else (value,))]
-        tensors, are_towers = [v for v in values if isinstance(v, Tensor)], self.watch.settings.towers is not None
-        call: dict[str, Any] = {"ids": ids}
-        if kind.encodes:
+        tensors = [v for v in values if isinstance(v, Tensor)]
+        if "sentence_features" in arguments:  # sentence-transformers: the model of the loss makes the rows
             n, candidates = len(encoded[0]) if encoded else 0, tuple(encoded[1:])
             columns = sum(map(len, candidates)) // max(n, 1)  # the library may encode several at once
-            views: list[Any] = [*encoded[:1], *(z[:n] if len(z) > n else z for z in candidates[:1])]
+            views = [*encoded[:1], *(z[:n] if len(z) > n else z for z in candidates[:1])]
             if are_towers and columns > 1:  # the positives, and negatives of no anchor
                 own = [str(i) for i in to_numpy(range(n) if ids is None else ids).tolist()]
                 others = [f"{name}, negative {k}" for k in range(1, columns) for name in own]
-                views, call["ids"] = [encoded[0], candidates], (own, own + others)
-        elif kind.rows:
-            views, call["bias"] = [arguments[name] for name in kind.rows], arguments.get("logit_bias")
-        else:
+                views, ids = [encoded[0], candidates], (own, own + others)
+        else:  # lightly, pytorch-metric-learning and others: floating-point arguments of one shape are views
             rows = [v for v in tensors if v.ndim in (2, 3) and v.is_floating_point()]
-            has_reference = arguments.get("ref_labels") is not None  # another batch, or a memory; not another view
             views = rows[:1]
-            if rows and rows[0].ndim == 2 and not has_reference:
-                shape = rows[0].shape
-                views = [v for v in rows if v.shape == shape or (are_towers and v.shape[1:] == shape[1:])]
-            if has_reference:
+            if arguments.get("ref_labels") is not None:  # another batch, or a memory; not another view
                 text = N_("Reference rows (ref_emb), which a loss compares with its batch, are not recorded.")
                 self.watch.omissions.remark(text)
-        if not views:
-            raise ValueError(N_("the loss was called without rows (n, d)"))
-        if len(views) == 1 or not kind.rows:
+            elif rows and rows[0].ndim == 2:
+                shape = rows[0].shape
+                views = [v for v in rows if v.shape == shape or (are_towers and v.shape[1:] == shape[1:])]
+        call = {"ids": ids}
+        if len(views) > 1 and "sentence_features" in arguments:
+            if not are_towers:
+                self.watch.omissions.remark(AS_VIEWS)
+        elif views:  # whole numbers (n) are labels
             whole = [v for v in tensors if v.ndim == 1 and not v.is_floating_point() and len(v) == len(views[0])]
             call["labels"] = whole[0] if whole else None
-        elif not are_towers:
-            text = N_(
-                "The loss compares the rows of two encoders, which are recorded as two views: watch(..., towers=(...)) "
-                "records them as two towers."
-            )
-            self.watch.omissions.remark(text)
-        for name in kind.temperature:
-            tau = arguments.get(name) if kind.is_scale else getattr(self.criterion, name, None)
-            if kind.is_scale and tau is not None:
-                call["temperature"] = 1 / torch.as_tensor(tau).detach()
-            elif isinstance(tau, nn.Parameter) and tau.numel() == 1:
+        for name in ("temperature", "tau"):  # a learned one
+            tau = getattr(self.criterion, name, None)
+            if isinstance(tau, nn.Parameter) and tau.numel() == 1:
                 call.setdefault("temperature", tau)
-        return {**call, "views": views}
-
-
-@contextmanager
-def _sentence_embeddings(criterion: Any) -> Iterator[list[Tensor]]:
-    """Collect the sentence embeddings (n, d) computed by the loss's model; a tensor may join several columns."""
-    encoded: list[Tensor] = []
-    model = getattr(criterion, "model", None)
-    if not isinstance(model, nn.Module):
-        yield encoded
-        return
-
-    def listen(module: nn.Module, args: Any, output: Any) -> None:
-        rows = output.get("sentence_embedding") if isinstance(output, Mapping) else None
-        if isinstance(rows, Tensor) and rows.ndim == 2 and rows.requires_grad:
-            encoded.append(rows)
-
-    hook = model.register_forward_hook(listen)
-    try:
-        yield encoded
-    finally:
-        hook.remove()
-
-
-def _arguments_by_name(
-    criterion: Callable[..., Any], args: tuple[object, ...], kwargs: Mapping[str, object]
-) -> dict[str, object]:
-    try:
-        bound = inspect.signature(getattr(criterion, "forward", criterion)).bind(*args, **kwargs).arguments
-    except (TypeError, ValueError):
-        bound = {"args": args, **kwargs}
-    named: dict[str, object] = {}
-    for name, value in bound.items():
-        named |= value if isinstance(value, dict) else {name: value}
-    return named
+        return views, call

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from typing import NamedTuple
@@ -20,39 +20,14 @@ from contrastive_core.base.messages import N_, join, message, sentence
 from contrastive_core.base.registry import knobs_of
 from contrastive_core.losses import Loss
 from contrastive_core.recording.fault_kinds import OF_ROWS, Fault, fault_of, of_healthy, of_rows
-from contrastive_core.recording.faults import Case, Suspect, harmless, suspects, with_setting
-from contrastive_core.recording.recorded_batch import RecordedBatch
+from contrastive_core.recording.faults import EPS, Case, SavedBatch, Suspect, harmless, suspects, with_setting
 
 NOT_EXPLAINED = N_("The loss is not the declared one, and no known fault explains it.")
 VALUE_ALONE = N_("Only the loss value is compared: no gradient reached the rows. Call step before the backward pass.")
 MOST_SCORES = 4 << 20  # anchors × candidates of a batch that is checked
 VALUE, GRADIENT = 2e-3, 1e-2  # relative tolerances in float32
-EPS = 2.0**-12  # of float32, whose products may be TF32
 LOSS_SCALE = 1024  # of mixed precision, from which on a power of two is no fault
 DRAWS = 4  # of noise, whose mean and spread are compared
-
-
-@dataclass(frozen=True, eq=False)
-class SavedBatch:
-    """Rows of a step with the loop's loss value and the gradient (n, d) that reached them; None for a missing one.
-
-    Args:
-        is_learned: (n) rows that require a gradient; default: all. eps: the precision of the loop's numbers.
-        accumulate: batches whose gradients add up, each divided by this number.
-        process: (n) number of the process that has the row, 0 for this one; None: there is one. `value` is the mean
-            over processes; `grad` is the gradient of the sum of their losses at the rows of this process.
-        queue_before: the queue of an earlier step. first_spread: `spread_of` the rows of the first step."""
-
-    rows: RecordedBatch
-    value: float | None = None
-    grad: Tensor | None = None
-    is_learned: np.ndarray | None = None
-    eps: float = EPS
-    positives: str = "auto"
-    accumulate: int = 1
-    process: np.ndarray | None = None
-    queue_before: Tensor | None = None
-    first_spread: float | None = None
 
 
 @dataclass(frozen=True)
@@ -122,17 +97,19 @@ def diagnose(batch: SavedBatch, loss: Loss | None) -> Diagnosis:
     """Name the faults that explain a loop's loss value and gradient. With `loss` None only the rows are checked."""
     faults = tuple(of_rows(batch.rows, batch.queue_before, batch.first_spread))
     try:
-        judge = _Judge(batch, Case(batch.rows, _comparable(batch, loss), batch.positives, batch.process))
+        judge = _Judge(Case(**vars(batch), loss=_comparable(batch, loss)))
     except ValueError as error:
         return Diagnosis(faults, problem=sentence(error), value=batch.value)
-    found = Diagnosis(
+    has_grad = judge.grad is not None
+    return Diagnosis(
         (*faults, *judge.faults),
         is_explained=judge.is_healthy or bool(judge.faults or faults),
-        problem="" if judge.grad is not None else VALUE_ALONE,
+        problem="" if has_grad else VALUE_ALONE,
         value=batch.value,
         expected=judge.declared.value,
+        factor=judge.factor if has_grad else None,
+        cosine=judge.cosine if has_grad else None,
     )
-    return found if judge.grad is None else replace(found, factor=judge.factor, cosine=judge.cosine)
 
 
 def _comparable(batch: SavedBatch, loss: Loss | None) -> Loss:
@@ -150,8 +127,8 @@ def _comparable(batch: SavedBatch, loss: Loss | None) -> Loss:
     if loss.needs_more_inputs:
         raise ValueError(message("Not checked: {title} needs inputs that are not recorded.", title=loss.card.title))
     if size > most:
-        values = {"count": f"{size:,}", "most": f"{most:,}"}
-        raise ValueError(message("Not checked: {count} rows are too many to compare; the limit is {most}.", **values))
+        text = N_("Not checked: {count} rows are too many to compare; the limit is {most}.")
+        raise ValueError(message(text, count=f"{size:,}", most=f"{most:,}"))
     return loss
 
 
@@ -161,51 +138,48 @@ def _comparable(batch: SavedBatch, loss: Loss | None) -> Loss:
 class _Judge:
     """Comparison of a loop's loss value and gradient with those of suspected faults."""
 
-    def __init__(self, batch: SavedBatch, case: Case) -> None:
-        self.batch, self.case, self.value = batch, case, batch.value
-        self.compared = torch.from_numpy(self._compared())
-        lengths = case.rows.z.norm(dim=1)
+    def __init__(self, case: Case) -> None:
+        self.case, rows, learned = case, case.rows, case.grad
+        own = np.ones(len(rows), bool) if case.process is None else case.process == 0
+        by_design = case.is_one_sided or case.loss.detaches_targets  # one side may have no gradient
+        if learned is not None and (by_design or rows.is_of_towers):
+            reached = [side for side in (0, 1) if bool(learned[torch.from_numpy(rows.view == side)].any())]
+            if by_design and reached:
+                own = own & np.isin(rows.view, reached)
+            elif case.is_learned is not None:
+                own = own & case.is_learned
+        self.compared = torch.from_numpy(own)  # (n) rows whose gradient is compared
         # Of rows that were normalized before, the gradient along them reaches nothing.
-        self.are_unit = bool(((lengths - 1).abs() < max(4 * batch.eps, 1e-3)).all())
+        self.are_unit = bool(((rows.z.norm(dim=1) - 1).abs() < max(4 * case.eps, 1e-3)).all())
         self.grad: Tensor | None = None
-        if batch.grad is not None:
-            self.grad = self._across(batch.grad)[self.compared] * (batch.accumulate / case.processes)
+        if learned is not None:
+            self.grad = self._across(learned)[self.compared] * (case.accumulate / case.processes)
         self.declared, self.factor, self.cosine, self.is_healthy = self._compare(self.numbers(case.of()))
-        self.faults = [*of_healthy(case.rows)] if self.is_healthy else []
-        for _, other in () if self.is_healthy else self._each(harmless(case)):
-            found = self._compare(other)
-            if not self.is_healthy and (found[-1] or found[2] > self.cosine):
-                self.declared, self.factor, self.cosine, self.is_healthy = found
+        self.faults = [*of_healthy(rows)] if self.is_healthy else []
+        for suspect in () if self.is_healthy else harmless(case):
+            with contextlib.suppress(ValueError):  # the loss cannot use its pairs
+                found = self._compare(self.numbers(suspect))
+                if not self.is_healthy and (found[-1] or found[2] > self.cosine):
+                    self.declared, self.factor, self.cosine, self.is_healthy = found
         if not self.is_healthy:
             self.faults = self._explanations()
 
     def _compare(self, declared: Numbers) -> tuple[Numbers, float, float, bool]:
         """Return `declared`, the factor and cosine of the loop's gradient relative to its gradient, and whether it
         explains the loop's numbers."""
-        factor, cosine = math.inf, 0.0
+        factor, cosine, is_scaled = math.inf, 0.0, False
         if self.grad is not None:
             along, own = float((self.grad * declared.grad).sum()), float(declared.grad.norm())
             factor = along / own**2 if own else math.inf
             cosine = along / (own * float(self.grad.norm())) if own and self.grad.any() else 0.0
-        power = math.log2(factor) if 0 < factor < math.inf else 0.5
-        is_loss_scale = factor >= LOSS_SCALE and abs(power - round(power)) < 0.02
-        is_scaled = is_loss_scale and self._is_value_of(declared) and self._is_scaled(declared, factor)
+        if LOSS_SCALE <= factor < math.inf:
+            power = math.log2(factor)
+            is_power = abs(power - round(power)) < 0.02
+            is_scaled = is_power and self._is_value_of(declared) and self._is_scaled(declared, factor)
         return declared, factor, cosine, is_scaled or self.misfit(declared) <= 1
 
-    def _compared(self) -> np.ndarray:
-        """Return the rows (n) whose gradient is compared, without a side that has no gradient by design."""
-        rows, grad = self.batch.rows, self.batch.grad
-        own = np.ones(len(rows), bool) if self.batch.process is None else self.batch.process == 0
-        by_design = self.case.is_one_sided or self.case.loss.detaches_targets
-        if grad is None or not (by_design or rows.is_of_towers):
-            return own
-        reached = [side for side in (0, 1) if bool(grad[torch.from_numpy(rows.view == side)].any())]
-        if by_design and reached:
-            return np.isin(rows.view, reached) & own
-        return own if self.batch.is_learned is None else self.batch.is_learned & own
-
     def numbers(self, suspect: Suspect) -> Numbers:
-        z, eps = self.case.rows.z, self.batch.eps
+        z, eps = self.case.rows.z, self.case.eps
         value, grad = self._value_and_grad(suspect.value, z)
         noise = (0.0, 0.0)
         if eps > EPS:
@@ -229,22 +203,16 @@ class _Judge:
         z = self.case.rows.z
         return grad - (grad * z).sum(1, keepdim=True) * z if self.are_unit else grad
 
-    def _each(self, suspects: Iterable[Suspect]) -> Iterator[tuple[Fault | None, Numbers]]:
-        """Yield the fault and numbers of each suspect whose pairs the loss can use."""
-        for suspect in suspects:
-            with contextlib.suppress(ValueError):
-                yield suspect.fault, self.numbers(suspect)
-
     def misfit(self, of: Numbers) -> float:
         """Return the larger of both differences relative to its tolerance; at most 1 explains the numbers."""
         of_grad = 0.0 if self.grad is None else _distance(self.grad, of.grad) / of.of_grad
-        of_value = 0.0
-        if self.value is not None:
-            of_value = min(abs(x - of.value) for x in (self.value, self.value * self.batch.accumulate)) / of.of_value
+        of_value, value = 0.0, self.case.value
+        if value is not None:
+            of_value = min(abs(x - of.value) for x in (value, value * self.case.accumulate)) / of.of_value
         return max(of_value, of_grad) if math.isfinite(of_value + of_grad) else math.inf
 
     def _is_value_of(self, declared: Numbers) -> bool:
-        return self.value is None or abs(self.value - declared.value) <= declared.of_value
+        return self.case.value is None or abs(self.case.value - declared.value) <= declared.of_value
 
     def _is_scaled(self, declared: Numbers, factor: float) -> bool:
         """Return whether the loop's gradient is the declared one times a number."""
@@ -253,9 +221,11 @@ class _Judge:
     def _explanations(self) -> list[Fault]:
         """Return the faults that fit best, each once."""
         fits: dict[str, tuple[float, Fault]] = {}
-        for fault, numbers in self._each(suspects(self.case)):
-            if fault is not None and (misfit := self.misfit(numbers)) <= 1:
-                fits[fault.name] = min(fits.get(fault.name, (math.inf, fault)), (misfit, fault))
+        for suspect in suspects(self.case):
+            with contextlib.suppress(ValueError):  # the loss cannot use its pairs
+                misfit, fault = self.misfit(self.numbers(suspect)), suspect.fault
+                if fault is not None and misfit <= 1:
+                    fits[fault.name] = min(fits.get(fault.name, (math.inf, fault)), (misfit, fault))
         scaled = self._factor()
         if scaled and self.grad is not None:  # half of the gradient is nearly that of detached candidates
             misfit = _distance(self.grad, self.factor * self.declared.grad) / self.declared.of_grad
@@ -268,12 +238,14 @@ class _Judge:
 
     def _other_tau(self) -> Fault | None:
         """Find a τ that gives the declared loss the loop's value and gradient."""
-        if self.value is None or "temperature" not in knobs_of(type(self.case.loss)):
+        if self.case.value is None or "temperature" not in knobs_of(type(self.case.loss)):
             return None
-        value, z = self.value, self.case.rows.z
+
+        def at(log_tau: float) -> Suspect:
+            return self.case.of(loss=with_setting(temperature=math.exp(log_tau)))
 
         def excess(log_tau: float) -> float:
-            return float(self.case.of(loss=with_setting(temperature=math.exp(log_tau))).value(z)) - value
+            return float(at(log_tau).value(self.case.rows.z)) - (self.case.value or 0.0)
 
         grid = np.linspace(math.log(0.005), math.log(5.0), 15).tolist()
         for low, high in pairwise(grid):
@@ -282,14 +254,13 @@ class _Judge:
             for _ in range(25):
                 middle = (low + high) / 2
                 low, high = (middle, high) if excess(middle) * start > 0 else (low, middle)
-            tau = math.exp(low)
-            if self.misfit(self.numbers(self.case.of(loss=with_setting(temperature=tau)))) <= 1:
-                return fault_of("other_tau", tau=f"{tau:.3g}")
+            if self.misfit(self.numbers(at(low))) <= 1:
+                return fault_of("other_tau", tau=f"{math.exp(low):.3g}")
         return None
 
     def _noise(self) -> Fault | None:
         """Find the noise on unit rows that gives the declared loss about the loop's value and gradient."""
-        if self.value is None or self.grad is None or self.cosine < 0.3:
+        if self.case.value is None or self.grad is None or self.cosine < 0.3:
             return None
         shape, generator = self.case.rows.z.shape, torch.Generator().manual_seed(0)
         draws = [torch.randn(shape, generator=generator, dtype=torch.float64) for _ in range(DRAWS)]
@@ -306,21 +277,20 @@ class _Judge:
                 each.append((value, along, float(grad.norm())))
             return np.mean(each, 0), np.std(each, 0, ddof=1)
 
-        own = np.array([self.value, self.cosine, float(self.grad.norm())])
+        own = np.array([self.case.value, self.cosine, float(self.grad.norm())])
         low, high = math.log(1e-3), 0.0
         for _ in range(12):
             middle = (low + high) / 2
             low, high = (middle, high) if noisy(math.exp(middle))[0][1] > self.cosine else (low, middle)
         mean, deviation = noisy(sigma := math.exp(low))
         slack = [self.declared.of_value, 0.01, 0.03 * own[2]]
-        if (np.abs(own - mean) > 4 * deviation + slack).any():
-            return None
-        return fault_of("noise", sigma=f"{sigma:.2g}")
+        is_explained = bool((np.abs(own - mean) <= 4 * deviation + slack).all())
+        return fault_of("noise", sigma=f"{sigma:.2g}") if is_explained else None
 
     def _factor(self) -> Fault | None:
         """Return the fault of a loss or gradient that is the declared one times a constant."""
         own = self.declared.value
-        of_value = self.value / own if self.value is not None and abs(own) > 1e-9 else None
+        of_value = self.case.value / own if self.case.value is not None and abs(own) > 1e-9 else None
         factor = of_value if self.grad is None else self.factor if self._is_scaled(self.declared, self.factor) else None
         if factor is None or factor <= 0:
             return None

@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from contrastive_core.base.messages import N_, message
-from contrastive_core.recording.recorded_batch import RecordedBatch
+from contrastive_core.recording.steps import RecordedBatch
 
 TEXTS = {
     "tau_twice": N_("τ is applied twice: the logits are s/τ²."),

@@ -22,14 +22,14 @@ from contrastive_core.pairs import Pairs
 from contrastive_core.pairs.types import Masks
 from contrastive_core.recording.fault_kinds import Fault, duplicates, fault_of, own_keys
 from contrastive_core.recording.figures import pairs_of, with_learned
-from contrastive_core.recording.recorded_batch import RecordedBatch, group_numbers
+from contrastive_core.recording.steps import RecordedBatch, group_numbers
 
+EPS = 2.0**-12  # of float32, whose products may be TF32
 BLOCK = 1 << 17  # scores of a suspect that are held at once: 1 MB, and as much for each step of a formula
 NORMALIZED = {  # by a setting
     **dict.fromkeys(("normalize=False", "critic=dot"), "not_normalized"),
     **dict.fromkeys(("normalize=True", "critic=cosine"), "normalized"),
 }
-Relate = Callable[[Pairs, Tensor], tuple[Tensor, Tensor]]  # positives and negatives (r, m) of some anchors (r)
 
 
 class Suspect(NamedTuple):
@@ -42,13 +42,33 @@ class Suspect(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Case:
-    """A recorded batch with the declared loss. Raises ValueError if the loss cannot use the rows."""
+class SavedBatch:
+    """Rows of a step with the loop's loss value and the gradient (n, d) that reached them; None for a missing one.
+
+    Args:
+        is_learned: (n) rows that require a gradient; default: all. eps: the precision of the loop's numbers.
+        accumulate: batches whose gradients add up, each divided by this number.
+        process: (n) number of the process that has the row, 0 for this one; None: there is one. `value` is the mean
+            over processes; `grad` is the gradient of the sum of their losses at the rows of this process.
+        queue_before: the queue of an earlier step. first_spread: `spread_of` the rows of the first step."""
 
     rows: RecordedBatch
-    loss: Loss
-    positives: str
-    process: np.ndarray | None = None  # (n), of several that share a batch
+    value: float | None = None
+    grad: Tensor | None = None
+    is_learned: np.ndarray | None = None
+    eps: float = EPS
+    positives: str = "auto"
+    accumulate: int = 1
+    process: np.ndarray | None = None
+    queue_before: Tensor | None = None
+    first_spread: float | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Case(SavedBatch):
+    """A batch with the declared loss. Raises ValueError if the loss cannot use the rows."""
+
+    loss: Loss = field(kw_only=True)
 
     @property
     def processes(self) -> int:
@@ -78,14 +98,6 @@ class Case:
             return mean(own.without_waiting(every), every)
 
         return Suspect(named, value, abs(loss(self.learned).logit_scale))
-
-    def apart(self, z: Tensor) -> Tensor:
-        """Return the mean over processes of the loss that each computes on its own rows only."""
-        each = [np.asarray(self.process == number) for number in range(self.processes)]
-        parts = [
-            Case(self.rows.take(own), self.loss, self.positives).of().value(z[torch.from_numpy(own)]) for own in each
-        ]
-        return torch.stack(parts).mean()
 
     @cached_property
     def learned(self) -> Loss:
@@ -164,67 +176,61 @@ def _of_settings(case: Case) -> Iterator[Suspect]:
 # --- who is compared with whom ---
 
 
-@dataclass(frozen=True, eq=False)
 class _Related(Pairs):
-    """Pairs with other masks, computed for some anchors at a time: `relate(at)` returns the positives and the negatives
-    (r, m) of the anchors with the indices `at` (r)."""
-
-    at: Tensor = field(kw_only=True)
-    relate: Callable[[Tensor], tuple[Tensor, Tensor]] = field(kw_only=True)
-
-    @property
-    def by_id(self) -> bool:
-        return False
-
-    def take_anchors(self, rows: slice | Tensor) -> Pairs:
-        return dataclasses.replace(super().take_anchors(rows), at=self.at[rows])  # type: ignore[call-arg]
+    """Pairs whose explicit masks may relate a row to itself."""
 
     def masks(self, rows: slice = slice(None), cols: slice = slice(None)) -> Masks:
-        positive, negative = (mask[:, cols] for mask in self.relate(self.at[rows]))
+        whole: Any = (self.positive, self.negative)
+        positive, negative = (mask[rows, cols] for mask in whole)
         return Masks(positive, negative, torch.zeros_like(positive))
 
 
-def _with_masks(relate: Relate, times: int = 1) -> Callable[[Pairs], Pairs]:
-    """Return a function that replaces the masks of pairs by `relate`'s. `times`: occurrences of each candidate."""
+def _related(change: Callable[[Pairs, Masks], tuple[Tensor, Tensor]], times: int = 1) -> Callable[[Pairs], Pairs]:
+    """Return a function that replaces the positives and negatives of pairs by `change` of their masks (n, m), or
+    (n, 2 · m) with each candidate twice."""
 
     def related(pairs: Pairs) -> Pairs:
+        positive, negative = change(pairs, pairs.masks())
         part = pairs.take_candidates(torch.arange(times * len(pairs.candidates)) % len(pairs.candidates))
-        fields = {f.name: getattr(part, f.name) for f in dataclasses.fields(Pairs)} | {"group_size": None}
-        return _Related(**fields, at=torch.arange(len(pairs)), relate=partial(relate, pairs))
+        fields = {f.name: getattr(part, f.name) for f in dataclasses.fields(Pairs)}
+        return _Related(**fields | {"group_size": None, "positive": positive, "negative": negative})
 
     return related
-
-
-def _of_own(change: Callable[[Masks], tuple[Tensor, Tensor]], times: int = 1) -> Callable[[Pairs], Pairs]:
-    """Return a function that replaces the masks of pairs by `change` of each anchor's own masks."""
-    return _with_masks(lambda pairs, at: change(pairs.take_anchors(at).masks()), times)
-
-
-def _twice(masks: Masks) -> tuple[Tensor, Tensor]:
-    none = torch.zeros_like(masks.positive)
-    return torch.cat([masks.positive, none], 1), torch.cat([masks.negative, masks.positive], 1)
 
 
 def _first_of(among: Callable[[Masks], Tensor]) -> Callable[[Pairs], Pairs]:
     """Return a function that makes the first of the pairs `among` the only positive of each anchor, and all others
     negatives."""
 
-    def change(masks: Masks) -> tuple[Tensor, Tensor]:
+    def change(pairs: Pairs, masks: Masks) -> tuple[Tensor, Tensor]:
         all_of = among(masks)
         positive = all_of & (all_of.cumsum(1, dtype=torch.int32) == 1)
         return positive, (masks.positive | masks.negative) & ~positive
 
-    return _of_own(change)
+    return _related(change)
 
 
 def _of_masks(case: Case) -> Iterator[Suspect]:
     rows, every = case.rows, case.pairs(case.rows.z)[1]
-    yield case.of(fault_of("positive_among_negatives"), _of_own(_twice, 2))
+
+    def twice(pairs: Pairs, masks: Masks) -> tuple[Tensor, Tensor]:
+        none = torch.zeros_like(masks.positive)
+        return torch.cat([masks.positive, none], 1), torch.cat([masks.negative, masks.positive], 1)
+
+    yield case.of(fault_of("positive_among_negatives"), _related(twice, 2))
     if not every.across and torch.isin(every.anchor_rows[every.anchor_rows >= 0], every.candidate_rows).any():
-        with_itself = _of_own(lambda masks: (masks.positive, masks.negative | masks.self_pair))
+        with_itself = _related(lambda pairs, masks: (masks.positive, masks.negative | masks.self_pair))
         yield case.of(fault_of("self_among_negatives"), with_itself)
     if case.process is not None:
-        yield Suspect(fault_of("processes_apart"), case.apart, case.of().scale)
+
+        def apart(z: Tensor) -> Tensor:
+            """Return the mean over processes of the loss that each computes on its own rows only."""
+            each = [np.asarray(case.process == number) for number in range(case.processes)]
+            parts = [Case(rows.take(own), positives=case.positives, loss=case.loss).of() for own in each]
+            values = [part.value(z[torch.from_numpy(own)]) for part, own in zip(parts, each, strict=True)]
+            return torch.stack(values).mean()
+
+        yield Suspect(fault_of("processes_apart"), apart, case.of().scale)
     if (every.relation_counts[0] > 1).any():
         yield case.of(fault_of("first_positive_only"), _first_of(lambda masks: masks.positive))
     first = (lambda masks: masks.negative) if rows.queue is not None else lambda masks: masks.positive | masks.negative
@@ -265,21 +271,22 @@ def _of_rows_left_out(case: Case) -> Iterator[Suspect]:
         yield case.of(fault_of("paired_by_views"), positives="views")
 
 
-def _shifted(by: int, pairs: Pairs, at: Tensor) -> tuple[Tensor, Tensor]:
-    """Return masks with the targets of each direction shifted by `by` rows."""
-    source = torch.arange(len(pairs))
-    for side in (0, 1):
-        own = pairs.anchor_views == side
-        source[own] = source[own].roll(by)
-    masks, positive = pairs.take_anchors(at).masks(), pairs.take_anchors(source[at]).masks().positive
-    return positive, (masks.negative if not pairs.as_negative.all() else masks.positive | masks.negative) & ~positive
-
-
 def _of_targets(case: Case) -> Iterator[Suspect]:
     rows, shifted = case.rows, fault_of("target_shifted")
     by_image, columns = "" if rows.is_of_towers else "views", torch.from_numpy(np.lexsort((rows.image, rows.view)))
 
-    def of_whole(by: int, masks: Masks) -> tuple[Tensor, Tensor]:
+    def of_direction(by: int, pairs: Pairs, masks: Masks) -> tuple[Tensor, Tensor]:
+        """Shift the targets of each direction."""
+        source = torch.arange(len(pairs))
+        for side in (0, 1):
+            own = pairs.anchor_views == side
+            source[own] = source[own].roll(by)
+        positive = masks.positive[source]
+        return positive, (
+            masks.negative if not pairs.as_negative.all() else masks.positive | masks.negative
+        ) & ~positive
+
+    def of_whole(by: int, pairs: Pairs, masks: Masks) -> tuple[Tensor, Tensor]:
         """Shift the targets of all rows cyclically, with all first views first."""
         positive = masks.positive.clone()
         positive[:, columns] = masks.positive[:, columns].roll(by, 1)
@@ -288,9 +295,9 @@ def _of_targets(case: Case) -> Iterator[Suspect]:
     for by in (1, -1):
         if rows.has_labels and not rows.is_of_towers:
             yield case.of(shifted, labels=np.roll(rows.labels, by))
-        yield case.of(shifted, _with_masks(partial(_shifted, by)))
+        yield case.of(shifted, _related(partial(of_direction, by)))
         if case.has_two_sides and not rows.is_of_towers:
-            yield case.of(shifted, _of_own(partial(of_whole, by)))
+            yield case.of(shifted, _related(partial(of_whole, by)))
         if case.has_two_sides:
             image, second = rows.image.copy(), rows.view == 1
             image[second] = np.roll(image[second], by)
@@ -342,12 +349,10 @@ def _of_gradient(case: Case) -> Iterator[Suspect]:
     )
     if process is None:
         return
-
-    def own_anchors(pairs: Pairs) -> Pairs:
-        of_anchor = process if len(pairs) == len(process) else process[case.rows.view == 0]
-        return pairs.take_anchors(torch.from_numpy(of_anchor == 0))
-
-    own = case.of(change=own_anchors)
+    of_view = process[case.rows.view == 0]
+    own = case.of(
+        change=lambda p: p.take_anchors(torch.from_numpy((process if len(p) == len(process) else of_view) == 0))
+    )
 
     def gathered(z: Tensor) -> Tensor:
         return whole.value(z.detach()) + (own.value(z) - own.value(z.detach())) / case.processes

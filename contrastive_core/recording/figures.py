@@ -5,10 +5,10 @@ Embedding a fixed probe set during training changes no later result: the random 
 and the modes of the modules are restored."""
 
 import contextlib
-import dataclasses
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -28,8 +28,7 @@ from contrastive_core.metrics.knn import leave_one_out
 from contrastive_core.ops.similarity import compare
 from contrastive_core.pairs import Pairs
 from contrastive_core.pairs.types import describe
-from contrastive_core.recording.recorded_batch import RecordedBatch
-from contrastive_core.recording.steps import ProbeCopy, to_numpy
+from contrastive_core.recording.steps import RecordedBatch, to_numpy
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.neighbor_graphs import Graphs
 from contrastive_core.spaces.towers import Towers
@@ -48,7 +47,7 @@ def measure(batch: RecordedBatch, loss: Loss | None, positives: str, rows: int) 
     and `grad_negative` are the mean gradient lengths that an anchor's own loss gives it through its positives and
     negatives. In large batches about `rows` anchors are used, each compared with all candidates. Raises ValueError if
     the loss cannot use these rows."""
-    values = _spread_figures(batch) | (tower_figures(batch) if batch.is_of_towers else {})
+    values = _spread_figures(batch)
     per_row = np.full(len(batch), np.nan)
     if loss is not None:
         every, at = pairs_of(batch, loss, positives)
@@ -65,11 +64,8 @@ def measure(batch: RecordedBatch, loss: Loss | None, positives: str, rows: int) 
         defined = per_row[np.isfinite(per_row)]
         if len(defined):
             values["loss" if loss is None else "caller_loss"] = float(defined.mean())
-    if batch.temperature is not None:
-        values["temperature"] = batch.temperature
-    if batch.bias is not None:
-        values["bias"] = batch.bias
-    return per_row, values
+    learned = {"temperature": batch.temperature, "bias": batch.bias}
+    return per_row, values | {name: value for name, value in learned.items() if value is not None}
 
 
 def with_learned(batch: RecordedBatch, loss: Loss, pairs: Pairs) -> tuple[Loss, Pairs]:
@@ -110,7 +106,7 @@ def pairs_of(batch: RecordedBatch, loss: Loss, positives: str) -> tuple[Pairs, n
     groups = torch.from_numpy(batch.labels if positives == "labels" else batch.image)
     view = torch.from_numpy(batch.view)
     pairs = builders.from_labels(batch.z, groups)
-    return dataclasses.replace(pairs, anchor_views=view, candidate_views=view), np.arange(len(batch))
+    return replace(pairs, anchor_views=view, candidate_views=view), np.arange(len(batch))
 
 
 def _of_anchors(pairs: Pairs, loss: Loss) -> tuple[np.ndarray, dict[str, float]]:
@@ -150,7 +146,8 @@ def _of_anchors(pairs: Pairs, loss: Loss) -> tuple[np.ndarray, dict[str, float]]
 
 
 def _spread_figures(batch: RecordedBatch) -> dict[str, float]:
-    """Compute alignment, uniformity, RankMe and leave-one-out kNN accuracy on one row of each image, where defined."""
+    """Compute alignment, uniformity, RankMe and leave-one-out kNN accuracy on one row of each image, where defined; for
+    two towers also recall@1 in both directions, with at most QUERIES rows each, and the modality gap."""
     first = batch.take(batch.view == 0)
     if len(first) > SPREAD:
         kept = np.linspace(0, len(first) - 1, SPREAD).round().astype(np.int64)
@@ -162,21 +159,17 @@ def _spread_figures(batch: RecordedBatch) -> dict[str, float]:
         order = np.lexsort((batch.view[mask], batch.image[mask]))
         views = batch.take(mask).z.float().numpy()[order].reshape(len(counts), counts[0], -1)
     rows = EmbeddingSet(first.z.float().numpy(), first.labels if first.has_labels else None, views=views)
-    return scores_of(rows, "alignment", "uniformity", "rankme")
-
-
-def tower_figures(batch: RecordedBatch) -> dict[str, float]:
-    """Compute recall@1 in both directions, with at most QUERIES rows each, and the modality gap."""
-    sides = [np.flatnonzero(batch.view == tower) for tower in (0, 1)]
-    shared = np.isin(batch.image, batch.shared_groups())
-    groups = [np.where(shared[at], batch.image[at], -1) for at in sides]
-    towers = Towers(EmbeddingSet(batch.z.float().numpy()), sides[0], sides[1], groups[0], groups[1], ("a", "b"))
-    values: dict[str, float] = {}
-    for name, reverse in (("recall_1_forth", False), ("recall_1_back", True)):
+    values = scores_of(rows, "alignment", "uniformity", "rankme")
+    if batch.is_of_towers:
+        sides = [np.flatnonzero(batch.view == tower) for tower in (0, 1)]
+        shared = np.isin(batch.image, batch.shared_groups())
+        groups = [np.where(shared[at], batch.image[at], -1) for at in sides]
+        towers = Towers(EmbeddingSet(batch.z.float().numpy()), sides[0], sides[1], groups[0], groups[1], ("a", "b"))
+        for name, reverse in (("recall_1_forth", False), ("recall_1_back", True)):
+            with contextlib.suppress(CannotScore):
+                values[name] = retrieval(towers, reverse, ks=(1,), most=QUERIES).recall[1].value
         with contextlib.suppress(CannotScore):
-            values[name] = retrieval(towers, reverse, ks=(1,), most=QUERIES).recall[1].value
-    with contextlib.suppress(CannotScore):
-        values["modality_gap"] = modality_gap(towers)
+            values["modality_gap"] = modality_gap(towers)
     return values
 
 
@@ -190,8 +183,25 @@ def scores_of(rows: EmbeddingSet, *names: str) -> dict[str, float]:
     return {name: value for name, value in values.items() if value is not None}
 
 
-MOST = 2000  # samples of the probe set, as many as of our own runs
+# --- the probe set ---
+
+MOST = 2000  # samples, as many as of our own runs
+UNFOLLOWED = N_(
+    "the probe's loader shuffles and returns no ids, so its samples cannot be followed; set shuffle=False or return ids"
+)
 LABELS, IDS = ("labels", "label", "y"), ("ids", "id", "index", "idx")
+
+
+@dataclass(frozen=True, eq=False)
+class ProbeCopy:
+    """The embedding of the probe set at a step, with labels and ids of its samples."""
+
+    step: int
+    h: np.ndarray  # (n, d)
+    z: np.ndarray  # (n, e)
+    labels: np.ndarray  # (n), −1 where there is none
+    ids: np.ndarray  # (n) texts
+    cosine_again: float = 1.0  # mean, of some rows with the same ones, embedded again
 
 
 def embed_probe(step: int, encode: Callable[[Any], Any], loader: Iterable[Any], model: nn.Module | None) -> ProbeCopy:
@@ -201,7 +211,7 @@ def embed_probe(step: int, encode: Callable[[Any], Any], loader: Iterable[Any], 
     owner = encode if isinstance(encode, nn.Module) else getattr(encode, "__self__", None)
     modules = [m for m in (model, owner) if isinstance(m, nn.Module)]
     h, z = list[np.ndarray](), list[np.ndarray]()
-    labels, ids = list[Any](), list[Any]()
+    labels, ids, cosine = list[Any](), list[Any](), 1.0
     with _without_trace(modules), torch.no_grad():
         for batch in loader:
             inputs, label, name = parts_of(batch)
@@ -213,35 +223,25 @@ def embed_probe(step: int, encode: Callable[[Any], Any], loader: Iterable[Any], 
                 kept.append(rows.detach().float().cpu().numpy())
             labels.append(label)
             ids.append(name)
-            if len(z) == 1:
-                cosine = _cosine_again(encode, inputs, second)
+            if len(z) == 1:  # dropout and batch normalization in training mode change a smaller batch
+                with contextlib.suppress(Exception):  # the encoder may not take it
+                    rows = encode(inputs[:AGAIN] if isinstance(inputs, Tensor) else inputs)
+                    rows = rows[1] if isinstance(rows, tuple) else rows
+                    again = torch.nn.functional.cosine_similarity(rows.double(), second[: len(rows)].double())
+                    cosine = float(again.mean())
             if sum(map(len, z)) >= MOST:
                 break
     if not z:
         raise ValueError(N_("the probe's loader returns no batches"))
     names, known = _together(ids, np.str_), _together(labels, np.int64)
     if names is None and isinstance(getattr(loader, "sampler", None), RandomSampler):
-        raise ValueError(
-            N_(
-                "the probe's loader shuffles and returns no ids, so its samples cannot be followed; set "
-                "shuffle=False or return ids"
-            )
-        )
+        raise ValueError(UNFOLLOWED)
     n = min(MOST, sum(map(len, z)))
     names = np.arange(n).astype(np.str_) if names is None else names[:n]
     known = np.full(n, -1) if known is None else np.maximum(known[:n], -1)
-    return ProbeCopy(step, np.concatenate(h)[:n], np.concatenate(z)[:n], known, names, cosine)
-
-
-def _cosine_again(encode: Callable[[Any], Any], inputs: Any, z: Tensor) -> float:
-    """Return the mean cosine between the first rows and the same samples embedded again in a smaller batch. Dropout and
-    batch normalization in training mode lower it. 1 if the encoder rejects the smaller batch."""
-    try:
-        rows = encode(inputs[:AGAIN] if isinstance(inputs, Tensor) else inputs)
-        rows = rows[1] if isinstance(rows, tuple) else rows
-        return float(torch.nn.functional.cosine_similarity(rows.double(), z[: len(rows)].double()).mean())
-    except Exception:
-        return 1.0
+    return ProbeCopy(
+        step=step, h=np.concatenate(h)[:n], z=np.concatenate(z)[:n], labels=known, ids=names, cosine_again=cosine
+    )
 
 
 def parts_of(batch: Any) -> tuple[Any, Any, Any]:

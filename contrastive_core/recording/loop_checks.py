@@ -14,11 +14,12 @@ from torch import Tensor
 from contrastive_core.base.messages import N_, join, message, sentence
 from contrastive_core.losses import Loss
 from contrastive_core.ops import collectives
-from contrastive_core.recording.doctor import EPS, Diagnosis, SavedBatch, diagnose, sentences_of
+from contrastive_core.recording.doctor import Diagnosis, diagnose, sentences_of
 from contrastive_core.recording.fault_kinds import Fault, fault_of, spread_of
-from contrastive_core.recording.recorded_batch import batch_of
-from contrastive_core.recording.steps import Omissions, ProbeCopy, StepCopy
-from contrastive_core.runs.records import LoopCheck, LoopFault
+from contrastive_core.recording.faults import EPS, SavedBatch
+from contrastive_core.recording.figures import ProbeCopy
+from contrastive_core.recording.steps import Omissions, StepCopy, batch_of
+from contrastive_core.runs.records import LoopCheck
 
 RANDOM = "random_evaluation"
 FIRST, EVERY = 20, 200  # recorded steps that are checked, and then one of so many
@@ -33,12 +34,19 @@ class CheckCopy:
     """A step with the gradients of its views; None for a view that got none."""
 
     copy: StepCopy
-    eps: float
     is_learned: tuple[bool, ...]
     grads: list[Tensor | None]
     sizes: tuple[int, ...] = ()  # rows of each view that are of this process; (): all
     copied: list[Any] = field(default_factory=list)  # events of a GPU
     handles: list[Any] = field(default_factory=list)
+    eps: float = field(init=False)  # the coarsest precision among rows, loss and autocast
+
+    def __post_init__(self) -> None:
+        numbers, device = (*self.copy.views, self.copy.caller_loss), self.copy.views[0].device.type
+        kinds = [x.dtype for x in numbers if isinstance(x, Tensor) and x.is_floating_point()]
+        if torch.is_autocast_enabled(device):
+            kinds.append(torch.get_autocast_dtype(device))
+        self.eps = max(EPS, *(torch.finfo(kind).eps for kind in kinds))
 
     @property
     def step(self) -> int:
@@ -48,39 +56,38 @@ class CheckCopy:
         """Return the batch to diagnose. Raises ValueError if the rows cannot be compared."""
         for event in self.copied:
             event.synchronize()
-        copy = self.copy
+        copy, views = self.copy, self.copy.views
         if not copy.is_whole:
             raise ValueError(N_("Not checked: the step has more rows than are recorded."))
-        if not all(bool(torch.isfinite(z).all()) for z in (*copy.views, *([] if copy.queue is None else [copy.queue]))):
+        if not all(bool(torch.isfinite(z).all()) for z in (*views, *([] if copy.queue is None else [copy.queue]))):
             raise ValueError(N_("Not checked: rows are not finite."))
+
+        def flat(tensors: list[Tensor]) -> Tensor:
+            """Return the tensors' rows in the order of `RecordedBatch`."""
+            z = torch.cat(tensors) if copy.is_of_towers or len(tensors) == 1 else torch.stack(tensors, 1)
+            return z.reshape(-1, z.shape[-1])
+
+        def per_row(marks: list[Tensor]) -> np.ndarray:
+            """Expand marks to one per row (n). Args: marks: (b), one per entry of each view, or (1) for all."""
+            spread = zip(marks, views, strict=True)
+            return flat([m.view(-1, *[1] * (z.ndim - 1)).expand(*z.shape[:-1], 1) for m, z in spread])[:, 0].numpy()
+
         grad = process = None
         if any(g is not None for g in self.grads):
-            filled = [torch.zeros_like(z) if g is None else g for z, g in zip(copy.views, self.grads, strict=True)]
-            grad = _flat([g.cpu().double() for g in filled], copy.is_of_towers)
+            filled = [torch.zeros_like(z) if g is None else g for z, g in zip(views, self.grads, strict=True)]
+            grad = flat([g.cpu().double() for g in filled])
         if copy.processes > 1:
-            process = self._of_rows([torch.arange(len(z)) // n for z, n in zip(copy.views, self.sizes, strict=True)])
+            process = per_row([torch.arange(len(z)) // n for z, n in zip(views, self.sizes, strict=True)])
         return SavedBatch(
             rows=batch_of(copy, Omissions("")),
             value=None if copy.caller_loss is None else float(copy.caller_loss),
             grad=grad,
-            is_learned=self._of_rows([torch.tensor([x]) for x in self.is_learned]),
+            is_learned=per_row([torch.tensor([x]) for x in self.is_learned]),
             eps=self.eps,
             positives=positives,
             accumulate=accumulate,
             process=process,
         )
-
-    def _of_rows(self, marks: list[Tensor]) -> np.ndarray:
-        """Expand marks to one per row (n). Args: marks: (b), one per entry of each view, or (1) for all."""
-        views = self.copy.views
-        spread = [m.view(-1, *[1] * (z.ndim - 1)).expand(*z.shape[:-1], 1) for m, z in zip(marks, views, strict=True)]
-        return _flat(spread, self.copy.is_of_towers)[:, 0].numpy()
-
-
-def _flat(tensors: list[Tensor], are_towers: bool) -> Tensor:
-    """Return the tensors' rows in the order of `RecordedBatch`."""
-    z = torch.cat(tensors) if are_towers else torch.stack(tensors, 1) if len(tensors) > 1 else tensors[0]
-    return z.reshape(-1, z.shape[-1])
 
 
 class GradientCatcher:
@@ -95,21 +102,36 @@ class GradientCatcher:
         is_due = self.seen < FIRST or self.seen % EVERY == 0
         self.seen += 1
         is_apart = copy.processes == 1 and not collectives.is_single_process()
-        if not is_due or is_apart:
-            return
         parts = [z if isinstance(z, tuple) else (z,) for z in views]
         learned = tuple(any(isinstance(z, Tensor) and z.requires_grad for z in each) for each in parts)
-        if copy.caller_loss is None and not any(learned):
+        if not is_due or is_apart or (copy.caller_loss is None and not any(learned)):
             return
-        sizes = tuple(sum(map(len, each)) for each in parts)
-        check = CheckCopy(copy, precision_of(copy), learned, [None] * len(parts), sizes)
-        for place, each in enumerate(parts):
+        self._waiting = check = CheckCopy(
+            copy, is_learned=learned, grads=[None] * len(parts), sizes=tuple(sum(map(len, each)) for each in parts)
+        )
+
+        def listen(z: Tensor, place: int, first: int) -> None:
+            """Add the gradient of a tensor to that of its view, from row `first` on."""
+
+            def keep(grad: Tensor | None) -> None:
+                if grad is None:  # another part of the same operation got one
+                    return
+                if (kept := check.grads[place]) is None:
+                    kept = check.grads[place] = torch.zeros_like(copy.views[place])
+                kept[first : first + len(grad)] += grad.detach()
+                if grad.is_cuda:
+                    event = torch.cuda.Event()
+                    event.record(torch.cuda.current_stream(grad.device))
+                    check.copied.append(event)
+
+            check.handles.append(z.register_hook(keep))
+
+        for place, each in enumerate(parts if copy.is_whole else ()):
             first = 0
             for z in each:
-                if isinstance(z, Tensor) and z.requires_grad and copy.is_whole:
-                    check.handles.append(z.register_hook(_keeper(check, place, first)))
+                if isinstance(z, Tensor) and z.requires_grad:
+                    listen(z, place, first)
                 first += len(z)
-        self._waiting = check
 
     def take(self) -> CheckCopy | None:
         """Return the pending check, whose backward pass is over, and remove its hooks; None if there is none."""
@@ -117,33 +139,6 @@ class GradientCatcher:
         for handle in [] if check is None else check.handles:
             handle.remove()
         return check
-
-
-def _keeper(check: CheckCopy, place: int, first: int) -> Any:
-    """Return a hook that adds a tensor's gradient to its view's, from row `first` on."""
-
-    def keep(grad: Tensor | None) -> None:
-        if grad is None:  # another part of the same operation got one
-            return
-        kept = check.grads[place]
-        if kept is None:
-            kept = check.grads[place] = torch.zeros_like(check.copy.views[place])
-        kept[first : first + len(grad)] += grad.detach()
-        if grad.is_cuda:
-            event = torch.cuda.Event()
-            event.record(torch.cuda.current_stream(grad.device))
-            check.copied.append(event)
-
-    return keep
-
-
-def precision_of(copy: StepCopy) -> float:
-    """Return the coarsest precision (eps) among rows, loss and autocast."""
-    kinds = [x.dtype for x in (*copy.views, copy.caller_loss) if isinstance(x, Tensor) and x.is_floating_point()]
-    device = copy.views[0].device.type
-    if torch.is_autocast_enabled(device):
-        kinds.append(torch.get_autocast_dtype(device))
-    return max(EPS, *(torch.finfo(kind).eps for kind in kinds))
 
 
 class LoopFindings:
@@ -200,30 +195,24 @@ class LoopFindings:
 
     def news(self) -> str:
         """Return a line for the console if the confirmed faults have changed or nothing can be compared; else ""."""
-        names, problem, self._problem = self.confirmed(), self._problem, ""
-        if names == self.reported:
+        record, problem, self._problem = self.record(), self._problem, ""
+        names = [fault["name"] for fault in record["faults"]]
+        if not names or names == self.reported:
             return "" if names else problem
         self.reported = names
-        return join(" ", filter(None, [self._text(names), self._numbers(names)])) if names else problem
+        return join(" ", filter(None, [record["text"], record["numbers"]]))
 
     def record(self) -> LoopCheck:
         """Return the findings as a record for the recording's file."""
         names = self.confirmed()
-        faults: list[LoopFault] = [
-            {"name": n, "text": self.faults[n].text, "steps": self.counts[n], "rows": [*self.faults[n].rows]}
-            for n in names
-        ]
         return {
             "checked": self.checked,
             "step": self._step,
             "problem": self.last.problem,
-            "text": self._text(names),
-            "numbers": self._numbers(names),
-            "faults": faults,
+            "text": sentences_of([self.faults[name] for name in names]),
+            "numbers": "" if names == [RANDOM] else self.last.numbers,
+            "faults": [
+                {"name": n, "text": self.faults[n].text, "steps": self.counts[n], "rows": [*self.faults[n].rows]}
+                for n in names
+            ],
         }
-
-    def _numbers(self, names: list[str]) -> str:
-        return "" if names == [RANDOM] else self.last.numbers
-
-    def _text(self, names: list[str]) -> str:
-        return sentences_of([self.faults[name] for name in names])

@@ -9,6 +9,7 @@ import time
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 
 from contrastive_core.base.errors import BadSetting, Gone
 from contrastive_core.base.json_files import json_bytes
@@ -16,14 +17,15 @@ from contrastive_core.base.messages import N_, join, message
 from contrastive_core.losses import Loss
 from contrastive_core.recording import figures
 from contrastive_core.recording.criterion import Declaration
+from contrastive_core.recording.figures import ProbeCopy
 from contrastive_core.recording.loop_checks import CheckCopy, LoopFindings
-from contrastive_core.recording.recorded_batch import batch_of, sample_of
-from contrastive_core.recording.steps import Omissions, ProbeCopy, StepCopy, logger, reason_of
+from contrastive_core.recording.steps import Omissions, RecordedBatch, StepCopy, batch_of, logger, reason_of
 from contrastive_core.runs.records import CHECK_FILE
 from contrastive_core.runs.run import Run
 from contrastive_core.runs.run_metrics import turned
 from contrastive_core.spaces import recorded_rows
 from contrastive_core.spaces.embedding_set import EmbeddingSet
+from contrastive_core.spaces.recorded_rows import StepRows
 from contrastive_core.spaces.towers import are_tower_names
 
 WAITING = 4  # steps in the queue
@@ -60,8 +62,8 @@ class WatchSettings:
                 raise BadSetting("{name} must be a whole number from 1; got {value}", name=name, value=f"{value!r}")
         for name, choices in (("positives", ("auto", "views", "labels", "keys")), ("split", ("train", "test"))):
             if (value := getattr(self, name)) not in choices:
-                values = {"name": name, "choices": ", ".join(choices), "value": f"{value!r}"}
-                raise BadSetting("{name} must be one of {choices}; got {value}", **values)
+                text = N_("{name} must be one of {choices}; got {value}")
+                raise BadSetting(text, name=name, choices=", ".join(choices), value=repr(value))
         if self.towers is not None and not are_tower_names(self.towers):
             text = N_("towers must be two different names, such as {example}; got {value}")
             raise BadSetting(text, example=repr(("image", "text")), value=repr(self.towers))
@@ -76,10 +78,8 @@ class Recorder:
         self.error: Exception | None = None  # the first, for `strict`
         self.findings = LoopFindings(settings.loss, settings.positives, settings.accumulate)
         self._queue: queue.Queue[StepCopy | ProbeCopy | CheckCopy | None] = queue.Queue(WAITING)
-        self._last_status: tuple[int, str] = (-1, "")
-        self._status_time = 0.0
-        self._steps: list[int] = []  # of which rows are kept
-        self._recorded, self._stride = 0, 1
+        self._last_status, self._status_time = (-1, ""), 0.0
+        self._steps, self._recorded, self._stride = list[int](), 0, 1  # steps of which rows are kept
         self._width, self._had_labels = 0, False
         self._lines, self._labeled = list[dict[str, float]](), 0
         self._turn, self._has_turned = "", False  # the sentence as long as it holds; whether the console had it
@@ -89,11 +89,11 @@ class Recorder:
 
     def put(self, item: StepCopy | ProbeCopy | CheckCopy) -> None:
         """Queue a copy; drop it if the queue is full."""
-        if not self._thread.is_alive():
-            self.omissions.add("steps", GONE)
-            return
         try:
-            self._queue.put_nowait(item)
+            if self._thread.is_alive():
+                self._queue.put_nowait(item)
+            else:
+                self.omissions.add("steps", GONE)
         except queue.Full:
             if not isinstance(item, CheckCopy):
                 self.omissions.add("steps", N_("earlier steps were still being recorded"))
@@ -167,35 +167,25 @@ class Recorder:
         batch = batch_of(copy, self.omissions)
         width = batch.z.shape[1]
         if self._width and width != self._width:
-            words = {"width": width, "step": f"{copy.step:,}", "earlier": self._width}
-            self.omissions.remark(
-                message("From step {step} on, rows have {width} dimensions; before, they had {earlier}.", **words)
-            )
+            text = N_("From step {step} on, rows have {width} dimensions; before, they had {earlier}.")
+            self.omissions.remark(message(text, step=f"{copy.step:,}", width=width, earlier=self._width))
         if self._had_labels and not batch.has_labels:
             self.omissions.add(N_("steps' labels"), N_("they were missing"))
         self._width, self._had_labels = width, self._had_labels or batch.has_labels
-        settings, problem = self.settings, None
+        settings = self.settings
         try:
             loss, values = figures.measure(batch, settings.loss, settings.positives, settings.rows)
         except ValueError as error:  # the loss cannot use them; the rows can be kept
-            problem = error
+            self.omissions.add(N_("steps' losses"), str(error))
+            self.error = self.error or error
             loss, values = figures.measure(batch, None, settings.positives, settings.rows)
-        line: dict[str, float] = {"step": copy.step, **values}
         if copy.caller_loss is not None:
-            line["caller_loss"] = float(copy.caller_loss)
-        line["images_per_s"] = round(copy.images_per_s, 1)
-        self._log(line)
+            values["caller_loss"] = float(copy.caller_loss)
+        self._log({"step": copy.step, **values, "images_per_s": round(copy.images_per_s, 1)})
         recorded_rows.write(self.run, copy.step, sample_of(batch, loss, settings.rows, self.omissions))
-        self._thin_out(copy.step)
-        if problem is not None:
-            self.omissions.add(N_("steps' losses"), str(problem))
-            self.error = self.error or problem
-
-    def _thin_out(self, step: int) -> None:
-        """Keep every `stride`-th recorded step, and the newest."""
-        if self._steps and (self._recorded - 1) % self._stride:
+        if self._steps and (self._recorded - 1) % self._stride:  # the newest, and every `stride`-th, are kept
             recorded_rows.remove(self.run, self._steps.pop())
-        self._steps.append(step)
+        self._steps.append(copy.step)
         self._recorded += 1
         if len(self._steps) > KEPT:
             self._stride *= 2
@@ -245,3 +235,33 @@ class Recorder:
         """Write the run's status with a note. Raises Gone; OSError."""
         note = join(". ", filter(None, [self._turn, self.omissions.note]))
         self.run.set_status(status, reason, step=self.step, note=note, is_warned=bool(self._turn))
+
+
+def sample_of(batch: RecordedBatch, loss: np.ndarray, rows: int, omissions: Omissions) -> StepRows:
+    """Select about `rows` rows: all views of images spread evenly over the batch. `loss`: (n), NaN for none."""
+    _, first = np.unique(batch.ids, return_index=True)
+    own = np.isin(batch.image, batch.image[first])  # images whose id no other before has: the lab finds them by it
+    if lost := int((~own).sum()):
+        omissions.add(N_("rows of a sample"), N_("their image's id is already recorded"), lost)
+    batch, loss = batch.take(own), loss[own]
+    images = np.unique(batch.image)
+    if batch.is_of_towers:  # partners first: one group of them is always kept
+        images = np.concatenate([shared := batch.shared_groups(), np.setdiff1d(images, shared)])
+    count = min(len(images), max(1, rows * len(images) // len(batch)))
+    chosen = images[np.linspace(0, len(images) - 1, count).round().astype(np.int64)]
+    kept = np.isin(batch.image, chosen)
+    order = np.lexsort((batch.view[kept], batch.image[kept]))
+    part = batch.take(kept)
+    queue = np.zeros((0, part.z.shape[1]), np.float32)
+    if batch.queue is not None:
+        at = np.linspace(0, len(batch.queue) - 1, min(rows, len(batch.queue))).astype(np.int64)
+        queue = batch.queue[torch.from_numpy(at)].float().numpy()
+    return StepRows(
+        z=part.z.float().numpy()[order],
+        image=np.unique(part.image[order], return_inverse=True)[1].astype(np.int64),
+        view=part.view[order].astype(np.int64),
+        labels=part.labels[order],
+        ids=part.ids[order],
+        loss=loss[kept][order].astype(np.float32),
+        queue=queue,
+    )

@@ -1,5 +1,6 @@
-"""Recorded training steps: detached copies that the training thread makes on the tensors' device. `copy_step` does not
-wait for a GPU."""
+"""A recorded step: the detached copies that the training thread makes on the tensors' device without waiting for a GPU,
+and the rows that the recorder reads from them. Figures use all rows, and a sample is stored. Unusable rows are
+counted."""
 
 from __future__ import annotations
 
@@ -21,6 +22,7 @@ from contrastive_core.pairs.types import describe
 
 PER_ROW = ("labels", "ids", "losses")
 MOST_ROWS = 8192  # of a step that are copied, and as many of its queue
+LONGEST = 200  # characters of an id
 logger = logging.getLogger("contrastive_core.watch")
 
 
@@ -64,6 +66,9 @@ def reason_of(error: Exception) -> str:
     return getattr(error, "strerror", None) or str(error) or type(error).__name__
 
 
+# --- copies, in the training thread ---
+
+
 @dataclass(frozen=True, eq=False)
 class StepCopy:
     """Copies of one step: a tensor of rows (n, d) or views (b, v, d), or one (n, d) for each view. For two towers: rows
@@ -85,18 +90,6 @@ class StepCopy:
     processes: int = 1  # that have gathered these rows
 
 
-@dataclass(frozen=True, eq=False)
-class ProbeCopy:
-    """The embedding of the probe set at a step, with labels and ids of its samples."""
-
-    step: int
-    h: np.ndarray  # (n, d)
-    z: np.ndarray  # (n, e)
-    labels: np.ndarray  # (n), −1 where there is none
-    ids: np.ndarray  # (n) texts
-    cosine_again: float = 1.0  # mean, of some rows with the same ones, embedded again
-
-
 def copy_step(
     step: int,
     views: Sequence[Any],
@@ -105,6 +98,7 @@ def copy_step(
     *,
     queue: Any = None,
     are_towers: bool = False,
+    caller_loss: Any = None,
     **values: Any,
 ) -> StepCopy:
     """Copy the arguments of `Watch.step`, thinned to MOST_ROWS. Raises TypeError or ValueError if they are not rows."""
@@ -114,26 +108,31 @@ def copy_step(
     copies = tuple(z.detach()[::stride].clone() for z in tensors)
     if skipped := sum(counts) - sum(z.shape[:-1].numel() for z in copies):
         omissions.add("rows", N_("the step has more rows than the limit"), skipped)
-    keys = None
+    keys, lost = None, 0
     if queue is not None:
         queue = _rows("queue", queue)
         keys = queue.detach()[:: -(-len(queue) // MOST_ROWS) or 1].clone()
-        if len(keys) < len(queue):
-            omissions.add(N_("rows of the queue"), N_("it has more rows than can be read"), len(queue) - len(keys))
+        if lost := len(queue) - len(keys):
+            omissions.add(N_("rows of the queue"), N_("it has more rows than can be read"), lost)
     copied = None
     if copies[0].device.type == "cuda":
         copied = torch.cuda.Event()
         copied.record(torch.cuda.current_stream(copies[0].device))
-    loss = values.setdefault("caller_loss", None)
-    is_number = isinstance(loss, (Tensor, np.generic, np.ndarray, float, int)) and getattr(loss, "ndim", 0) == 0
-    if loss is not None and not is_number:
-        values["caller_loss"] = None
-        omissions.add(N_("steps' losses"), message("caller_loss must be one number; got {loss}", loss=describe(loss)))
+    is_number = isinstance(caller_loss, (Tensor, np.generic, np.ndarray, float, int))
+    ndim: int = getattr(caller_loss, "ndim", 0)
+    if caller_loss is not None and (ndim or not is_number):
+        text = message("caller_loss must be one number; got {loss}", loss=describe(caller_loss))
+        omissions.add(N_("steps' losses"), text)
+        caller_loss = None
+    values["caller_loss"] = caller_loss
     for name, value in values.items():
-        if not are_towers:
-            values[name] = _copy(value, len(tensors[0]), stride)
-        else:
-            values[name] = _copy_of_towers(value, counts, stride) if name in PER_ROW else _copy(value, -1, 1)
+        if not are_towers or name not in PER_ROW or value is None:
+            values[name] = _copy(value, -1 if are_towers else len(tensors[0]), stride)
+            continue
+        is_pair = isinstance(value, (tuple, list)) and len(value) == 2 and all(map(_has_entries, value))
+        pair = value if is_pair else (value, value)  # one value for both towers
+        sizes = counts if is_pair else [counts[0]] * 2
+        values[name] = tuple(_copy(part, count, stride) for part, count in zip(pair, sizes, strict=True))
     return StepCopy(
         step=step,
         views=copies,
@@ -141,7 +140,7 @@ def copy_step(
         images_per_s=images_per_s,
         copied=copied,
         is_of_towers=are_towers,
-        is_whole=not skipped and (keys is None or queue is None or len(keys) == len(queue)),
+        is_whole=not skipped and not lost,
         **values,
     )
 
@@ -179,6 +178,10 @@ def _rows(name: str, z: Any) -> Tensor:
     return z
 
 
+def _has_entries(part: Any) -> bool:
+    return part is None or (hasattr(part, "__len__") and not isinstance(part, str) and getattr(part, "ndim", 1) > 0)
+
+
 def _copy(value: Any, n: int, stride: int) -> Any:
     """Copy a value that accompanies the rows; one with an entry per row is thinned like the rows."""
     if isinstance(value, (Tensor, np.ndarray)):
@@ -187,19 +190,6 @@ def _copy(value: Any, n: int, stride: int) -> Any:
     if isinstance(value, Sequence) and not isinstance(value, str):
         return list(value[::stride] if len(value) == n else value)
     return value
-
-
-def _copy_of_towers(value: Any, counts: list[int], stride: int) -> tuple[Any, Any] | None:
-    """Copy a value with an entry per row, from a pair with one value per tower or from one value for both."""
-    if value is None:
-        return None
-    is_pair = isinstance(value, (tuple, list)) and len(value) == 2
-    for part in value if is_pair else ():
-        has_entries = hasattr(part, "__len__") and not isinstance(part, str) and getattr(part, "ndim", 1) > 0
-        is_pair = is_pair and (part is None or has_entries)
-    if not is_pair:
-        value, counts = (value, value), [counts[0]] * 2
-    return _copy(value[0], counts[0], stride), _copy(value[1], counts[1], stride)
 
 
 def to_numpy(value: Any) -> np.ndarray:
@@ -229,3 +219,166 @@ def gather_step(copy: StepCopy) -> StepCopy:
     values |= {"caller_loss": None if loss is None else float(loss.mean()), "copied": None}
     views = tuple(collectives.all_gather(z) for z in copy.views)
     return replace(copy, views=views, processes=collectives.world().size, **values)
+
+
+# --- rows, in the recorder's thread ---
+
+
+@dataclass(frozen=True, eq=False)
+class RecordedBatch:
+    """Rows z (n, d) float64, each with image, view and label (n; −1: none) and an id. Optional: the caller's losses
+    (n), the queue (k, d), and the learned τ and bias. For two towers `image` numbers the groups of partners, and `view`
+    the towers."""
+
+    z: Tensor
+    image: np.ndarray
+    view: np.ndarray
+    labels: np.ndarray
+    ids: np.ndarray
+    losses: np.ndarray | None = None
+    queue: Tensor | None = None
+    temperature: float | None = None
+    bias: float | None = None
+    is_of_towers: bool = False
+
+    def __len__(self) -> int:
+        return len(self.z)
+
+    @property
+    def has_views(self) -> bool:
+        return bool((self.view > 0).any())
+
+    @property
+    def has_labels(self) -> bool:
+        return bool((self.labels >= 0).any())
+
+    def shared_groups(self) -> np.ndarray:
+        """Return the numbers of the groups that have rows in both towers."""
+        return np.intersect1d(self.image[self.view == 0], self.image[self.view == 1])
+
+    def take(self, rows: np.ndarray) -> RecordedBatch:
+        """Return the rows selected by a mask (n)."""
+        arrays = {k: getattr(self, k)[rows] for k in ("image", "view", "labels", "ids")}
+        losses = None if self.losses is None else self.losses[rows]
+        return replace(self, z=self.z[torch.from_numpy(rows)], losses=losses, **arrays)
+
+
+def batch_of(copy: StepCopy, omissions: Omissions) -> RecordedBatch:
+    """Return the usable rows of a step. Raises ValueError if there are none."""
+    if any(not z.numel() for z in copy.views):
+        raise ValueError(N_("it has no rows"))
+    tau, bias = (None if x is None else float(to_numpy([x])[0]) for x in (copy.temperature, copy.bias))
+    batch = (_rows_of_towers if copy.is_of_towers else _rows_of_views)(copy, omissions)
+    batch = replace(batch, temperature=tau, bias=bias)
+    if batch.queue is not None and not (finite := torch.isfinite(batch.queue).all(1)).all():
+        omissions.add(N_("rows of the queue"), N_("not finite"), int((~finite).sum()))
+        batch = replace(batch, queue=batch.queue[finite])
+    lost = np.isin(batch.image, batch.image[~np.isfinite(batch.z.numpy()).all(1)])
+    if lost.any():
+        omissions.add("rows", N_("not finite, or another view of an image that is not finite"), int(lost.sum()))
+        if lost.all():
+            raise ValueError(N_("none of its rows is finite"))
+        batch = batch.take(~lost)
+    if batch.is_of_towers and not len(batch.shared_groups()):
+        raise UnusableEmbedding("the two towers have no ids in common")
+    return batch
+
+
+def _rows_of_views(copy: StepCopy, omissions: Omissions) -> RecordedBatch:
+    tensors = [z.cpu().double() for z in copy.views]
+    z = torch.stack(tensors, 1) if len(tensors) > 1 else tensors[0]
+    count, views = len(z), z.shape[1] if z.ndim == 3 else 1
+    flat = z.reshape(-1, z.shape[-1])  # (n, d), image-major
+    image, view = np.divmod(np.arange(len(flat)), views)
+    ids = np.array([f"{copy.step}:{row}" for row in range(count)]) if copy.ids is None else _texts(copy.ids, count)
+    if views == 1 and copy.ids is not None:
+        image = group_numbers(ids)
+        order = np.argsort(image, kind="stable")
+        view[order] = np.arange(count) - np.searchsorted(image[order], image[order])
+    return RecordedBatch(
+        z=flat,
+        image=image,
+        view=view,
+        labels=_labels(copy.labels, count, views, omissions),
+        ids=np.repeat(ids, views),
+        losses=_losses(copy.losses, count, views, len(tensors) > 1, omissions),
+        queue=None if copy.queue is None else copy.queue.cpu().double(),
+    )
+
+
+def _rows_of_towers(copy: StepCopy, omissions: Omissions) -> RecordedBatch:
+    """Return the rows of both towers, the first tower's first. Rows with an equal id are partners; rows of the second
+    tower without an id are negatives. Without ids, row i belongs to row i, or, in towers of different size, rows share
+    a label."""
+    sizes = (len(copy.views[0]), len(copy.views[1]))
+    if copy.queue is not None:
+        omissions.add(N_("rows of the queue"), N_("two towers have no queue"), len(copy.queue))
+    none = (None, None)
+    labels = np.concatenate([_labels(x, n, 1, omissions) for x, n in zip(copy.labels or none, sizes, strict=True)])
+    losses = [_losses(x, n, 1, False, omissions) for x, n in zip(copy.losses or none, sizes, strict=True)]
+    values = np.concatenate([np.full(n, np.nan) if x is None else x for x, n in zip(losses, sizes, strict=True)])
+    names = [f"{copy.step}:{row}" for row in range(sum(sizes))]
+    if copy.ids is not None:
+        known = [[] if x is None else _listed(x) for x in copy.ids]
+        if len(known[0]) == len(known[1]) == sizes[0]:
+            known[1] = [*known[1], *(f"{copy.step}:negative {row}" for row in range(1, sizes[1] - sizes[0] + 1))]
+        ids = np.concatenate([_texts(x, n) for x, n in zip(known, sizes, strict=True)])
+    elif sizes[0] == sizes[1]:
+        ids = np.array(names[: sizes[0]] * 2)
+    elif (labels >= 0).any():
+        ids = np.array([str(y) if y >= 0 else name for name, y in zip(names, labels.tolist(), strict=True)])
+    else:
+        raise UnusableEmbedding("two towers of different sizes need ids or labels that say which rows belong together")
+    return RecordedBatch(
+        z=torch.cat([z.cpu().double() for z in copy.views]),
+        image=group_numbers(ids),
+        view=np.repeat([0, 1], sizes),
+        labels=labels,
+        ids=ids,
+        losses=values if np.isfinite(values).any() else None,
+        is_of_towers=True,
+    )
+
+
+def group_numbers(ids: np.ndarray) -> np.ndarray:
+    """Return a number (n) for each id, in the order of first occurrence."""
+    _, first, place = np.unique(ids, return_index=True, return_inverse=True)
+    return np.argsort(np.argsort(first))[place]
+
+
+def _texts(ids: Any, count: int) -> np.ndarray:
+    """Return the caller's ids (count) as text. Raises UnusableEmbedding if their number differs."""
+    given = _listed(ids)
+    if len(given) != count:
+        values = {"count": count, "given": len(given)}
+        raise UnusableEmbedding("ids must be ({count},), one for each row or image; got {given}", **values)
+    return np.array([str(getattr(i, "item", lambda i=i: i)())[:LONGEST] for i in given])
+
+
+def _listed(ids: Any) -> list[Any]:
+    return ids if isinstance(ids, list) else to_numpy(ids).tolist()
+
+
+def _labels(given: object, count: int, views: int, omissions: Omissions) -> np.ndarray:
+    """Return a label for each row (n); −1 for a row without one, and for all rows if the labels cannot be used."""
+    labels = np.full(count, -1) if given is None else to_numpy(given)
+    if labels.shape not in ((count,), (count * views,)) or labels.dtype.kind not in "iub":
+        omissions.add(N_("steps' labels"), message("they must be whole numbers of shape ({count},)", count=count))
+        labels = np.full(count, -1)
+    labels = np.maximum(labels.astype(np.int64), -1)
+    return labels if len(labels) == count * views else np.repeat(labels, views)
+
+
+def _losses(given: object, count: int, views: int, view_major: bool, omissions: Omissions) -> np.ndarray | None:
+    """Return the caller's losses, one per row (n). A loss per image is repeated for its rows. With several tensors of
+    views, losses of all rows are in the tensors' order: the first view's first."""
+    if given is None:
+        return None
+    losses = to_numpy(given).astype(np.float64)
+    if losses.shape == (count,):
+        return np.repeat(losses, views)
+    if losses.shape != (count * views,):
+        reason = message("their shape must be ({count},) or ({views},)", count=count, views=count * views)
+        omissions.add(N_("steps' losses"), reason)
+        return None
+    return losses.reshape(views, count).T.ravel() if view_major else losses

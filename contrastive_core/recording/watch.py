@@ -7,7 +7,6 @@ import contextlib
 import os
 import time
 from collections.abc import Callable, Iterable, Sequence
-from types import TracebackType
 from typing import Any
 
 import torch
@@ -156,22 +155,25 @@ class Watch:
             return  # a fork has neither the thread nor the lock
         if views and hasattr(views[0], "shape"):
             self._images += views[0].shape[0]
-        if self._recorder is not None:
-            self._recorder.step = self._steps
-            self._hand_over_check()
+        self._hand_over_check()
         is_recorder = self._recorder is not None or (self.settings.gather and not self._closed)
-        if is_recorder and self._is_due(self._steps):
-            values = {"queue": queue, "labels": labels, "ids": ids, "losses": losses, "temperature": temperature}
-            self._record(views, bias=bias, caller_loss=caller_loss, **values)
-
-    def _record(self, views: tuple[Any, ...], **values: Any) -> None:
+        if not is_recorder or not self._is_due(self._steps):
+            return
         now = time.monotonic()
         speed = self._images / max(now - self._since, 1e-9)
         self._images, self._since = 0, now
+        values = {"labels": labels, "ids": ids, "losses": losses, "temperature": temperature, "bias": bias}
         try:
-            are_towers = self.settings.towers is not None
-            whole = [torch.cat(z) if isinstance(z, tuple) else z for z in views]
-            copy = copy_step(self._steps, whole, speed, self.omissions, are_towers=are_towers, **values)
+            copy = copy_step(
+                self._steps,
+                [torch.cat(z) if isinstance(z, tuple) else z for z in views],
+                speed,
+                self.omissions,
+                queue=queue,
+                are_towers=self.settings.towers is not None,
+                caller_loss=caller_loss,
+                **values,
+            )
             if self.settings.gather:
                 copy = gather_step(copy)
             if self._recorder is not None:
@@ -184,8 +186,11 @@ class Watch:
         self._raise_if_strict()
 
     def _hand_over_check(self) -> None:
-        if self._recorder is not None and (check := self._catcher.take()) is not None:
-            self._recorder.put(check)
+        """Tell the recorder the current step and pass on the check of the last one, whose backward pass is over."""
+        if self._recorder is not None:
+            self._recorder.step = self._steps
+            if (check := self._catcher.take()) is not None:
+                self._recorder.put(check)
 
     @property
     def records_next(self) -> bool:
@@ -248,16 +253,16 @@ class Watch:
     def __enter__(self) -> Watch:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
         if error is None:
             self.close()
         elif isinstance(error, KeyboardInterrupt):
             self.close("stopped", N_("it was interrupted from the keyboard"))
         else:
-            values = {"name": type(error).__name__, "text": str(error).strip().partition("\n")[0][:300]}
-            self.close("failed", message("the training ended with {name}: {text}", **values))
+            text = str(error).strip().partition("\n")[0][:300]
+            self.close(
+                "failed", message("the training ended with {name}: {text}", name=type(error).__name__, text=text)
+            )
 
     def on_error(self, error: Exception, items: str) -> None:
         """Count the items lost to an error; raise it if the recording is strict."""

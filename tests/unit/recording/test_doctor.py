@@ -15,9 +15,9 @@ from contrastive_core import losses, pairs, watch
 from contrastive_core.base.json_files import read_object
 from contrastive_core.cli.main import main
 from contrastive_core.recording import loop_checks
-from contrastive_core.recording.doctor import SavedBatch, diagnose
-from contrastive_core.recording.recorded_batch import batch_of
-from contrastive_core.recording.steps import Omissions, copy_step
+from contrastive_core.recording.doctor import diagnose
+from contrastive_core.recording.faults import SavedBatch
+from contrastive_core.recording.steps import Omissions, batch_of, copy_step
 from contrastive_core.runs.records import CHECK, CHECK_FILE
 
 SLOW = ("collapse",)  # needs more steps
@@ -319,28 +319,11 @@ def test_a_saved_batch(tmp_path, capsys) -> None:
         ({"x": torch.ones(2)}, ["--loss", "nt_xent"], "has no tensor z"),
         ({"z": torch.randn(4, 2, 3)}, ["--loss", "nt_xent"], "no gradient reached"),
         ({"z": torch.randn(4, 2, 3)}, [], "needs a file and --loss"),
-        ({"z": torch.randn(4, 2, 3)}, ["--loss", "no_such"], "unknown loss"),
         ({"z": torch.randn(4, 2, 3), "grad": torch.ones(4, 3)}, ["--loss", "nt_xent"], "another shape"),
-        ({"z": torch.full((4, 2, 3), torch.nan), "loss": torch.ones(())}, ["--loss", "nt_xent"], "not finite"),
         ({"z": torch.randn(4, 3), "loss": torch.ones(())}, ["--loss", "nt_xent"], "no views and no labels"),
-        (
-            {"z": torch.randn(4, 2, 3), "loss": torch.ones(2)},
-            ["--loss", "nt_xent"],
-            "must be one number; got shape (2,)",
-        ),
+        ({"z": torch.randn(4, 2, 3), "loss": torch.ones(2)}, ["--loss", "nt_xent"], "one number; got shape (2,)"),
         ({"z": torch.ones(4, 3).long(), "loss": torch.ones(())}, ["--loss", "nt_xent"], "floating-point"),
-        (
-            {"z": torch.randn(4, 2, 3), "ids": torch.ones(3), "loss": torch.ones(())},
-            ["--loss", "nt_xent"],
-            "ids must be",
-        ),
         ({"z": torch.randn(4, 2, 3), "loss": torch.tensor(torch.nan)}, ["--loss", "nt_xent"], "the loss is not finite"),
-        ({"z": torch.randn(5000, 2, 3), "loss": torch.ones(())}, ["--loss", "nt_xent"], "more rows than are recorded"),
-        (
-            {"z": torch.randn(4, 2, 3), "loss": torch.ones(())},
-            ["--loss", "lejepa"],
-            "needs inputs that are not recorded",
-        ),
         (None, ["--loss", "nt_xent"], "no safetensors file"),
     ],
 )

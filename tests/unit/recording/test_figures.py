@@ -7,7 +7,7 @@ from cases import cases
 
 from contrastive_core import losses, metrics, pairs, watch
 from contrastive_core.recording import figures
-from contrastive_core.recording.recorded_batch import RecordedBatch
+from contrastive_core.recording.steps import RecordedBatch
 from contrastive_core.runs import free_name
 from contrastive_core.runs.run import Run
 from contrastive_core.spaces import recorded_rows

@@ -53,21 +53,6 @@ def test_steps_that_are_recorded() -> None:
     assert recorded_rows.steps(w.run) == [7, 130, 260]
 
 
-def test_a_recording_is_a_run_like_any_other() -> None:
-    with watch("listed", loss="nt_xent", temperature=0.07, every=1) as w:
-        w.step(torch.randn(4, 2, 3))
-        grows = runs.load("listed")
-        assert grows.is_alive()
-        assert grows.is_recording
-        assert grows.status()["status"] == "running"
-    run = runs.load("listed")
-    assert not run.is_alive()
-    assert run.config["loss_knobs"]["temperature"] == 0.07
-    with pytest.raises(ValueError, match="no weights"):
-        run.weights_hash()
-    assert not run.weights.exists()
-
-
 def test_of_many_steps_a_bounded_number_is_kept(monkeypatch) -> None:
     monkeypatch.setattr(recorder_module, "KEPT", 6)
     with watch("many", loss="nt_xent", every=1, strict=True) as w:
