@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from contrastive_core.runs.changes import Change
+from contrastive_core.runs.records import Change
 from contrastive_lab import locale
 from contrastive_lab.locale import N_, _
 

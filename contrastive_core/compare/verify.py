@@ -8,8 +8,7 @@ from contrastive_core.base import json_files
 from contrastive_core.base.errors import Damaged
 from contrastive_core.base.json_files import Schema
 from contrastive_core.base.messages import sentence
-from contrastive_core.runs.changes import CHANGE, REQUEST
-from contrastive_core.runs.records import CHECK, CHECK_FILE, MARK, META, METRICS, STATUS
+from contrastive_core.runs.records import CHANGE, CHECK, CHECK_FILE, MARK, META, METRICS, REQUEST, STATUS
 from contrastive_core.runs.run import Run, read_manifest
 from contrastive_core.spaces import recorded_rows
 

@@ -139,17 +139,9 @@ def dismiss(name: str) -> None:
         job_of(name).forget()
 
 
-def command_of(run: Run, processes: int = 1, machines: int = 1) -> str:
-    """Return the command line that repeats this run, also with several processes or machines. With more than one,
-    settings of the first machine (device, threads, bf16) are left out."""
-    if processes * machines == 1:
-        return f"contrastive-lab train {shlex.join(settings_of(run.config))}"
-    settings = settings_of({k: v for k, v in run.config.items() if k not in ("device", "threads", "amp")})
-    if machines == 1:
-        return f"contrastive-lab train --processes {processes} {shlex.join(settings)}"
-    begin = f"torchrun --nproc-per-node {processes} --nnodes {machines} --node-rank $RANK"  # the rank of the machine
-    begin += " --master-addr $FIRST --master-port 29500"
-    return f"{begin} -m contrastive_core train {shlex.join(settings)}"
+def command_of(run: Run) -> str:
+    """Return the command line that repeats this run."""
+    return f"contrastive-lab train {shlex.join(settings_of(run.config))}"
 
 
 # --- imports ---------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@
 Users' runs are in `runs_home()`; shipped runs, which are read-only, are in `SHIPPED`. Runs are named and created here;
 run.py loads and lists them, and reads and writes the files of one. Torch-free."""
 
+import contextlib
 import itertools
 import os
 import platform
@@ -85,32 +86,31 @@ def create(name: str | None, config: Mapping[str, object], fingerprint: str = ""
         method, data = (str(config.get(key, usual)) for key, usual in (("method", "run"), ("dataset", "data")))
         name = free_name(stem_of(method, data, config.get("seed", 0)))
     check_free(name)
-    path = runs_home() / name
+    commit = None
+    if (ROOT / ".git").exists():
+        with contextlib.suppress(OSError, subprocess.SubprocessError):
+            command = ["git", "-C", str(ROOT), "rev-parse", "--short=12", "HEAD"]
+            completed = subprocess.run(command, capture_output=True, text=True, timeout=5, check=True)
+            commit = completed.stdout.strip()
     created, versions = datetime.now(UTC).isoformat(timespec="seconds"), {p: package_version(p) for p in PACKAGES}
     about: dict[str, object] = {"format": FORMAT, "id": secrets.token_hex(8), "name": name, "created": created}
     about |= {key: config.get(key) for key in ("method", "loss", "dataset", "seed", "threads")}
-    about |= {"data_fingerprint": fingerprint, "config": {**config}, "git_commit": _git_commit()}
+    about |= {"data_fingerprint": fingerprint, "config": {**config}, "git_commit": commit}
     about |= {"versions": versions | {"python": platform.python_version()}, **more}
-    manifest = cast(Manifest, about)
-    _place(path, manifest)
-    return Run(path, manifest)
-
-
-def _place(path: Path, manifest: Manifest) -> None:
-    """Create the folder under a temporary name and rename it when complete. Only one of two processes succeeds, and a
-    killed process leaves no incomplete folder under the name."""
-    home = storage.make_folder(path.parent)
+    path, home = runs_home() / name, storage.make_folder(runs_home())
+    # Renamed when complete: only one of two processes succeeds, and a killed one leaves no incomplete folder.
     aside = Path(tempfile.mkdtemp(dir=home, prefix=".new-"))
     try:
-        json_files.write_json(aside / "run.json", manifest)
+        json_files.write_json(aside / "run.json", about)
         json_files.write_json(aside / "status.json", {"status": "queued", "reason": "", **stamp()})
         os.rename(aside, path)
     except OSError as error:
         shutil.rmtree(aside, ignore_errors=True)
         if os.path.lexists(path):
-            raise FileExistsError(message("there is a run {name} already", name=f"{path.name!r}")) from error
+            raise FileExistsError(message("there is a run {name} already", name=repr(name))) from error
         raise
     storage.sync_folder(home)
+    return Run(path, cast(Manifest, about))
 
 
 def package_version(package: str) -> str | None:
@@ -119,14 +119,3 @@ def package_version(package: str) -> str | None:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
         return None
-
-
-def _git_commit() -> str | None:
-    if not (ROOT / ".git").exists():
-        return None
-    try:
-        command = ["git", "-C", str(ROOT), "rev-parse", "--short=12", "HEAD"]
-        completed = subprocess.run(command, capture_output=True, text=True, timeout=5, check=True)
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return completed.stdout.strip()

@@ -3,69 +3,24 @@
 A page or a command adds lines to `requests.jsonl`. The training process reads them between two steps, adds a line to
 `changes.jsonl`, and takes the step with the new value. A schedule in `run.json` lists changes by step in advance."""
 
-from __future__ import annotations
-
 import contextlib
 import secrets
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, NotRequired, TypedDict, cast
+from typing import Any, NamedTuple
 
 from contrastive_core.base import json_files
 from contrastive_core.base.errors import BadSetting, Damaged
-from contrastive_core.base.json_files import MAX_RECORD, Schema, fields, list_of, number, schema_of, text, whole
+from contrastive_core.base.json_files import MAX_RECORD
 from contrastive_core.base.messages import N_, message
 from contrastive_core.base.registry import Knob
 from contrastive_core.base.storage import FileCache
-
-if TYPE_CHECKING:
-    from contrastive_core.runs.run import Run
+from contrastive_core.runs.records import SCHEDULE, Change, Planned
+from contrastive_core.runs.run import Run
 
 LR = Knob(1e-3, 0.0, 100.0, log=True)
 LEARNED = ("temperature", "bias")  # knobs of a loss that a method may learn
 MOST = 2000  # changes of a schedule: run.json is read at each look
-
-
-class Planned(TypedDict):
-    """A planned change of a setting at a step, from 1."""
-
-    step: Annotated[int, whole(1)]
-    name: str
-    to: float
-
-
-Change = TypedDict("Change", {"id": str, "step": int, "name": str, "from": float, "to": float, "withdrawn": bool})
-Request = TypedDict(
-    "Request", {"id": str, "name": str, "to": float, "step": NotRequired[int], "from": NotRequired[float]}
-)
-PLANNED = replace(schema_of(Planned), required=("step", "name", "to"))
-REQUEST = fields({"id": text, "name": text, "to": number()})
-CHANGE = replace(schema_of(Change), required=("id", "step", "name", "from", "to"))
-SCHEDULE = list_of(PLANNED)
-
-
-class ChangeLog:
-    """The changes of a run's settings during training, stored in its folder."""
-
-    path: Path
-
-    def changes(self) -> list[Change]:
-        """Return the changes by step, without those withdrawn by a resume. `config` has the initial values."""
-        return [change for change in self.logged_changes() if not change.get("withdrawn")]
-
-    def logged_changes(self) -> list[Change]:
-        """Return all changes by step, including withdrawn ones."""
-        lines = _lines(self.path / "changes.jsonl", CHANGE)
-        return sorted(cast(list[Change], lines), key=lambda change: change["step"])
-
-    def requests(self) -> list[Request]:
-        """Return the requested changes: `id`, `name` and `to` of each."""
-        return cast(list[Request], _lines(self.path / "requests.jsonl", REQUEST))
-
-    def append_changes(self, changes: Iterable[Change]) -> None:
-        """Append changes to the log. Raises OSError."""
-        json_files.append_lines(self.path / "changes.jsonl", map(dict, changes))
 
 
 def saved_epochs(run: Run) -> dict[int, Path]:
@@ -80,13 +35,6 @@ def saved_epochs(run: Run) -> dict[int, Path]:
 
 
 _places = FileCache(lambda path: json_files.read_object(path, limit=MAX_RECORD)["place"], 1000)  # pages ask each second
-
-
-def _lines(path: Path, schema: Schema) -> list[dict[str, object]]:
-    try:
-        return json_files.read_lines(path, schema, MAX_RECORD)
-    except (Damaged, OSError):
-        return []
 
 
 class Live(NamedTuple):
@@ -151,8 +99,7 @@ def read_schedule(path: str | Path, live: Mapping[str, Live]) -> list[Planned]:
 
 def in_words(changes: Iterable[Change]) -> str:
     """Describe the changes and their steps in one line; "" for none."""
-    told = (f"{c['name']} {c['from']:g} → {c['to']:g} at step {c['step']:,}" for c in changes)
-    return ", ".join(told)
+    return ", ".join(f"{c['name']} {c['from']:g} → {c['to']:g} at step {c['step']:,}" for c in changes)
 
 
 def settings_of(texts: Iterable[str]) -> dict[str, str]:

@@ -22,7 +22,8 @@ from contrastive_core.base import json_files
 from contrastive_core.base.errors import Damaged
 from contrastive_core.base.messages import N_, decode, message
 from contrastive_core.base.storage import read_regular
-from contrastive_core.runs.changes import Change, saved_epochs
+from contrastive_core.runs.changes import saved_epochs
+from contrastive_core.runs.records import Change
 from contrastive_core.runs.run import Run
 
 KEPT = 2
@@ -34,26 +35,11 @@ NO_STATE = N_("{name} has no complete state after epoch {epoch}; choose one of t
 HASH = "sha256"  # key of the weights' own hash in their header
 
 
-class Place(TypedDict):
-    """The position in a training, as `TrainPosition` has it."""
-
-    epoch: int
-    batch: int
-    step: int
-
-
-class PackedOptimizer(TypedDict):
-    """The parameter groups of an optimizer, and what is no tensor of its state, by number of the parameter."""
-
-    groups: list[dict[str, object]]
-    scalars: dict[str, dict[str, object]]
-
-
 class PlainState(TypedDict, total=False):
     """The part of a state that is no tensor: its JSON."""
 
-    place: Place
-    optimizer: PackedOptimizer
+    place: dict[str, int]  # epoch, batch and step, as `TrainPosition` has them
+    optimizer: dict[str, Any]  # groups, and what is no tensor, by number of the parameter
     random: dict[str, Any]  # states of Python's and NumPy's generators
     world: int
     versions: str
@@ -97,32 +83,24 @@ def state_manifests(run: Run) -> list[Path]:
 
 def read_state(manifest: Path) -> tuple[bytes, PlainState]:
     """Return a state's tensors, packed, and its plain values. Raises Damaged, naming the file."""
-    path = manifest
+    path, names = manifest, [manifest.with_suffix(suffix).name for suffix in PARTS]
     try:
+        lines = "".join(f"([0-9a-f]{{64}})  {re.escape(name)}\n" for name in names)
+        match = re.fullmatch(lines, read_regular(manifest, json_files.MAX_RECORD).decode())
+        if match is None:
+            text = "{manifest} is damaged: it must have a line with SHA-256 and name for each of {names}"
+            raise Damaged(text, manifest=manifest, names=" and ".join(names))
         content = []
-        hashes = _hashes(manifest)
-        for path in (manifest.with_suffix(suffix) for suffix in PARTS):
+        for name, expected in zip(names, match.groups(), strict=True):
+            path = manifest.with_name(name)
             content.append(read_regular(path, MAX_STATE))
-            if hashlib.sha256(content[-1]).hexdigest() != hashes[path.name]:
+            if hashlib.sha256(content[-1]).hexdigest() != expected:
                 raise Damaged("{path} is damaged: its hash is not what was written", path=path)
-        plain = dict(json.loads(content[1], object_hook=decode))
-        return content[0], cast(PlainState, plain)
+        return content[0], cast(PlainState, dict(json.loads(content[1], object_hook=decode)))
     except Damaged:
         raise
     except (OSError, ValueError, TypeError, RecursionError) as error:
         raise Damaged("{path} is damaged: {error}", path=path, error=error) from None
-
-
-def _hashes(manifest: Path) -> dict[str, str]:
-    """Return the hashes of a state's two files. Raises Damaged if the manifest is not in the format of `save_state`."""
-    text = read_regular(manifest, json_files.MAX_RECORD).decode()
-    names = [manifest.with_suffix(suffix).name for suffix in PARTS]
-    line = "([0-9a-f]{64})  %s\n"
-    match = re.fullmatch("".join(line % re.escape(name) for name in names), text)
-    if match is None:
-        values = {"manifest": manifest, "names": " and ".join(names)}
-        raise Damaged("{manifest} is damaged: it must have a line with SHA-256 and name for each of {names}", **values)
-    return dict(zip(names, match.groups(), strict=True))
 
 
 def has_begun(run: Run) -> bool:

@@ -1,11 +1,20 @@
 """What the JSON files of a run hold, as types, and the schemas that check them. Torch-free."""
 
 from dataclasses import replace
-from typing import Annotated, Any, TypedDict, get_type_hints
+from typing import Annotated, Any, NotRequired, TypedDict, get_type_hints
 
-from contrastive_core.base.json_files import JsonObject, fields, number, one_of, optional, schema_of, text, whole
+from contrastive_core.base.json_files import (
+    JsonObject,
+    fields,
+    list_of,
+    number,
+    one_of,
+    optional,
+    schema_of,
+    text,
+    whole,
+)
 from contrastive_core.data.dataset import LARGEST, RESIZES, SMALLEST
-from contrastive_core.runs.changes import SCHEDULE, Planned
 from contrastive_core.runs.train_config import FIELDS, TrainConfig
 
 FORMAT = 1  # of run folders
@@ -30,6 +39,24 @@ class Recording(TypedDict, total=False):
     rows: Annotated[int, whole(1)]
     positives: str
     split: str
+
+
+class Planned(TypedDict):
+    """A planned change of a setting at a step, from 1."""
+
+    step: Annotated[int, whole(1)]
+    name: str
+    to: float
+
+
+Change = TypedDict("Change", {"id": str, "step": int, "name": str, "from": float, "to": float, "withdrawn": bool})
+Request = TypedDict(
+    "Request", {"id": str, "name": str, "to": float, "step": NotRequired[int], "from": NotRequired[float]}
+)
+PLANNED = replace(schema_of(Planned), required=("step", "name", "to"))
+REQUEST = fields({"id": text, "name": text, "to": number()})
+CHANGE = replace(schema_of(Change), required=("id", "step", "name", "from", "to"))
+SCHEDULE = list_of(PLANNED)
 
 
 class Manifest(TypedDict, total=False):

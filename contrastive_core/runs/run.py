@@ -18,14 +18,26 @@ import numpy as np
 
 from contrastive_core.base import json_files, storage
 from contrastive_core.base.errors import BadName, Damaged, Gone, NoSuchRun
-from contrastive_core.base.json_files import MAX_RECORD, JsonObject, read_object
+from contrastive_core.base.json_files import MAX_RECORD, JsonObject, Schema, read_object
 from contrastive_core.base.lock import is_locked, is_process, lock, process_start
 from contrastive_core.base.memory import npz_bytes, read_npz
 from contrastive_core.base.messages import N_, message, sentence
 from contrastive_core.base.storage import SHIPPED, FileCache, is_regular, runs_home
 from contrastive_core.data.captions import CAPTIONS_FILE
-from contrastive_core.runs.changes import ChangeLog
-from contrastive_core.runs.records import FORMAT, MANIFEST, META, METRICS, STATUS, Manifest, Meta, Status
+from contrastive_core.runs.records import (
+    CHANGE,
+    FORMAT,
+    MANIFEST,
+    META,
+    METRICS,
+    REQUEST,
+    STATUS,
+    Change,
+    Manifest,
+    Meta,
+    Request,
+    Status,
+)
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
@@ -49,7 +61,7 @@ SNAPSHOT = {"index": ("iu", 1), "labels": ("iu", 1), "h": ("f", 2), "z": ("f", 2
 
 
 @dataclass(frozen=True)
-class Run(ChangeLog):
+class Run:
     """One run folder. Only the manifest is kept in memory."""
 
     path: Path
@@ -203,10 +215,7 @@ class Run(ChangeLog):
 
     def metrics(self) -> list[JsonObject]:
         """Return all lines written so far, except damaged ones."""
-        try:
-            return json_files.read_lines(self.path / "metrics.jsonl", METRICS)
-        except (Damaged, OSError):
-            return []
+        return self._lines("metrics.jsonl", METRICS, json_files.MAX_LINES)
 
     def append_metrics(self, lines: Iterable[dict[str, float]]) -> None:
         """Append lines to the metrics. Raises Gone; OSError."""
@@ -223,6 +232,30 @@ class Run(ChangeLog):
         for epoch, path in self._snapshot_files():
             if epoch > last:
                 path.unlink(missing_ok=True)
+
+    def changes(self) -> list[Change]:
+        """Return the changes by step, without those withdrawn by a resume. `config` has the initial values."""
+        return [change for change in self.logged_changes() if not change.get("withdrawn")]
+
+    def logged_changes(self) -> list[Change]:
+        """Return all changes by step, including withdrawn ones."""
+        lines = self._lines("changes.jsonl", CHANGE)
+        return sorted(cast(list[Change], lines), key=lambda change: change["step"])
+
+    def requests(self) -> list[Request]:
+        """Return the requested changes: `id`, `name` and `to` of each."""
+        return cast(list[Request], self._lines("requests.jsonl", REQUEST))
+
+    def append_changes(self, changes: Iterable[Change]) -> None:
+        """Append changes to the log. Raises OSError."""
+        json_files.append_lines(self.path / "changes.jsonl", map(dict, changes))
+
+    def _lines(self, name: str, schema: Schema, limit: int = MAX_RECORD) -> list[JsonObject]:
+        """Return the intact lines of a file; [] if it cannot be read."""
+        try:
+            return json_files.read_lines(self.path / name, schema, limit)
+        except (Damaged, OSError):
+            return []
 
     def save_snapshot(
         self, epoch: int, *, index: np.ndarray, h: np.ndarray, z: np.ndarray, labels: np.ndarray, **more: np.ndarray
@@ -309,7 +342,7 @@ def load(name: str) -> Run:
     checked_name(name)
     for home in (runs_home(), SHIPPED):
         if os.path.lexists(home / name / "run.json"):
-            return Run(home / name, _manifest(home / name))
+            return _open(home / name)
     names = [run.name for run in list_runs()]
     hint = message("known: {names}", names=", ".join(names[:20])) if names else N_("none so far")
     raise NoSuchRun("no run {name}; {hint}", name=f"{name!r}", hint=hint)
@@ -317,43 +350,38 @@ def load(name: str) -> Run:
 
 def list_runs() -> list[Run]:
     """Return all usable runs: the user's, newest first, then the shipped ones. `damaged` lists the others."""
-    users, shipped = (
-        [run for path in folders(home) if isinstance(run := _open(path), Run)] for home in (runs_home(), SHIPPED)
-    )
+    homes = (runs_home(), SHIPPED)
+    users, shipped = ([run for run in _all_in(home).values() if isinstance(run, Run)] for home in homes)
     return sorted(users, key=lambda r: str(r.manifest.get("created")), reverse=True) + shipped
 
 
 def damaged() -> dict[str, str]:
     """Return why runs cannot be used, by folder name: damaged, of another version, or wrongly named."""
-    paths = [*folders(runs_home()), *folders(SHIPPED)]
+    found = _all_in(runs_home()) | _all_in(SHIPPED)
     return {
-        ascii(path.name)[1:-1][:100]: sentence(error) for path in paths if isinstance(error := _open(path), Exception)
+        ascii(path.name)[1:-1][:100]: sentence(error) for path, error in found.items() if isinstance(error, Exception)
     }
 
 
-def folders(home: Path) -> list[Path]:
-    """Return the folders below `home`, by name, that contain a `run.json`, even an unreadable one."""
-    try:
-        names = sorted(os.listdir(home))
-    except OSError:
-        return []
-    visible = (home / name for name in names if not name.startswith("."))
-    return [path for path in visible if os.path.lexists(path / "run.json")]
+def _all_in(home: Path) -> dict[Path, Run | Exception]:
+    """Return the runs in the folders below `home` with a run.json, or why they cannot be used, by path."""
+    found: dict[Path, Run | Exception] = {}
+    with contextlib.suppress(OSError):
+        for name in sorted(os.listdir(home)):
+            if not name.startswith(".") and os.path.lexists(home / name / "run.json"):
+                try:
+                    found[home / name] = _open(home / name)
+                except (BadName, Damaged) as error:
+                    found[home / name] = error
+    return found
 
 
-def _open(path: Path) -> Run | Exception:
-    try:
-        checked_name(path.name)
-        return Run(path, _manifest(path))
-    except (BadName, Damaged) as error:
-        return error
-
-
-def _manifest(path: Path) -> Manifest:
-    """Return a run's manifest. Raises Damaged, also if it cannot be read, or a user's folder is a link."""
+def _open(path: Path) -> Run:
+    """Return the run in a folder. Raises BadName; Damaged, also if it cannot be read, or a user's folder is a link."""
+    checked_name(path.name)
     if path.parent != SHIPPED and path.is_symlink():
         raise Damaged("{path} is a link; move the run folder itself here", path=path)
     try:
-        return manifests(path / "run.json").copy()
+        return Run(path, manifests(path / "run.json").copy())
     except OSError as error:
         raise Damaged("{path} cannot be read: {reason}", path=path / "run.json", reason=error.strerror) from None

@@ -12,13 +12,14 @@ the whole training. Falls below two points are not reported."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import BinaryIO, TypedDict, cast
+from typing import cast
 
 import numpy as np
 
@@ -73,80 +74,62 @@ class MetricsReader:
 
     def update(self) -> MetricsReader:
         """Read the lines added since the last call, or all lines if the file was replaced or truncated."""
+        rest, newest = b"", list[bytes]()  # lines of the newest steps, which are parsed only at the end
         try:
             with open_regular(self.path, json_files.MAX_LINES) as file:
-                self._read(file)
+                about = os.fstat(file.fileno())
+                identity = (about.st_dev, about.st_ino)
+                if identity != self._file or about.st_size < self._offset:
+                    self._clear()
+                self._file = identity
+                file.seek(self._offset)
+                while chunk := file.read(CHUNK):
+                    *lines, rest = (rest + chunk).split(b"\n")
+                    self._offset += sum(map(len, lines)) + len(lines)
+                    if len(rest) > LONGEST_LINE:
+                        self._offset, rest = self._offset + len(rest), b""
+                    for line in lines:
+                        if STEP in line:
+                            newest = [*newest[-LAST:], line]
+                        self._keep(line)
+            self.latest = [*self.latest, *filter(None, map(_object, newest))][-LAST:]
         except (NotRegular, OSError):
             self._clear()
         return self
 
-    def _read(self, file: BinaryIO) -> None:
-        about = os.fstat(file.fileno())
-        identity = (about.st_dev, about.st_ino)
-        if identity != self._file or about.st_size < self._offset:
-            self._clear()
-        self._file = identity
-        file.seek(self._offset)
-        rest, steps = b"", list[bytes]()
-        while chunk := file.read(CHUNK):
-            *lines, rest = (rest + chunk).split(b"\n")
-            self._offset += sum(map(len, lines)) + len(lines)
-            if len(rest) > LONGEST_LINE:
-                self._offset, rest = self._offset + len(rest), b""
-            for line in lines:
-                steps = self._take(line, steps)
-        self.latest = [*self.latest, *filter(None, map(_object, steps))][-LAST:]
-
-    def _take(self, line: bytes, newest: list[bytes]) -> list[bytes]:
-        """Keep one line. Return the newest steps' lines, which are parsed only at the end."""
-        if STEP not in line:
-            if len(self.epochs) < MOST_EPOCHS and (value := _object(line)):
-                self.epochs.append(value)
-            return newest
-        if self._count % self._stride == 0 and (value := _object(line)):
-            self.steps.append(value)
-            if len(self.steps) > KEPT:
-                self.steps, self._stride = self.steps[::2], 2 * self._stride
-        self._count += 1
-        return [*newest[-LAST:], line]
+    def _keep(self, line: bytes) -> None:
+        """Keep a line of an epoch, and every `stride`-th line of a step."""
+        is_step = STEP in line
+        is_kept = self._count % self._stride == 0 if is_step else len(self.epochs) < MOST_EPOCHS
+        self._count += is_step
+        if is_kept and (value := _object(line)):
+            (self.steps if is_step else self.epochs).append(value)
+        if len(self.steps) > KEPT:
+            self.steps, self._stride = self.steps[::2], 2 * self._stride
 
 
-class Cost(TypedDict):
-    """Seconds of training, images per second (median of steps), peak MB, and parameters; None if not recorded."""
-
-    seconds: float | None
-    images_per_s: float | None
-    memory_mb: float | None
-    parameters: int | None
-
-
-def cost_of(run: Run) -> Cost:
-    """Return the time, speed, memory and parameters of a run, read from its files."""
+def cost_of(run: Run) -> dict[str, float | None]:
+    """Return `seconds` of training, `images_per_s` (median of steps), peak `memory_mb` and `parameters` of encoder and
+    head, read from a run's files; None if not recorded."""
     lines = run.metrics()
 
     def values(name: str) -> list[float]:
         return sorted(value for line in lines if (value := line.get(name)))
 
-    speeds = values("images_per_s")
-    return {
-        "seconds": max(values("seconds"), default=None),
-        "images_per_s": speeds[len(speeds) // 2] if speeds else None,
-        "memory_mb": max(values("memory_mb"), default=None),
-        "parameters": parameters_of(run),
-    }
-
-
-def parameters_of(run: Run) -> int | None:
-    """Return the number of parameters of encoder and head, from the header of the weights' file; None if unknown."""
-    try:
+    speeds, parameters = values("images_per_s"), None
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, MemoryError):
         with open_regular(run.weights) as file:
             length = int.from_bytes(file.read(8), "little")
             header = json.loads(file.read(length)) if length <= LONGEST_HEADER else {}
         shapes = [v["shape"] for k, v in header.items() if k.startswith(("encoder.", "head."))]
-        are_sizes = all(isinstance(n, int) and 0 <= n < LARGEST_SIDE for shape in shapes for n in shape[:9])
-        return sum(math.prod(shape[:9]) for shape in shapes) or None if are_sizes else None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, MemoryError):
-        return None
+        if all(isinstance(n, int) and 0 <= n < LARGEST_SIDE for shape in shapes for n in shape[:9]):
+            parameters = sum(math.prod(shape[:9]) for shape in shapes) or None
+    return {
+        "seconds": max(values("seconds"), default=None),
+        "images_per_s": speeds[len(speeds) // 2] if speeds else None,
+        "memory_mb": max(values("memory_mb"), default=None),
+        "parameters": parameters,
+    }
 
 
 def read_loop_check(run: Run) -> LoopCheck | None:

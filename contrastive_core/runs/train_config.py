@@ -33,14 +33,10 @@ FLAGS = {"training_recipe": "recipe"}  # `recipe` is the field of the augmentati
 MICRO_BATCH = N_("number of images encoded at a time: it determines memory use; the loss still sees the whole batch")
 
 
-def _setting(default: Any, **limits: float) -> Any:
-    """Define a field with its smallest and largest value, `low` and `high`."""
-    return field(default=default, metadata=limits)
-
-
-def _option(default: Any, help: str, metavar: str | None = None, **limits: float) -> Any:
-    """Define a field that has its own command-line option."""
-    return field(default=default, metadata={**limits, "option": {"help": help, "metavar": metavar}})
+def _setting(default: Any, help: str = "", metavar: str | None = None, **limits: float) -> Any:
+    """Define a field with its smallest and largest value, `low` and `high`; with `help`, it has its own option."""
+    option = {"option": {"help": help, "metavar": metavar}} if help else {}
+    return field(default=default, metadata={**limits, **option})
 
 
 def flag(name: str) -> str:
@@ -52,23 +48,23 @@ def flag(name: str) -> str:
 class TrainConfig:
     """All settings of one training run, serializable as JSON."""
 
-    method: str = _option("simclr", "default: simclr")
-    dataset: str = _option("digits", N_("data set: digits (default), shapes, cifar10, …, folder:PATH or csv:PATH"))
-    root: str | None = _option(None, N_("folder of downloaded data sets"), metavar="FOLDER")
-    image_size: int | None = _option(None, IMAGE_SIZE, metavar="PIXELS")
-    resize: str = _option("crop", N_("method that makes a folder's images square: crop (default) or pad"))
-    cache: str = _option("auto", CACHE)
-    epochs: int = _option(
+    method: str = _setting("simclr", "default: simclr")
+    dataset: str = _setting("digits", N_("data set: digits (default), shapes, cifar10, …, folder:PATH or csv:PATH"))
+    root: str | None = _setting(None, N_("folder of downloaded data sets"), metavar="FOLDER")
+    image_size: int | None = _setting(None, IMAGE_SIZE, metavar="PIXELS")
+    resize: str = _setting("crop", N_("method that makes a folder's images square: crop (default) or pad"))
+    cache: str = _setting("auto", CACHE)
+    epochs: int = _setting(
         EPOCHS, N_("number of epochs (default: 20; on digits, 100 for byol and 60 for simsiam)"), low=1
     )
     batch_size: int | None = _setting(None, low=1)
-    micro_batch: int | None = _option(None, MICRO_BATCH, metavar="IMAGES", low=2)
-    encoder: str = _option("small", N_("encoder: small (default), resnet18, resnet50 or timm:NAME"))
+    micro_batch: int | None = _setting(None, MICRO_BATCH, metavar="IMAGES", low=2)
+    encoder: str = _setting("small", N_("encoder: small (default), resnet18, resnet50 or timm:NAME"))
     encoder_knobs: JsonObject = field(default_factory=dict)
-    loss: str | None = _option(None, N_("loss to use instead of the method's own"))
+    loss: str | None = _setting(None, N_("loss to use instead of the method's own"))
     loss_knobs: JsonObject = field(default_factory=dict)
     method_knobs: JsonObject = field(default_factory=dict)
-    training_recipe: str | None = _option(None, RECIPE, metavar="RECIPE")
+    training_recipe: str | None = _setting(None, RECIPE, metavar="RECIPE")
     recipe: JsonObject = field(default_factory=dict)  # what differs from the method's recipe
     optimizer: str | None = None
     lr: float | None = _setting(None, low=0)
@@ -77,17 +73,17 @@ class TrainConfig:
     schedule: str | None = None
     warmup: float | None = _setting(None, low=0)  # epochs
     clip: float = _setting(0.0, low=0)  # largest gradient norm; 0: not clipped
-    seed: int = _option(0, "default: 0", low=0, high=2**32 - 1)
+    seed: int = _setting(0, "default: 0", low=0, high=2**32 - 1)
     device: str = "auto"  # an option of most commands
     threads: int | None = _setting(None, low=1, high=1024)  # None: as found, or as before a resume
     amp: bool | None = None  # bf16 autocast; None: where it helps
     channels_last: bool = True
     compile: bool = False
     capture: bool = False  # launch the encoder's kernels as CUDA graphs
-    exclude: str | None = _option(None, N_("file with the ids of samples to leave out"), metavar="FILE")
-    relabel: str | None = _option(None, N_("CSV or JSON file of ids and their new classes"), metavar="FILE")
+    exclude: str | None = _setting(None, N_("file with the ids of samples to leave out"), metavar="FILE")
+    relabel: str | None = _setting(None, N_("CSV or JSON file of ids and their new classes"), metavar="FILE")
     layer_decay: float = _setting(1.0, low=0, high=1)  # of the rate, per layer towards the images
-    start: str | None = _option(None, N_("start from this run's encoder"), metavar="RUN")
+    start: str | None = _setting(None, N_("start from this run's encoder"), metavar="RUN")
     start_head: bool = False  # take that run's head, too
     freeze: bool = False  # train the head only
     monitor_every: int | None = _setting(None, low=1)  # epochs between scores of the fixed sample; None: at most 100
@@ -107,13 +103,11 @@ class TrainConfig:
             if value is not None and low is not None and not value >= low:  # also catches NaN
                 raise BadSetting("{name} must be at least {low}; got {value}", **values)
         ImageForm(self.image_size, self.resize)  # checks both
-        if self.cache not in CACHES:
-            raise BadSetting(
-                "cache must be one of {caches}; got {cache}", caches=", ".join(CACHES), cache=repr(self.cache)
-            )
-        if self.training_recipe not in (None, *RECIPES):
-            values = {"recipes": ", ".join(RECIPES), "recipe": repr(self.training_recipe)}
-            raise BadSetting("recipe must be one of {recipes}; got {recipe}", **values)
+        recipe = self.training_recipe or RECIPES[0]
+        for name, value, choices in (("cache", self.cache, CACHES), ("recipe", recipe, RECIPES)):
+            if value not in choices:
+                text = N_("{name} must be one of {choices}; got {value}")
+                raise BadSetting(text, name=name, choices=", ".join(choices), value=repr(value))
         if self.layer_decay == 0:
             raise BadSetting(N_("layer_decay must be above 0; 1 gives every layer the same rate"))
         if self.momentum >= 1:
@@ -160,10 +154,10 @@ def with_settings(config: TrainConfig, settings: Iterable[str]) -> TrainConfig:
     for setting in settings:
         key, equals, text = setting.partition("=")
         key = key.strip().replace("-", "_")
-        key = next((name for name, short in FLAGS.items() if short == key), key)
-        group, dot, knob = key.partition(".")
         if not equals or not key:
             raise BadSetting("settings must be written as key=value; got {setting}", setting=repr(setting))
+        group, dot, knob = key.partition(".")
+        key = _field_of(key)
         if dot and group in GROUPS:
             name = GROUPS[group]
             changed[name] = {**changed.get(name, getattr(config, name)), knob: knob_literal(text)}
@@ -171,10 +165,13 @@ def with_settings(config: TrainConfig, settings: Iterable[str]) -> TrainConfig:
             changed[key] = _typed(key, text)
         else:
             fields, dotted = ", ".join(SINGLE), ", ".join(f"{g}.KNOB" for g in GROUPS)
-            raise BadSetting(
-                "unknown setting {key}; known: {fields}, {dotted}", key=repr(key), fields=fields, dotted=dotted
-            )
+            text = N_("unknown setting {key}; known: {fields}, {dotted}")
+            raise BadSetting(text, key=repr(key), fields=fields, dotted=dotted)
     return dataclasses.replace(config, **changed)
+
+
+def _field_of(key: str) -> str:
+    return next((name for name, short in FLAGS.items() if short == key), key)
 
 
 def settings_of(config: Mapping[str, Any]) -> list[str]:
@@ -198,7 +195,7 @@ def as_options(lines: Iterable[str]) -> list[str]:
     arguments: list[str] = []
     for line in lines:
         key, _, value = line.partition("=")
-        name = next((name for name, short in FLAGS.items() if short == key), key)
+        name = _field_of(key)
         arguments += [flag(name), value] if name in OPTIONS else ["--set", line]
     return arguments
 
@@ -226,14 +223,14 @@ def _typed(name: str, text: str) -> Any:
         return None
     if str in kinds:
         return text.strip()
-    if bool in kinds:
-        if value in (0, 1):  # True and False among them
-            return bool(value)
-        raise BadSetting("{name} must be on or off; got {text}", name=name, text=repr(text))
-    whole = int in kinds
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    if not is_number or (whole and not (math.isfinite(value) and value == int(value))):
-        if whole:
-            raise BadSetting("{name} must be a whole number; got {text}", name=name, text=repr(text))
-        raise BadSetting("{name} must be a number; got {text}", name=name, text=repr(text))
-    return int(value) if whole else float(value)
+    if bool in kinds:
+        problem, is_valid = N_("{name} must be on or off; got {text}"), value in (0, 1)  # True and False among them
+    elif int in kinds:
+        problem = N_("{name} must be a whole number; got {text}")
+        is_valid = is_number and math.isfinite(value) and value == int(value)
+    else:
+        problem, is_valid = N_("{name} must be a number; got {text}"), is_number
+    if not is_valid:
+        raise BadSetting(problem, name=name, text=repr(text))
+    return next(kind for kind in (bool, int, float) if kind in kinds)(value)

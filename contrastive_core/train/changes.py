@@ -23,8 +23,9 @@ from contrastive_core.base.storage import FileStamp, file_stamp
 from contrastive_core.losses import Loss
 from contrastive_core.ops import collectives
 from contrastive_core.runs import checkpoints
-from contrastive_core.runs.changes import Change, Live, Request, checked, live_settings, saved_epochs
+from contrastive_core.runs.changes import Live, checked, live_settings, saved_epochs
 from contrastive_core.runs.checkpoints import PlainState
+from contrastive_core.runs.records import Change, Request
 from contrastive_core.runs.run import Run
 from contrastive_core.train.checks import nothing_to_learn
 from contrastive_core.train.setup import TrainSetup

@@ -29,7 +29,7 @@ from contrastive_core.losses._two_views import TwoViewLoss
 from contrastive_core.ops import collectives
 from contrastive_core.pairs.types import Pairs
 from contrastive_core.runs import checkpoints
-from contrastive_core.runs.changes import Change
+from contrastive_core.runs.records import Change
 from contrastive_core.runs.run import Run
 from contrastive_core.runs.run_metrics import turned
 from contrastive_core.train import large_batches, monitor

@@ -25,8 +25,8 @@ from contrastive_core.base.errors import CannotGoOn, Diverged
 from contrastive_core.base.messages import N_, join, message, sentence
 from contrastive_core.ops import collectives
 from contrastive_core.runs import checkpoints
-from contrastive_core.runs.changes import Change
 from contrastive_core.runs.checkpoints import PlainState
+from contrastive_core.runs.records import Change
 from contrastive_core.runs.run import Run
 from contrastive_core.train.checks import unsplit
 from contrastive_core.train.setup import TrainSetup

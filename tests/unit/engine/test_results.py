@@ -14,7 +14,7 @@ from contrastive_core import runs
 from contrastive_core.base.errors import UnusableEmbedding
 from contrastive_core.base.storage import ROOT
 from contrastive_core.engine import answers
-from contrastive_core.runs.run_metrics import cost_of, parameters_of
+from contrastive_core.runs.run_metrics import cost_of
 from contrastive_core.spaces import attached_images, file_formats, loaded_vectors, nearest, results
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.space import Space, graph_path, train_test_split
@@ -270,7 +270,7 @@ def test_costs_are_read_from_the_runs_files() -> None:
     run.weights.write_bytes(len(header).to_bytes(8, "little") + header)
     assert cost_of(run) == {"seconds": 3, "images_per_s": 10.0, "memory_mb": 5, "parameters": 6}
     run.weights.write_bytes(b"\xff" * 40)
-    assert parameters_of(run) is None
+    assert cost_of(run)["parameters"] is None
 
 
 def test_the_selection_of_the_maps_is_that_of_samples_and_back(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,6 @@ from patience import wait
 from contrastive_core import runs
 from contrastive_core.base import json_files
 from contrastive_core.base.errors import BadName, Gone, Locked, NoSuchRun
-from contrastive_core.base.lock import lock_holder
 from contrastive_core.base.storage import data_home, runs_home
 from contrastive_core.engine import calls, client, process, queue, run_folders, training
 from contrastive_core.runs import checkpoints
@@ -79,14 +78,6 @@ def test_metrics_are_cut_back_to_a_state() -> None:
     assert [x["step"] for x in run.metrics()] == [1, 2]
 
 
-def test_snapshots() -> None:
-    run = runs.create("snap", CONFIG)
-    z = np.random.default_rng(0).normal(size=(5, 3)).astype(np.float32)
-    run.save_snapshot(2, index=np.arange(5), h=z, z=z, labels=np.zeros(5, int))
-    assert run.snapshots() == [2]
-    np.testing.assert_allclose(run.snapshot(2)["z"], z, atol=2e-3)
-
-
 def test_rename_delete_undo() -> None:
     runs.create("first", CONFIG)
     with pytest.raises(ValueError, match="running"):  # its maker, this process, is about to begin
@@ -99,28 +90,6 @@ def test_rename_delete_undo() -> None:
     assert (restored.name, calls.damage_of(restored)) == ("second", [])
     with pytest.raises(BadName):
         run_folders.rename("second", "../up")
-
-
-def test_a_job_trains_stops_and_goes_on() -> None:
-    arguments = ["--method", "sup_con", "--dataset", "digits", "--epochs", "500"]
-    queue.start_now("job", arguments)
-    wait(lambda: (runs_home() / "job" / "run.json").exists())
-    with pytest.raises(FileExistsError):
-        queue.start_now("job", arguments)
-    run = runs.load("job")
-    wait(lambda: len(run.metrics()) > 3)
-    assert [r.name for r in training.working()] == ["job"]
-    with pytest.raises(ValueError, match="running"):
-        queue.resume("job")
-    training.stop("job")
-    wait(lambda: run.status()["status"] == "stopped")
-    wait(lambda: not run.is_alive())
-    before = run.status()["step"]
-    queue.resume("job")
-    wait(lambda: run.status().get("step", 0) > before and run.status()["status"] == "running")
-    os.kill(lock_holder(run.path / "lock") or 0, 9)
-    wait(lambda: run.status()["status"] == "failed")
-    assert "Resume" in run.status()["reason"]
 
 
 def test_a_run_that_begins_or_waits_is_not_moved(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -141,15 +110,6 @@ def test_a_run_that_begins_or_waits_is_not_moved(monkeypatch: pytest.MonkeyPatch
     assert run_folders.restore(run_folders.delete("mine")).status()["status"] == "stopped"
     with pytest.raises(FileNotFoundError, match="mine is no longer in the bin"):
         run_folders.restore(runs_home() / ".bin" / "mine-0123")
-
-
-def test_a_training_whose_run_is_gone_makes_no_folder_anew() -> None:
-    run = runs.create("gone", CONFIG)
-    run.set_status("stopped")
-    run_folders.delete("gone")
-    with pytest.raises(Gone, match="the folder of gone was renamed, moved or deleted"), run.lock():
-        pass
-    assert not run.path.exists()
 
 
 @pytest.mark.parametrize("name", ["CON", "nul.txt", "com1", "Lpt9.b.c", "ends."])

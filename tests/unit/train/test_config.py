@@ -100,15 +100,6 @@ def test_every_shipped_run_can_be_made_again_from_its_command(run: Run) -> None:
     assert config_of(args).to_dict()["recipe"] == run.config["recipe"]
 
 
-def test_many_machines_leave_out_what_belongs_to_one() -> None:
-    run = next(r for r in runs.list_runs() if r.shipped)
-    line = training.command_of(run, 4, 2)
-    assert line.startswith("torchrun --nproc-per-node 4 --nnodes 2 --node-rank $RANK")
-    assert "threads=" not in line
-    assert "--device" not in line
-    assert training.command_of(run, 4).startswith("contrastive-lab train --processes 4 ")
-
-
 @cases(
     ("method", "lines", "says"),
     [
