@@ -1,7 +1,6 @@
 """Recordings on pages: the choice of their rows (probe set or batch, and step), and their growth."""
 
 import contextlib
-from collections.abc import Mapping, Sequence
 
 import streamlit as st
 
@@ -184,18 +183,27 @@ def draw_figures(run: Run) -> None:
     if not query_params.page_values().get(query_params.key_of("figures")):
         return
     is_growing = run.is_alive()
-    st.fragment(_figures, run_every=1.0 if is_growing else None)(run.name, is_growing)
 
+    def draw() -> None:
+        now = _growing(run.name) if is_growing else run
+        st.caption(format.plain(describe(now)))
+        if not (newest := _reader(now).latest):
+            st.info(_("No step has been recorded yet."))
+            return
+        line, row = newest[-1], st.container(horizontal=True, gap="small")
+        for name, title in SHOWN.items():
+            value = line.get(name)
+            if value is None or (name == "active_negatives" and "effective_negatives" in line):
+                continue
+            text = f"{100 * value:.1f} %" if name in SHARES else f"{value:,.3g}"
+            if name.endswith("negatives") and line.get("negatives") is not None:
+                text = _("{value} of {negatives}").format(value=f"{value:,.0f}", negatives=f"{line['negatives']:,.0f}")
+            row.metric(_named(title, now), text, help=cache.definitions(name) or None)
+        step = f"{int(line['step']):,}"
+        st.caption(_("At step {step}, computed on the images of that step.").format(step=step))
+        curves([now])
 
-def _figures(name: str, is_growing: bool) -> None:
-    run = _growing(name) if is_growing else runs.load(name)
-    st.caption(format.plain(describe(run)))
-    reader = _reader(run)
-    if not reader.steps:
-        st.info(_("No step has been recorded yet."))
-        return
-    _newest(reader.latest[-1], _towers(run))
-    curves([run])
+    st.fragment(draw, run_every=1.0 if is_growing else None)()
 
 
 def _reader(run: Run) -> MetricsReader:
@@ -204,54 +212,30 @@ def _reader(run: Run) -> MetricsReader:
     return reader.update()
 
 
-def _lines(run: Run) -> list[dict[str, float]]:
-    """Return some lines of the metrics, by step."""
-    reader = _reader(run)
-    every = [*reader.steps[:: -(-len(reader.steps) // FEW) or 1], *reader.epochs]
-    return sorted(every, key=lambda line: int(line["step"]))
-
-
 def curves(recordings: list[Run]) -> None:
     """Draw the figures over the steps; several recordings share a figure, with their names."""
-    lines = {run.name: _lines(run) for run in recordings}
+    lines = {}
+    for run in recordings:
+        reader = _reader(run)
+        some = [*reader.steps[:: -(-len(reader.steps) // FEW) or 1], *reader.epochs]
+        lines[run] = sorted(some, key=lambda line: int(line["step"]))
     known = {name for each in lines.values() for line in each for name in line}
     columns = st.columns(2 if len(recordings) == 1 else 1)
     shown = [(title, names, unit) for title, (names, unit) in CURVES.items() if known & names.keys()]
     for place, (title, names, unit) in enumerate(shown):
         series: dict[str, tuple[list[float], list[float]]] = {}
-        for run in recordings:
-            texts = {n: _named(text, _towers(run)) for n, text in names.items() if any(n in x for x in lines[run.name])}
+        for run, every in lines.items():
             prefix = "" if len(recordings) == 1 else f"{format.plain(run.name)}: "
-            series |= {prefix + text: _series(lines[run.name], name) for name, text in texts.items()}
+            for name, text in names.items():
+                if points := [(line["step"], line[name]) for line in every if line.get(name) is not None]:
+                    series[prefix + _named(text, run)] = ([x for x, _y in points], [y for _x, y in points])
         with columns[place % len(columns)]:
             st.markdown(f"**{locale.text(title)}**")
-            figure, key = figures.curves(series, "step", unit, height=220), "-".join(lines)
+            figure, key = figures.curves(series, "step", unit, height=220), "-".join(run.name for run in lines)
             st.plotly_chart(figure, key=f"recorded-{key}-{title}", config=figures.SVG)
 
 
-def _towers(run: Run) -> dict[str, str]:
-    """Return the names of the towers for texts."""
+def _named(text: str, run: Run) -> str:
+    """Return a text with the names of a run's towers."""
     names = run.manifest.get("recording", {}).get("towers")
-    return {"a": names[0], "b": names[1]} if are_tower_names(names) else {}
-
-
-def _named(text: str, towers: dict[str, str]) -> str:
-    return locale.text(text).format(**towers) if towers else locale.text(text)
-
-
-def _newest(line: Mapping[str, float], towers: dict[str, str]) -> None:
-    row = st.container(horizontal=True, gap="small")
-    for name, title in SHOWN.items():
-        value = line.get(name)
-        if value is None or (name == "active_negatives" and "effective_negatives" in line):
-            continue
-        text = f"{100 * value:.1f} %" if name in SHARES else f"{value:,.3g}"
-        if name.endswith("negatives") and line.get("negatives") is not None:
-            text = _("{value} of {negatives}").format(value=f"{value:,.0f}", negatives=f"{line['negatives']:,.0f}")
-        row.metric(_named(title, towers), text, help=cache.definitions(name) or None)
-    st.caption(_("At step {step}, computed on the images of that step.").format(step=f"{int(line['step']):,}"))
-
-
-def _series(lines: Sequence[Mapping[str, float]], name: str) -> tuple[list[float], list[float]]:
-    points = [(line["step"], line[name]) for line in lines if line.get(name) is not None]
-    return [x for x, _unused in points], [y for _unused, y in points]
+    return locale.text(text).format(a=names[0], b=names[1]) if are_tower_names(names) else locale.text(text)

@@ -6,6 +6,7 @@ from functools import partial
 
 import streamlit as st
 
+from contrastive_core import runs
 from contrastive_core.base.storage import data_home, runs_home
 from contrastive_lab import format, query_params, recordings, stage, state
 from contrastive_lab.locale import N_, _
@@ -24,15 +25,33 @@ def page() -> None:
     listed = state.all_runs()
     with stage.toolbar():
         some_runs = table.choose_data(listed) if listed else []
-        sought = table.search() if listed else ""
+        sought = ""
+        if listed:
+            help = _(
+                "A run matches if its name, title, tags, note, method, data or status contain all words. Narrow it by "
+                "show:mine, show:shipped or show:tries."
+            )
+            sought = query_params.text(
+                st.text_input,
+                _("Search"),
+                name="search",
+                placeholder=_("name, tag, note, method"),
+                help=help,
+                icon=":material/search:",
+                width=260,
+            )
         st.space("stretch")
         for name, label in (("import", _("Import…")), ("sweeps", _("Sweeps…"))):
             st.button(label, key=f"open-{name}", on_click=query_params.keep, kwargs={"view": name})
         with stage.more():
-            columns = table.choose_columns()
-            st.download_button(
-                _("Table as CSV"), lambda: table.as_csv(some_runs, sought), "runs.csv", "text/csv", on_click="ignore"
+            columns = query_params.many_of(
+                st.pills, _("More columns"), table.BY_CHOICE, name="columns", selection_mode="multi", format_func=_
             )
+
+            def content() -> str:
+                return format.table_csv(table.rows_of(some_runs, sought).values())
+
+            st.download_button(_("Table as CSV"), content, "runs.csv", "text/csv", on_click="ignore")
             label = _("Runs are stored in {runs_home}, caches in {data_home}.")
             st.caption(format.plain(label.format(runs_home=runs_home(), data_home=data_home())))
     query_params.keep(view=view if view in DIALOGS else CLOSED)
@@ -50,7 +69,9 @@ def leaderboard(some_runs: list[state.Run], sought: str, columns: list[str]) -> 
         with st.container(key="runs-notes"):
             detail.undo()
             table.line()
-            detail.damage()
+            text = _("{name} is not listed: {why}. Nothing else in it was changed.")
+            for name, why in runs.damaged().items():
+                st.warning(format.plain(text.format(name=name, why=why)))
         found, chosen = table.table(some_runs, sought, columns) if some_runs else ([], [])
         if len(chosen) > 1:
             several(chosen)
@@ -62,7 +83,8 @@ def leaderboard(some_runs: list[state.Run], sought: str, columns: list[str]) -> 
         elif chosen or found:
             detail.details((chosen or found)[0])
         else:
-            detail.nothing()
+            st.info(_("No runs yet. The first one takes less than a minute on digits."))
+            st.page_link("pages/train.py", label=_("Go to Train"), icon=":material/play_circle:")
     with stage.below():
         detail.bin_of()
 

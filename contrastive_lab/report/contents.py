@@ -84,30 +84,39 @@ def gather(spaces: Sequence[Space], map_kind: str, device: str, on_progress: OnP
     parts = [replace(part, cost=cost) for part, cost in zip(parts, views, strict=False)]
     if len(parts) < 2:
         return Contents(parts)
-    adapter = views[-1]
     chosen = [run for space in spaces if (run := space.run)]
-    data = {(str(r.config.get("dataset")), str(r.manifest.get("data_fingerprint"))) for r in chosen}
+    data = {(str(run.config.get("dataset")), str(run.manifest.get("data_fingerprint"))) for run in chosen}
+    comparison, apart = None, ""
     if len(data) > 1:
         named = ", ".join(sorted({Path(format.data_of(name)).name for name, _ in data}))
-        return Contents(parts, apart=f"These runs have no samples in common: they use {named}.", adapter=adapter)
-    try:
-        result = answers.make("comparison", comparison_request(spaces, qrels=qrels), on_progress, device)
-    except ValueError as error:
-        return Contents(parts, apart=f"They are not compared: {error}.", adapter=adapter)
-    return Contents(parts, Comparison.of(result.meta, result.arrays), adapter=adapter)
+        apart = f"These runs have no samples in common: they use {named}."
+    else:
+        try:
+            result = answers.make("comparison", comparison_request(spaces, qrels=qrels), on_progress, device)
+            comparison = Comparison.of(result.meta, result.arrays)
+        except ValueError as error:
+            apart = f"They are not compared: {error}."
+    return Contents(parts, comparison, apart, adapter=views[-1])
 
 
 def _part(space: Space, map_kind: str, device: str, on_progress: OnProgress) -> Part:
     run, place = space.run, space.recorded
     source = place.run if place else run
     rows = answers.rows_of(space, on_progress, device)
-    scores = _scores(space, device, on_progress)
-    values = answers.with_defaults({"space": space.values, "kind": map_kind})
-    drawn_map = answers.make("map", values, on_progress, device)
+    if run:
+        found = evaluate(run, space.split, device, on_progress).scores
+        scores = {name: found[name] for name in dict.fromkeys((space.layer, *SOURCES)) if name in found}
+        if space.split == "test":
+            stored = {one.name: read_evaluation(one) for one in references_of(run)}
+            scores |= {PREFIX + name: record.scores["h"] for name, record in stored.items() if record}
+    else:
+        made = answers.make("scores", {"space": space.values}, on_progress, device).meta["scores"]
+        scores = {space.layer if k == "own" else k: scores_from_json(v) for k, v in made.items()}
+    map_values = answers.with_defaults({"space": space.values, "kind": map_kind})
+    drawn_map = answers.make("map", map_values, on_progress, device)
     shown = np.sort(np.random.default_rng(0).permutation(len(rows))[:POINTS])  # the same of all runs on the same rows
     on_progress("images and a batch", None)
-    images: np.ndarray | None = None
-    without_images = ""
+    images, without_images = None, ""
     try:
         if (every := space.images()) is not None:
             images = np.asarray(every[shown])
@@ -123,7 +132,7 @@ def _part(space: Space, map_kind: str, device: str, on_progress: OnProgress) -> 
     notes = [without_paths(text, source) for text in told if text]
     return Part(
         title=str((run and run.meta().get("title")) or space.title),
-        about=without_paths(_about(run, space, len(rows)) if run else _about_rows(space, rows), source),
+        about=without_paths(_about(space, rows), source),
         rows=rows,
         shown=shown,
         xy=drawn_map.arrays["xy"][shown],
@@ -149,20 +158,6 @@ def label_checks(run: Run) -> list[str]:
     return told
 
 
-def _scores(space: Space, device: str, on_progress: OnProgress) -> dict[str, Scores]:
-    """Return the scores by source; for a run's test split also those of its other layer, raw pixels, the untrained
-    encoder and scored references of the user."""
-    if run := space.run:
-        found = evaluate(run, space.split, device, on_progress).scores
-        own = {source: found[source] for source in dict.fromkeys((space.layer, *SOURCES)) if source in found}
-        if space.split == "test":
-            kept = {one.name: read_evaluation(one) for one in references_of(run)}
-            own |= {PREFIX + name: record.scores["h"] for name, record in kept.items() if record}
-        return own
-    made = answers.make("scores", {"space": space.values}, on_progress, device).meta["scores"]
-    return {space.layer if k == "own" else k: scores_from_json(v) for k, v in made.items()}
-
-
 def without_paths(text: str, run: Run | None = None) -> str:
     """Shorten paths in a text to their last name, for a file that is passed on."""
     folder = Path(format.data_of(run.config.get("dataset")) if run else "")
@@ -173,29 +168,20 @@ def without_paths(text: str, run: Run | None = None) -> str:
     return PATH.sub(r"\1", text)
 
 
-def _about_rows(space: Space, rows: EmbeddingSet) -> str:
-    """Describe the number of rows, their split and their labels in one line."""
-    labels = "no labels" if rows.labels is None else f"{int((rows.labels >= 0).sum()):,} of them with a label"
-    kind = "recording" if space.recorded else "vectors"
-    parts = [
-        kind,
-        f"{space.split} split" if space.split else "",
-        f"{len(rows):,} rows",
-        labels,
-        f"{rows.width:,} dimensions",
-    ]
-    return " · ".join(filter(None, parts))
-
-
-def _about(run: Run, space: Space, n: int) -> str:
+def _about(space: Space, rows: EmbeddingSet) -> str:
     """Describe the run and the shown rows in one line."""
+    if (run := space.run) is None:
+        labels = "no labels" if rows.labels is None else f"{int((rows.labels >= 0).sum()):,} of them with a label"
+        kind, split = "recording" if space.recorded else "vectors", f"{space.split} split" if space.split else ""
+        parts = [kind, split, f"{len(rows):,} rows", labels, f"{rows.width:,} dimensions"]
+        return " · ".join(filter(None, parts))
     config = run.config
     trained = f"{format.epochs(config.get('epochs'))} · seed {config.get('seed')}"
     if imported := run.manifest.get("imported"):
         trained = "random weights, not trained" if imported.get("random") else "not trained here"
-    names = [catalog.title(kind, str(config.get(key))) for kind, key in (("methods", "method"), ("losses", "loss"))]
-    rows = f"{space.split} split, {n:,} rows of {space.layer}"
-    parts = [*names, format.data_of(config.get("dataset")), trained, rows, described(config)]
+    names = [catalog.title(kind, str(config.get(key))) for key, kind in TITLED.items()]
+    shown = f"{space.split} split, {len(rows):,} rows of {space.layer}"
+    parts = [*names, format.data_of(config.get("dataset")), trained, shown, described(config)]
     return " · ".join(str(part) for part in dict.fromkeys(parts) if part != "")
 
 

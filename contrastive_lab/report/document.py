@@ -8,14 +8,13 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 
 from contrastive_core.base import storage
-from contrastive_core.base.score import Score, Scores
+from contrastive_core.base.score import Scores
 from contrastive_core.cli.command_io import out_path, print_result, progress_of, spaces_of
 from contrastive_core.cli.compare import adapter_sentences, query_figures
 from contrastive_core.cli.evaluate import cost_cells, cost_sentences
-from contrastive_core.compare.comparison import CLAIMED, MARGIN, Comparison
+from contrastive_core.compare.comparison import CLAIMED, MARGIN
 from contrastive_core.compare.evaluation import name_of
 from contrastive_core.compare.verdicts import ACCURACIES
-from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_lab import format, texts
 from contrastive_lab.components.loss_view import pack_loss_view
 from contrastive_lab.components.scatter import ScatterData, pack_scatter
@@ -38,7 +37,10 @@ def document(contents: Contents, day: date) -> str:
     """Return the report as one HTML file that makes no request."""
     parts = contents.parts
     title = " and ".join(p.title for p in parts) if len(parts) < 3 else f"{len(parts)} embeddings"
-    sheets = _sheets(parts)
+    pixels = [None if p.images is None else hash(p.images.tobytes()) for p in parts]
+    most = PICTURES // max(1, len({*pixels} - {None}))
+    by_pixels = {k: thumbnail_sheet(p.images, most) for k, p in zip(pixels, parts, strict=True)}
+    sheets = [by_pixels[k] for k in pixels]  # of every map; runs on the same images share them
     lines = [*(f"{part.title}: {part.about}" for part in parts), f"{day:%d %B %Y}"]
     note = el("noscript", el("p", WITHOUT_SCRIPTS, class_="note"))
     header = el("header", el("h1", title), *(el("p", line, class_="about") for line in lines), note)
@@ -83,17 +85,6 @@ def document(contents: Contents, day: date) -> str:
     return f"<!doctype html>\n{page}\n"
 
 
-# --- pictures ----------------------------------------------------------------------------------
-
-
-def _sheets(parts: Sequence[Part]) -> list[ThumbnailSheet]:
-    """Return the thumbnails of every map; runs on the same images share them."""
-    keys = [None if p.images is None else hash(p.images.tobytes()) for p in parts]
-    most = PICTURES // max(1, len({*keys} - {None}))
-    by_key = {k: thumbnail_sheet(p.images, most) for k, p in zip(keys, parts, strict=True)}
-    return [by_key[k] for k in keys]
-
-
 def _name(sheet: ThumbnailSheet) -> str | None:
     """Return the id of the element that holds a sheet; None without images."""
     return f"sheet-{hashlib.sha256(sheet.picture).hexdigest()[:12]}" if sheet.picture else None
@@ -108,101 +99,80 @@ def _padded(sheet: ThumbnailSheet) -> bytes:
 
 def _verdict(contents: Contents) -> Html | None:
     """Return the section with the best space and its lead; None for a single run."""
-    comparison = contents.comparison
+    comparison, parts = contents.comparison, contents.parts
     if comparison is None:
         return el("section", el("p", contents.apart, class_="note")) if contents.apart else None
-    others = [text for text in comparison.verdicts.values() if text != comparison.verdict]
-    rows = contents.parts[0].rows
-    return el(
-        "section",
-        el("h2", comparison.verdict, class_="verdict"),
-        *(el("p", text) for text in others),
-        *(el("p", el("strong", text)) for text in comparison.seeds.values() if text),
-        _differences(comparison) if comparison.differences else None,
-        *_queries(comparison, [part.rows for part in contents.parts[:2]]),
-        _by_class(comparison, rows) if comparison.right is not None and len(contents.parts) == 2 else None,
-        el(
-            "p",
-            f"Judged on {comparison.n_judged:,} of {len(comparison.ids):,} samples that all share. {CLAIMED}",
-            class_="about",
-        ),
-    )
+    said = [el("p", text) for text in comparison.verdicts.values() if text != comparison.verdict]
+    said += [el("p", el("strong", text)) for text in comparison.seeds.values() if text]
+    if tests := len(comparison.differences):
+        rows = [
+            (d.title, d.a, d.b, *_points(d.value, d.interval), f"{d.p_corrected:.2g}", "yes" if d.claimed else "no")
+            for d in comparison.differences
+        ]
+        corrected = f"p, corrected for {tests} test{'s' if tests > 1 else ''}"
+        head: tuple[str, ...] = ("", "A", "B", "A − B, points", "95 %", corrected, "claimed")
+        said.append(_table(head, rows, "Differences of accuracy between two runs"))
+    if not all(metric in ACCURACIES for metric in comparison.correct):  # queries
+        _, found = query_figures(comparison, [part.rows for part in parts[:2]], 100 * MARGIN, CHANGED)
+        said += [el("p", str(text)) for text in found["against"]]
+        changed = list[Sequence[Html | str]]()
+        for row in found["changed"]:
+            both = zip(row["values"], row["answers"], strict=True)
+            answers = (el("span", f"{value:.2f}", texts.markup(text, row["text"])) for value, text in both)
+            changed.append((row["id"], texts.markup(row["text"]), *answers))
+        if changed:
+            head = ("query", "text", *comparison.names[:2])
+            said.append(_table(head, changed, "Queries that changed most, with the first answer of each"))
+    if comparison.right is not None and len(parts) == 2:
+        metric, named = next(iter(comparison.correct)), parts[0].rows
+        if classes := [
+            (
+                named.class_name(d.label),
+                str(d.n),
+                *(f"{100 * share:.1f}" for share in d.accuracies),
+                *_points(d.value, d.interval),
+                f"{d.p:.2g}",
+            )
+            for d in comparison.by_class(metric, 0, 1)
+        ]:
+            shares = (f"{name}, %" for name in comparison.names)
+            head = ("class", "n", *shares, "difference, points", "95 %", "p, corrected")
+            said.append(_table(head, classes, f"{comparison.titles[metric]} by class"))
+    basis = f"Judged on {comparison.n_judged:,} of {len(comparison.ids):,} samples that all share. {CLAIMED}"
+    return el("section", el("h2", comparison.verdict, class_="verdict"), *said, el("p", basis, class_="about"))
 
 
-def _differences(comparison: Comparison) -> Html:
-    rows = []
-    for d in comparison.differences:
-        value, low, high = (f"{100 * v:+.1f}" for v in (d.value, *d.interval))
-        claimed = "yes" if d.claimed else "no"
-        rows.append((d.title, d.a, d.b, value, f"{low} to {high}", f"{d.p_corrected:.2g}", claimed))
-    tests = len(comparison.differences)
-    corrected = f"p, corrected for {tests} test{'s' if tests > 1 else ''}"
-    head = ("", "A", "B", "A − B, points", "95 %", corrected, "claimed")
-    return _table(head, rows, "Differences of accuracy between two runs")
-
-
-def _queries(comparison: Comparison, sets: Sequence[EmbeddingSet]) -> list[Html]:
-    """Return the section on queries: whether their figures differ by more than the margin, and the largest changes."""
-    if all(metric in ACCURACIES for metric in comparison.correct):
-        return []
-    _, found = query_figures(comparison, sets, 100 * MARGIN, CHANGED)
-    head = ("query", "text", *comparison.names[:2])
-    rows = list[Sequence[Html | str]]()
-    for row in found["changed"]:
-        both = zip(row["values"], row["answers"], strict=True)
-        answers = (el("span", f"{value:.2f}", texts.markup(said, row["text"])) for value, said in both)
-        rows.append((row["id"], texts.markup(row["text"]), *answers))
-    said = [el("p", str(text)) for text in found["against"]]
-    return [*said, _table(head, rows, "Queries that changed most, with the first answer of each")] if rows else said
-
-
-def _by_class(comparison: Comparison, named: EmbeddingSet) -> Html | None:
-    """Return the differences between two spaces by class; None without labels. Args: named: has the classes' names."""
-    metric, lines = next(iter(comparison.correct)), []
-    for d in comparison.by_class(metric, 0, 1):
-        a, b = (f"{100 * share:.1f}" for share in d.accuracies)
-        value, low, high = (f"{100 * v:+.1f}" for v in (d.value, *d.interval))
-        lines.append((named.class_name(d.label), str(d.n), a, b, value, f"{low} to {high}", f"{d.p:.2g}"))
-    if not lines:
-        return None
-    head = ("class", "n", *(f"{name}, %" for name in comparison.names), "difference, points", "95 %", "p, corrected")
-    return _table(head, lines, f"{comparison.titles[metric]} by class")
+def _points(value: float, interval: Sequence[float]) -> tuple[str, str]:
+    """Return a difference and its interval in points."""
+    middle, low, high = (f"{100 * v:+.1f}" for v in (value, *interval))
+    return middle, f"{low} to {high}"
 
 
 # --- one run -----------------------------------------------------------------------------------
 
 
 def _run(part: Part, number: int, sheet: ThumbnailSheet) -> Html:
-    """Return the section of one run: scores, map, live view, settings."""
-    settings = [el("h3", "Settings"), _definitions(part.settings)] if part.settings else []
-    live: list[Html] = []
+    """Return the section of one run: scores, what smaller vectors lose, map, live view, settings."""
+    content = [el("h2", part.title), *(el("p", note, class_="note") for note in part.notes)]
+    if any(part.scores.values()):
+        heads = [name_of(source) or "these rows" for source in part.scores]
+        content.append(_table(("", *heads), _rows(list(part.scores.values())), f"Scores of {part.title}"))
+    else:
+        content.append(el("p", "These rows have not been scored.", class_="note"))
+    if part.cost is not None:
+        about, *said = cost_sentences(part.cost, 100 * MARGIN)
+        head, *rows = cost_cells(part.cost)
+        table = _table(head, rows, f"Quality of compressed vectors of {part.title}")
+        content += [el("h3", "Smaller vectors"), el("p", about, class_="about"), table, *(el("p", x) for x in said)]
+    content += [el("h3", "Map"), _map(part, number, sheet)]
     if view := part.loss_view:
         drag = "Drag the knob and every pair answers. " if view.first.knob else ""
         text = f"{drag}A batch of this run's own data under {view.title}; the encoder is frozen."
         place = el("div", data_script(pack_loss_view(view)), data_part="loss_view")
-        live = [el("h3", "What the loss does"), el("p", text, class_="about"), place]
-    return el(
-        "section",
-        el("h2", part.title),
-        *(el("p", note, class_="note") for note in part.notes),
-        _scores(part),
-        *_cost(part),
-        el("h3", "Map"),
-        _map(part, number, sheet),
-        *live,
-        *settings,
-        class_="run",
-    )
-
-
-def _cost(part: Part) -> list[Html]:
-    """Return what smaller vectors lose: a table, and the smallest that lose little; [] if it has not been computed."""
-    if part.cost is None:
-        return []
-    about, *said = cost_sentences(part.cost, 100 * MARGIN)
-    head, *rows = cost_cells(part.cost)
-    table = _table(head, rows, f"Quality of compressed vectors of {part.title}")
-    return [el("h3", "Smaller vectors"), el("p", about, class_="about"), table, *(el("p", text) for text in said)]
+        content += [el("h3", "What the loss does"), el("p", text, class_="about"), place]
+    if part.settings:
+        content += [el("h3", "Settings"), _definitions(part.settings)]
+    return el("section", *content, class_="run")
 
 
 def _map(part: Part, number: int, sheet: ThumbnailSheet) -> Html:
@@ -234,37 +204,28 @@ def _definitions(items: Sequence[tuple[str, str]], kind: str = "settings") -> Ht
     return el("dl", *(el("div", el("dt", name), el("dd", value)) for name, value in items), class_=kind)
 
 
-def _scores(part: Part) -> Html:
-    """Return each score with its interval, and those of the other layer and the references."""
-    if not any(part.scores.values()):
-        return el("p", "These rows have not been scored.", class_="note")
-    heads = [name_of(source) or "these rows" for source in part.scores]
-    return _table(("", *heads), _rows(list(part.scores.values())), f"Scores of {part.title}")
-
-
 def _rows(columns: Sequence[Scores]) -> list[tuple[Html | str, ...]]:
-    """Return a row for each score that is defined in some column."""
+    """Return a row for each score that is defined in some column, with its k: without k, an accuracy is not
+    comparable. Each figure has its interval and details below it."""
     rows: list[tuple[Html | str, ...]] = []
     for name in dict.fromkeys(name for scores in columns for name in scores):
         of_name = [scores.get(name) for scores in columns]
-        if known := [score for score in of_name if score is not None and score.value is not None]:
-            rows.append((_title(known[0]), *map(_figure, of_name)))
+        known = [score for score in of_name if score is not None and score.value is not None]
+        if not known:
+            continue
+        used = {sign: value for name, sign in SHOWN.items() if (value := known[0].number(name)) is not None}
+        how = ", ".join(f"{sign} {value:g}" for sign, value in used.items())
+        cells: list[Html | str] = [
+            el("span", known[0].title, el("small", how) if how else None, title=known[0].reading or None)
+        ]
+        for score in of_name:
+            if score is None or score.value is None:
+                cells.append("–")
+                continue
+            notes = filter(None, [format.interval_of(score), score.approximation])
+            cells.append(el("span", format.figure_of(score), *(el("small", note) for note in notes)))
+        rows.append(tuple(cells))
     return rows
-
-
-def _title(score: Score) -> Html:
-    """Return the name of a score with its k: an accuracy without k is not comparable."""
-    used = {sign: value for name, sign in SHOWN.items() if (value := score.number(name)) is not None}
-    how = ", ".join(f"{sign} {value:g}" for sign, value in used.items())
-    return el("span", score.title, el("small", how) if how else None, title=score.reading or None)
-
-
-def _figure(score: Score | None) -> Html | str:
-    """Return a figure with its interval and details below it."""
-    if score is None or score.value is None:
-        return "–"
-    notes = filter(None, [format.interval_of(score), score.approximation])
-    return el("span", format.figure_of(score), *(el("small", note) for note in notes))
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[Html | str]], alt: str) -> Html:

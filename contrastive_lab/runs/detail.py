@@ -5,18 +5,15 @@ import contextlib
 import html
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import streamlit as st
 
-from contrastive_core import runs
 from contrastive_core.advice.plan import adviser_of, load_plan, trial_score
 from contrastive_core.base import json_files
 from contrastive_core.base.memory import MAX_NPZ
 from contrastive_core.base.storage import read_regular
 from contrastive_core.compare import verify as run_verify
 from contrastive_core.engine import calls, process, queue, run_folders, training
-from contrastive_core.exchange import export_weights
 from contrastive_core.lab import lab_view
 from contrastive_core.runs.changes import schedule_of
 from contrastive_core.runs.records import Status
@@ -30,6 +27,13 @@ from contrastive_lab.setting_names import changes_in_words, flat, shown_name
 from contrastive_lab.train.watch import branch_form, watch_next
 
 BINNED = "binned"  # the last deletion
+USE = """\
+from contrastive_core import runs
+from contrastive_core.compare.embed import load_model
+
+encoder = load_model(runs.load("{name}"), device="cpu")
+h = encoder.features(images)  # images (n, channels, height, width) with values from 0 to 1
+"""
 CIRCUMSTANCES = ("versions", "device", "processes", "git_commit", "data_fingerprint")
 
 
@@ -47,7 +51,13 @@ def details(run: Run) -> None:
     else:
         score_strip.show_accuracies(run)
     if has_rows(run):
-        under_the_loss(run)
+        newest = _("the newest rows") if run.is_recording else _("the newest weights")
+        sources = {"": newest, **lab_view.epochs_of(run), **lab_view.snapshots_of(run, are_all=True)}
+        label, key = _("See its loss with"), f"run-rows-{cache.digest(run.name)}"
+        with st.container(horizontal=True, vertical_alignment="bottom", wrap=False):
+            rows = query_params.one_of(st.selectbox, label, sources, name="", key=key, format_func=sources.get)
+            link, icon = {"run": run.name} | ({"rows": rows} if rows else {}), ":material/tune:"
+            st.page_link("pages/loss_lab.py", label=_("Loss Lab"), icon=icon, query_params=link, width="content")
     if not run.is_recording:
         again(run)
         clone(run)
@@ -55,8 +65,20 @@ def details(run: Run) -> None:
             _watch(name)
     if not run.shipped:
         annotate(run)
+    _files(run)
+    act(run, str(status["status"]))
+
+
+def _files(run: Run) -> None:
+    """Draw the weights with Python code that uses them, the log, the settings and origin, and a check of all files."""
     if not run.is_recording:
-        elsewhere(run)
+        with st.expander(_("Use it elsewhere")):
+            if run.weights.exists():
+                label, name = _("Weights (safetensors)"), f"{run.name}.safetensors"
+                st.download_button(label, lambda: read_regular(run.weights, MAX_NPZ), name, on_click="ignore")
+                st.code(USE.format(name=run.name), language="python")
+            else:
+                st.caption(_("It has no weights yet."))
         with st.expander(_("Log")):
             log = process.log_of(run.name, 100)
             st.code(log, language=None) if log else st.caption(_("It has no log."))
@@ -65,27 +87,15 @@ def details(run: Run) -> None:
     with st.expander(_("Versions, data, seed, files")):
         st.json({k: v for k, v in run.manifest.items() if k != "config"})
         st.text(_("Its folder: {path}").format(path=run.path))
-        check(run)
-    act(run, str(status["status"]))
-
-
-def under_the_loss(run: Run) -> None:
-    """Draw a link to the Loss Lab on a batch of the run, from now or any saved epoch."""
-    newest = _("the newest rows") if run.is_recording else _("the newest weights")
-    sources = {"": newest, **lab_view.epochs_of(run), **lab_view.snapshots_of(run, are_all=True)}
-    label, key = _("See its loss with"), f"run-rows-{cache.digest(run.name)}"
-    with st.container(horizontal=True, vertical_alignment="bottom", wrap=False):
-        rows = query_params.one_of(st.selectbox, label, sources, name="", key=key, format_func=sources.get)
-        link = {"run": run.name} | ({"rows": rows} if rows else {})
-        st.page_link(
-            "pages/loss_lab.py", label=_("Loss Lab"), icon=":material/tune:", query_params=link, width="content"
-        )
-
-
-def nothing() -> None:
-    """Draw a note that there are no runs, and a link to Train."""
-    st.info(_("No runs yet. The first one takes less than a minute on digits."))
-    st.page_link("pages/train.py", label=_("Go to Train"), icon=":material/play_circle:")
+        if st.button(_("Check its files"), icon=":material/fact_check:"):
+            with guard.errors_shown(), st.spinner(_("Reading every file…")):
+                damaged = calls.damage_of(run)
+                for line in damaged:
+                    st.error(format.plain(line))
+                if not damaged:
+                    st.success(_("No file has changed since it was written."))
+                if any(line.startswith("state/") for line in damaged):
+                    st.info(_("Resume continues from the newest intact state."))
 
 
 def _heading(run: Run, status: Status) -> None:
@@ -100,8 +110,13 @@ def _heading(run: Run, status: Status) -> None:
         st.text(str(title))
     if changed := run.changes():
         st.caption(format.plain(_("Changed while it trained: {changes}").format(changes=changes_in_words(changed))))
-    if text := of_adviser(run.name):
-        st.caption(format.plain(text))
+    share, adviser, plan = trial_score(run.name), adviser_of(run.name), None
+    with contextlib.suppress(ValueError):  # of a damaged plan the Train page tells
+        plan = load_plan(adviser) if adviser else None
+    if plan is not None and share is not None:
+        text = _("The adviser {adviser} scored it: kNN {value} % on {held_out} of {all} training images, held out.")
+        counts = {"held_out": f"{plan.held_out:,}", "all": f"{plan.train + plan.held_out:,}"}
+        st.caption(format.plain(text.format(adviser=plan.name, value=f"{100 * share:.1f}", **counts)))
     if reason := status.get("reason"):
         (st.error if status["status"] == "failed" else st.info)(format.plain(format.in_form(reason)))
     if problem := training.failure(run.name):
@@ -111,18 +126,6 @@ def _heading(run: Run, status: Status) -> None:
     for why in run_verify.damaged_records(run):
         if why != reason:
             st.warning(format.plain(_("{why}. It is unchanged.").format(why=why)))
-
-
-def of_adviser(name: str) -> str:
-    """Describe the adviser's score of a trial, and its images; "" for another run."""
-    share, adviser, plan = trial_score(name), adviser_of(name), None
-    with contextlib.suppress(ValueError):  # of a damaged plan the Train page tells
-        plan = load_plan(adviser) if adviser else None
-    if plan is None or share is None:
-        return ""
-    text = _("The adviser {adviser} scored it: kNN {value} % on {held_out} of {all} training images, held out.")
-    counts = {"held_out": f"{plan.held_out:,}", "all": f"{plan.train + plan.held_out:,}"}
-    return text.format(adviser=plan.name, value=f"{100 * share:.1f}", **counts)
 
 
 def act(run: Run, status: str) -> None:
@@ -153,7 +156,7 @@ def act(run: Run, status: str) -> None:
 
 
 def again(run: Run) -> None:
-    """Draw the exact command line, for here, many processes and many machines."""
+    """Draw the exact command line."""
     if imported := run.manifest.get("imported"):
         random = _("Its weights are random: it was never trained.")
         st.caption(random if imported.get("random") else _("The run was imported, not trained here."))
@@ -165,18 +168,6 @@ def again(run: Run) -> None:
             st.caption(_("To make the same changes at the same steps, add --schedule with the path of this file:"))
             data = json_files.json_bytes(schedule_of(changed))
             st.download_button(_("Changes as JSON"), data, f"{run.name}-changes.json", on_click="ignore")
-        st.markdown(_("**On several GPUs or machines**"))
-        a, b = st.columns(2)
-        label, key = _("Processes on each machine"), "run-processes"
-        processes = query_params.number(a.number_input, label, 1, 64, name="", default=4, key=key)
-        machines = query_params.number(b.number_input, _("Machines"), 1, 256, name="", default=1, key="run-machines")
-        many = training.command_of(run, max(processes, 2) if machines == 1 else processes, machines)
-        st.code(many, language="bash", wrap_lines=True)
-        on_each = _(
-            "Run this on every machine. RANK is 0 on the first machine, 1 on the second and so on; FIRST is the "
-            "first machine's address. The batch size is that of all processes together."
-        )
-        st.caption(on_each if machines > 1 else _("The batch size is that of all processes together."))
 
 
 def clone(run: Run) -> None:
@@ -220,49 +211,15 @@ def annotate(run: Run) -> None:
             if pressed:
                 run.set_meta(title=title.strip(), tags=tag_list, note=note)
                 if name != run.name:
-                    table.renamed(run.name, run_folders.rename(run.name, name).name)
+                    new = run_folders.rename(run.name, name).name  # it stays selected
+                    if st.session_state.get("run") == run.name:
+                        st.session_state["run"] = new
+                    shown = st.session_state.get(table.SHOWN, [])
+                    st.session_state[table.SHOWN] = [new if one == run.name else one for one in shown]
                 st.rerun()
 
 
-def elsewhere(run: Run) -> None:
-    """Draw downloads of the weights as safetensors, and Python code that loads them without this project."""
-    with st.expander(_("Use it elsewhere")):
-        if not run.weights.exists():
-            st.caption(_("It has no weights yet."))
-            return
-        with guard.on_its_own(run.name):
-            text = export_weights.snippet(run, export_weights.shapes_of(run))
-            st.download_button(
-                _("Weights (safetensors)"),
-                lambda: read_regular(run.weights, MAX_NPZ),
-                f"{run.name}.safetensors",
-                on_click="ignore",
-            )
-            st.code(text, language="python")
-
-
-def check(run: Run) -> None:
-    """Draw a button that verifies all files; it lists damaged ones, and what a resume can use."""
-    if not st.button(_("Check its files"), icon=":material/fact_check:"):
-        return
-    with guard.errors_shown(), st.spinner(_("Reading every file…")):
-        damaged = calls.damage_of(run)
-        for line in damaged:
-            st.error(format.plain(line))
-        if not damaged:
-            st.success(_("No file has changed since it was written."))
-        if any(line.startswith("state/") for line in damaged):
-            st.info(_("Resume continues from the newest intact state."))
-
-
-# --- damaged runs, deletion, and the bin ---
-
-
-def damage() -> None:
-    """Draw the damaged runs, each with the reason."""
-    text = _("{name} is not listed: {why}. Nothing else in it was changed.")
-    for name, why in runs.damaged().items():
-        st.warning(format.plain(text.format(name=name, why=why)))
+# --- deletion and the bin ---
 
 
 def remove(chosen: Sequence[Run]) -> None:
@@ -330,13 +287,11 @@ def difference(pair: list[Run]) -> None:
     text = ngettext("{rows} differs; {same} are the same.", "{rows} differ; {same} are the same.", len(differing))
     st.caption(text.format(rows=len(differing), same=len(every) - len(differing)))
     st.caption(format.plain(" → ".join(run.name for run in pair)))
-    lines = [
-        f"- **{format.plain(shown_name(k))}**: {_as_text(k, one.get(k))} → {_as_text(k, two.get(k))}" for k in differing
-    ]
+    lines = []
+    for key in differing:
+        values = [
+            "–" if value is None else format.plain(cache.loss_title(str(value)) if key == "loss" else value)
+            for value in (one.get(key), two.get(key))
+        ]
+        lines.append(f"- **{format.plain(shown_name(key))}**: {' → '.join(values)}")
     st.markdown("\n".join(lines))
-
-
-def _as_text(key: str, value: Any) -> str:
-    if key == "loss" and value is not None:
-        return format.plain(cache.loss_title(str(value)))
-    return "–" if value is None else format.plain(value)

@@ -3,7 +3,6 @@
 import json
 import shlex
 from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -42,17 +41,16 @@ def sweeps() -> None:
     """Draw the chosen sweep: its plan, time, cells and figure."""
     files = {p.stem: p for folder in (READY, own_folder()) for p in sorted(folder.glob("*.toml"))}
     titles = {name: title_of(path) for name, path in files.items()} | {NEW: NEW}
-
     scored = next((name for name in files if (READY / f"{name}.json").exists()), None)  # it opens with a figure
     label, title = _("Sweep"), lambda one: titles.get(one, one)
     name = query_params.one_of(st.selectbox, label, titles, name="sweep", default=scored, key=PICKER, format_func=title)
     if name == NEW:
-        by_form(own_folder())
+        by_form()
         return
     with guard.errors_shown():
         plan(load(files[name]), files[name])
     with guard.errors_shown():
-        text(files[name])
+        _file(files[name])
 
 
 def own_folder() -> Path:
@@ -84,34 +82,25 @@ def plan(sweep: Sweep, path: Path) -> None:
     if blocked := next(filter(None, (j.blocked_reason() for j in queued.values() if j.group == sweep.name)), ""):
         st.warning(locale.text(blocked))
     idle = counts["queued"] if blocked else 0  # a new start gives them new hours
-    start(sweep, path, len(states) - counts["done"] - counts["running"] - counts["queued"] + idle, seconds is None)
-    figure(sweep, path, with_shipped(sweep, rows))
-
-
-def start(sweep: Sweep, path: Path, todo: int, is_untimed: bool) -> None:
-    """Draw the estimated time, and buttons that start all cells or a few."""
-    if is_untimed:
-        arguments = ("sweep", str(path), "--dry-run")
-        job = Job(f"_time.{cache.digest(sweep.name)}", sweep_file.timing_path(sweep), arguments)
+    todo, key = len(states) - counts["done"] - counts["running"] - counts["queued"] + idle, cache.digest(sweep.name)
+    if seconds is None:
+        job = Job(f"_time.{key}", sweep_file.timing_path(sweep), ("sweep", str(path), "--dry-run"))
         on_demand(job, message("How long will it take?"), st, ":material/timer:")
-    if not todo:
-        return
-    a, b = st.columns([1, 3], vertical_alignment="bottom")
-    key = cache.digest(sweep.name)
-    of = f"most-{key}"
-    most = query_params.number(a.number_input, _("Runs to train now"), 1, todo, name="", default=todo, key=of)
-    hours = sweep.budget_hours
-    help: str = _("Trains one cell at a time. You can close the app meanwhile.")
-    if hours:
-        text = _("Trains one cell at a time and starts no cell after {hours} h. You can close the app meanwhile.")
-        help = text.format(hours=f"{hours:g}")
-    begin, icon = partial(b.button, type="primary", key=f"start-{key}"), ":material/play_arrow:"
-    if begin(_("Start"), icon=icon, help=help):
-        with guard.errors_shown():
-            added = queue.enqueue_group(sweep.name, sweep_file.trainings(sweep)[:most], sweep.budget_hours)
-            text = ngettext("{added} run is queued.", "{added} runs are queued.", len(added))
-            st.toast(text.format(added=len(added)))
-            st.rerun()
+    if todo:
+        a, b = st.columns([1, 3], vertical_alignment="bottom")
+        label = _("Runs to train now")
+        most = query_params.number(a.number_input, label, 1, todo, name="", default=todo, key=f"most-{key}")
+        help: str = _("Trains one cell at a time. You can close the app meanwhile.")
+        if sweep.budget_hours:
+            text = _("Trains one cell at a time and starts no cell after {hours} h. You can close the app meanwhile.")
+            help = text.format(hours=f"{sweep.budget_hours:g}")
+        if b.button(_("Start"), icon=":material/play_arrow:", type="primary", key=f"start-{key}", help=help):
+            with guard.errors_shown():
+                added = queue.enqueue_group(sweep.name, sweep_file.trainings(sweep)[:most], sweep.budget_hours)
+                text = ngettext("{added} run is queued.", "{added} runs are queued.", len(added))
+                st.toast(text.format(added=len(added)))
+                st.rerun()
+    figure(sweep, path, with_shipped(sweep, rows))
 
 
 def figure(sweep: Sweep, path: Path, rows: list[Row]) -> None:
@@ -153,17 +142,16 @@ def figure(sweep: Sweep, path: Path, rows: list[Row]) -> None:
         draw_table(shown_table, hide_index=True)
     line = st.container(horizontal=True)
     line.download_button(_("Table as CSV"), format.table_csv(table), f"{sweep.name}.csv", "text/csv", on_click="ignore")
-    here = [r for r in rows if r["status"] == "done" and "shipped" not in r]
-    done = [r["run"] for r in here if r["seed"] == sweep.seeds[0]]
-    names = list(dict.fromkeys(done))[:MOST]
+    here = [r for r in rows if r["status"] == "done" and "shipped" not in r and r["seed"] == sweep.seeds[0]]
+    names = list(dict.fromkeys(r["run"] for r in here))[:MOST]
     label, help = _("Compare {names} of its runs"), _("One seed of each completed setting, at most eight.")
-    key, icon = f"compare-{cache.digest(sweep.name)}", ":material/compare_arrows:"
-    if len(names) > 1 and line.button(label.format(names=len(names)), key=key, icon=icon, help=help):
+    icon = ":material/compare_arrows:"
+    if len(names) > 1 and line.button(label.format(names=len(names)), key=f"compare-{key}", icon=icon, help=help):
         st.switch_page("pages/compare.py", query_params={"runs": ",".join(names)})
     with guard.errors_shown():
         if unscored:  # no scores on the test images yet: another process makes them
             last = evaluation_path(runs.load(unscored[-1]))
-            job = Job(f"_score.{cache.digest(sweep.name)}", last, ("sweep", str(path), "--score"))
+            job = Job(f"_score.{key}", last, ("sweep", str(path), "--score"))
             on_demand(job, message("Score the runs on the test images ({count})", count=len(unscored)), line)
 
 
@@ -195,7 +183,7 @@ def on_demand(job: Job, label: str, place: Any, icon: str | None = None) -> None
             st.rerun()
 
 
-def text(path: Path) -> None:
+def _file(path: Path) -> None:
     """Draw the file and its command line. An own file can be edited; another is saved under a new name."""
     st.code(f"contrastive-lab sweep {shlex.quote(str(path))}", language="bash", wrap_lines=True)
     with st.expander(_("The file")), st.form(f"toml-{path.stem}"):
@@ -206,18 +194,18 @@ def text(path: Path) -> None:
         pressed = st.form_submit_button(_("Save"))
         with guard.errors_kept(f"toml-{path.stem}", (name, written), pressed):
             if pressed:
-                save(own_folder(), name, written, is_new=is_ready)
+                save(name, written, is_new=is_ready)
 
 
 # --- a new one ---
 
 
-def by_form(folder: Path) -> None:
-    methods = cache.catalog()["methods"]
+def by_form() -> None:
+    """Draw the fields of a new sweep."""
     with st.form("new-sweep"):
         a, b, c, d = st.columns(4)
         name, choose = a.text_input(_("Name"), placeholder="tau"), locale.text(CHOOSE)
-        titles = {n: locale.text(cache.method_title(n)) for n in sorted(methods)}
+        titles = {n: locale.text(cache.method_title(n)) for n in sorted(cache.catalog()["methods"])}
         simclr = [*titles].index("simclr")
         method = b.selectbox(_("Method"), [*titles], simclr, format_func=titles.__getitem__, placeholder=choose)
         dataset = c.text_input(_("Data"), "digits", help=_("A data set's name, or folder:PATH"))
@@ -232,7 +220,7 @@ def by_form(folder: Path) -> None:
         base = {"method": method, "dataset": dataset.strip(), "epochs": epochs}
         with guard.errors_kept("new-sweep", (name, base, axes, seeds, hours, form), pressed):
             if pressed:
-                save(folder, name.strip(), toml_of(name.strip(), base, axes, seeds, hours, form))
+                save(name.strip(), toml_of(name.strip(), base, axes, seeds, hours, form))
 
 
 def toml_of(
@@ -257,12 +245,12 @@ def toml_of(
     return "\n".join(lines) + "\n"
 
 
-def save(folder: Path, name: str, text: str, is_new: bool = True) -> None:
+def save(name: str, text: str, is_new: bool = True) -> None:
     """Store a valid sweep file, and show the sweep. Raises ValueError, OSError."""
-    if is_new and any((place / f"{runs.new_name(name)}.toml").exists() for place in (folder, READY)):
+    if is_new and any((place / f"{runs.new_name(name)}.toml").exists() for place in (own_folder(), READY)):
         raise BadSetting(_("there is a sweep {name} already; choose another name").format(name=f"{name!r}"))
     read(text, f"{name}.toml")
-    storage.write_bytes(folder / f"{name}.toml", text.encode())
+    storage.write_bytes(own_folder() / f"{name}.toml", text.encode())
     query_params.choose(PICKER, name)
     st.rerun()
 

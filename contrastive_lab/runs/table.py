@@ -4,7 +4,7 @@ with its interval on a fixed axis. Active and queued runs."""
 import base64
 import io
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,6 @@ from contrastive_core.advice.plan import is_trial, trial_score
 from contrastive_core.base.memory import read_npz
 from contrastive_core.base.progress import Progress
 from contrastive_core.base.score import Score
-from contrastive_core.compare.evaluation import Evaluation
 from contrastive_core.engine import queue, training
 from contrastive_core.runs.run import Run
 from contrastive_core.spaces import results
@@ -41,7 +40,6 @@ MAP, AXIS, INTERVAL = "map", N_("kNN, 0 to 100 %"), N_("95 % interval")
 FIRST_COLUMNS = ("name", "status", N_("kNN %"), AXIS, "method", "τ", "epochs")
 IF_USED = ("status", N_("kNN based on"), OF_TRIES)  # shown where a run has any
 BY_CHOICE = ("title", "loss", "data", "of", "trained", "seed", INTERVAL, *OF_TOWERS.values(), "tags", "created")
-ORIGINS = ("mine", "shipped")
 TRIES = "tries"  # runs of an adviser: many, and rarely looked at
 ALL, RECORDINGS = "all", N_("recordings")
 ROW, HEAD, MOST_ROWS, WITH_MAPS = 52, 38, 14, 300  # pixels of a row and of the head; rows in sight, and with maps
@@ -80,11 +78,10 @@ def choose_data(all_runs: Sequence[Run]) -> list[Run]:
     names = {data: format.data_of(data).rstrip("/\\").rpartition("/")[2] for data in counts}  # the last part of a path
     names[RECORDINGS] = locale.text(RECORDINGS)
     labels = {data: f"{names[data]} {count}" for data, count in counts.most_common()} | {ALL: _("all")}
-    own = state.chosen_run()
-    widget: Callable[..., Any] = st.selectbox
-    if is_short := len(labels) < 4:  # as many as a phone has room for; its labels are Markdown
-        widget = st.segmented_control
+    own, is_short = state.chosen_run(), len(labels) < 4  # as many as a phone has room for
+    if is_short:  # its labels are Markdown
         labels = {data: format.plain(label) for data, label in labels.items()}
+    widget: Any = st.segmented_control if is_short else st.selectbox
     chosen = query_params.one_of(
         widget,
         _("Data set"),
@@ -102,52 +99,34 @@ def _data(run: Run) -> str:
     return str(run.config.get("dataset") or RECORDINGS)
 
 
-def search() -> str:
-    """Draw the search field and return its text."""
-    help = _(
-        "A run matches if its name, title, tags, note, method or data contain all words. Narrow it by status:failed, "
-        "method:simclr, show:mine, show:shipped or show:tries."
-    )
-    return query_params.text(
-        st.text_input,
-        _("Search"),
-        name="search",
-        placeholder=_("name, tag, note, method:simclr"),
-        help=help,
-        icon=":material/search:",
-        width=260,
-    )
-
-
-def choose_columns() -> list[str]:
-    """Let the user choose additional columns; return them."""
-    return query_params.many_of(
-        st.pills, _("More columns"), BY_CHOICE, name="columns", selection_mode="multi", format_func=_
-    )
-
-
 def table(some_runs: Sequence[Run], sought: str, columns: Sequence[str]) -> tuple[list[Run], list[Run]]:
     """Draw the leaderboard; return its runs, best first, and the selected ones."""
-    titles = cache.titles("methods"), cache.titles("losses")
-    of_runs = {run: r for run in some_runs if passes(r := row(run), sought, titles[0])}
-    found = sorted(of_runs, key=_share, reverse=True)
+    of_runs = rows_of(some_runs, sought)
+    found = sorted(of_runs, key=lambda run: -1.0 if (share := _share(run)) is None else share, reverse=True)
     if not found:
         st.info(_("None of the {rows} runs matches. Clear the search.").format(rows=len(some_runs)))
         return [], []
-    rows, raw = [of_runs[run] for run in found], raw_pixels(found)
+    rows, titles = [of_runs[run] for run in found], {"method": cache.titles("methods"), "loss": cache.titles("losses")}
+    raw: dict[str, float] = {}  # kNN accuracy of raw pixels by data set
+    for run in found:
+        record = cache.accuracies(run)
+        if record and (share := record.value("raw", "knn")) is not None:
+            raw.setdefault(_data(run), share)
     is_dark = st.context.theme.type == "dark"
     for r, run in zip(rows, found, strict=True):
-        r["method"], r["loss"] = (of.get(str(r[k]), r[k]) for of, k in zip(titles, ("method", "loss"), strict=True))
+        r |= {key: of_key.get(str(r[key]), r[key]) for key, of_key in titles.items()}
         r[MAP] = map_of(run) if len(rows) <= WITH_MAPS else None
         r[AXIS] = axis_of(_knn(run), raw.get(_data(run)), is_dark)
     order = dict.fromkeys((MAP, *FIRST_COLUMNS, *IF_USED, *columns))
     shown = [k for k in order if k not in (MAP, *IF_USED) or any(r[k] not in (None, "") for r in rows)]
-    same_selection([run.name for run in found])
-    picked = [i for i in _selected() if i < len(found)]
+    _keep_selection([run.name for run in found])
+    selection = st.session_state.get(TABLE, {}).get("selection", {})
+    ticked, clicked = list(selection.get("rows", ())), [place for place, _column in selection.get("cells", ())]
+    picked = [i for i in (ticked if len(ticked) > 1 else clicked or ticked) if i < len(found)]
     axis = dict(COLUMNS[AXIS])
     if len(shares := {raw.get(_data(run)) for run in found}) == 1 and (share := shares.pop()) is not None:
         axis["label"] = _("kNN, 0 to 100 % │ raw pixels {share}").format(share=f"{100 * share:.1f}")
-    best = "; ".join(f"{run.name} {100 * share:.1f} %" for run in found[:5] if (share := _share(run)) >= 0)
+    best = "; ".join(f"{run.name} {100 * share:.1f} %" for run in found[:5] if (share := _share(run)) is not None)
     draw_table(
         [{k: r[k] for k in shown} for r in rows],
         {**COLUMNS, AXIS: axis},
@@ -172,40 +151,17 @@ def table(some_runs: Sequence[Run], sought: str, columns: Sequence[str]) -> tupl
     return found, [found[i] for i in picked]
 
 
-def _selected() -> list[int]:
-    """Return the ticked rows; with fewer than two, the row of a clicked cell if there is one."""
-    selection = st.session_state.get(TABLE, {}).get("selection", {})
-    looked_at = [place for place, _column in selection.get("cells", ())]
-    rows: list[int] = list(selection.get("rows", ()))
-    return rows if len(rows) > 1 else looked_at or rows
-
-
-def as_csv(some_runs: Sequence[Run], sought: str) -> str:
-    """Return the matching runs as CSV with all columns except the"""
-    titles = cache.titles("methods")
-    return format.table_csv(r for r in map(row, some_runs) if passes(r, sought, titles))
-
-
-def passes(r: Mapping[str, Cell], sought: str, titles: dict[str, str]) -> bool:
-    """Return whether a row matches all words of a search; status:failed,stopped matches either value."""
-    words = sought.lower().split()
-    asked = dict(word.split(":", 1) for word in words if word.startswith(("status:", "method:", "show:")))
-    origin = asked.get("show", ALL)
-    said = " ".join(map(str, [*r.values(), titles.get(str(r["method"]), "")])).lower()
-    return (
-        (r["origin"] == origin or (origin not in (*ORIGINS, TRIES) and r["origin"] != TRIES))
-        and ("status" not in asked or r["state"] in asked["status"].split(","))
-        and ("method" not in asked or str(r["method"]).lower() in asked["method"].split(","))
-        and all(word in said for word in words if word.split(":")[0] not in asked)
-    )
-
-
-def raw_pixels(some_runs: Sequence[Run]) -> dict[str, float | None]:
-    """Return the kNN accuracy of raw pixels by data set, from the first run that has it."""
-    found: dict[str, float | None] = {}
+def rows_of(some_runs: Sequence[Run], sought: str) -> dict[Run, dict[str, Cell]]:
+    """Return the rows of the runs that match all words of a search; `show:mine` and the like choose an origin."""
+    words, titles = sought.lower().split(), cache.titles("methods")
+    origins = [word.removeprefix("show:") for word in words if word.startswith("show:")]
+    found = {}
     for run in some_runs:
-        if found.get(_data(run)) is None and (record := cache.accuracies(run)):
-            found[_data(run)] = record.value("raw", "knn")
+        r = row(run)
+        said = " ".join(map(str, [*r.values(), titles.get(str(r["method"]), "")])).lower()
+        is_shown = r["origin"] in origins if origins else r["origin"] != TRIES
+        if is_shown and all(word in said for word in words if not word.startswith("show:")):
+            found[run] = r
     return found
 
 
@@ -214,13 +170,12 @@ def _knn(run: Run) -> Score | None:
     return record.score("h", "knn") if record else None
 
 
-def _share(run: Run) -> float:
-    """Return a run's kNN accuracy; -1 if it has none."""
+def _share(run: Run) -> float | None:
     score = _knn(run)
-    return -1.0 if score is None or score.value is None else score.value
+    return None if score is None else score.value
 
 
-def same_selection(names: list[str]) -> None:
+def _keep_selection(names: list[str]) -> None:
     """Keep the same runs selected after rows have moved, so that no other run is deleted."""
     before = st.session_state.get(SHOWN, [])
     if TABLE in st.session_state and before != names:
@@ -233,40 +188,35 @@ def same_selection(names: list[str]) -> None:
     st.session_state[SHOWN] = names
 
 
-def renamed(old: str, new: str) -> None:
-    """Keep a run selected under its new name."""
-    if st.session_state.get("run") == old:
-        st.session_state["run"] = new
-    st.session_state[SHOWN] = [new if n == old else n for n in st.session_state.get(SHOWN, [])]
-
-
 def row(run: Run) -> dict[str, Cell]:
     """Return a run as a row of the table."""
     status, record, meta, knn = training.status_of(run), cache.accuracies(run), run.meta(), _knn(run)
-    state_now = str(status["status"])
-    epochs = run.config.get("epochs")
-    epoch = epochs if status["status"] == "done" else status.get("epoch", 0)
-    imported, trained = run.manifest.get("imported"), "here"
+    phase, config, imported = str(status["status"]), run.config, run.manifest.get("imported")
+    trained = "here"
     if imported:
         trained = _("no, random weights") if imported.get("random") else _("not trained here")
+    epochs = config.get("epochs")
+    finished = epochs if phase == "done" else status.get("epoch", 0)
+    share, trial = _share(run), trial_score(run.name)
+    of_towers = {title: record.value("towers", name) if record else None for name, title in OF_TOWERS.items()}
     return {
         "name": run.name,
         "title": str(meta.get("title") or ""),
-        "status": f"{MARKS[state_now]} {locale.text(state_now)}" if state_now in MARKS else "",
-        "state": state_now,
-        "method": "recording" if run.is_recording else run.config.get("method"),
+        "status": f"{MARKS[phase]} {locale.text(phase)}" if phase in MARKS else "",
+        "state": phase,
+        "method": "recording" if run.is_recording else config.get("method"),
         "τ": temperature_of(run),
-        "loss": run.config.get("loss"),
-        "data": run.config.get("dataset"),
-        "epochs": None if run.is_recording or imported else epoch,
+        "loss": config.get("loss"),
+        "data": config.get("dataset"),
+        "epochs": None if run.is_recording or imported else finished,
         "of": None if imported else epochs,
         "trained": trained,
-        "seed": run.config.get("seed"),
-        N_("kNN %"): None if knn is None or knn.value is None else 100 * knn.value,
+        "seed": config.get("seed"),
+        N_("kNN %"): None if share is None else 100 * share,
         INTERVAL: "" if knn is None else format.interval_of(knn),
-        **of_towers(record),
+        **{title: None if value is None else 100 * value for title, value in of_towers.items()},
         N_("kNN based on"): "" if knn is None else knn.approximation,
-        OF_TRIES: None if (share := trial_score(run.name)) is None else 100 * share,
+        OF_TRIES: None if trial is None else 100 * trial,
         "tags": ", ".join(map(str, meta.get("tags") or [])),
         "note": str(meta.get("note") or ""),
         "created": str(run.manifest.get("created", ""))[:16].replace("T", " "),
@@ -278,12 +228,6 @@ def temperature_of(run: Run) -> float | None:
     """Return the temperature of a run's loss; None without one."""
     tau = (run.config.get("loss_knobs") or {}).get("temperature")
     return tau if isinstance(tau, int | float) else None
-
-
-def of_towers(record: Evaluation | None) -> dict[str, float | None]:
-    """Return percentages of a run with two towers, by column; None if undefined."""
-    values = {name: record.value("towers", name) if record else None for name in OF_TOWERS}
-    return {OF_TOWERS[name]: None if value is None else 100 * value for name, value in values.items()}
 
 
 # --- pictures of a run ---
@@ -372,11 +316,7 @@ def _line() -> None:
         bar(queue.progress_of(name) or ENDING, name, a)
         if name in working and b.button(_("Stop"), key=f"stop-{name}"):
             training.stop(name)
-    _waiting([job for job in queue.queue() if job.name not in names])
-
-
-def _waiting(queued: list[queue.Waiting]) -> None:
-    """Draw the queued runs, each with the reason why it waits and a button that removes it."""
+    queued = [job for job in queue.queue() if job.name not in names]
     for place, job in enumerate(queued[:MOST], 1):
         a, b = st.columns([5, 1], vertical_alignment="center")
         reason = job.blocked_reason()

@@ -1,30 +1,107 @@
-"""Widgets: the live loss view on the user's rows, points on a circle that follow a loss's own gradient, and a map of
-many rows with images, whose selection is returned as row numbers."""
+"""Widgets: the live loss view on the user's rows, points on a circle that follow a loss's gradient, and a map of many
+rows with images, whose selection is returned as row numbers."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import contextlib
+import hashlib
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import anywidget
 import numpy as np
 import traitlets
 
-from contrastive_core import losses
-from contrastive_core.base.cards import LossEntry
 from contrastive_core.base.registry import Knobs
-from contrastive_core.lab.lab_view import LabBatch, LabView
+from contrastive_core.lab.lab_view import LabBatch
 from contrastive_core.lab.view import about_loss, compute_view
 from contrastive_core.spaces.nearest import pca
 from contrastive_lab.components.circle import CircleStart, CircleView, pack_circle
-from contrastive_lab.components.loss_view import Alternatives, LossSetting, LossView, PairAxes, pack_loss_view
+from contrastive_lab.components.loss_view import LossView, PairAxes, pack_loss_view
 from contrastive_lab.components.scatter import MAX_IMAGES, MAX_POINTS, ScatterData, pack_scatter
 from contrastive_lab.components.scatter import rows_of as rows_reported
+from contrastive_lab.components.shared.mount import bundle, style_sheet
 from contrastive_lab.components.shared.transport import thumbnail_sheet
 from contrastive_lab.loss_setting import dragged, further_knobs, further_knobs_of, knob_of, live_knob, setting_of
-from contrastive_lab.widgets.host import KnobWidget, LabWidget, digest, images_of, labels_of, rows_of
 
 MOST = 1024  # rows that stay smooth under a drag
-SHOWN = ("view", "stage", "order", "masks", "second", "second_value")
+SHOWN = ("view", "stage", "order", "masks")  # of the browser, kept when the data change
+
+
+class LabWidget(anywidget.AnyWidget):  # type: ignore[misc]
+    """A browser component in a notebook; shared/notebook.js is its counterpart."""
+
+    data = traitlets.Bytes(b"").tag(sync=True)  # what the part's `pack_…` gives
+    sheet = traitlets.Unicode("").tag(sync=True)
+    reported = traitlets.Dict().tag(sync=True)  # {name, value}: what was last let go
+
+    def __init__(self, part: str, style: str) -> None:
+        super().__init__(sheet=style_sheet(style), _esm=bundle(f"{part}/notebook.js"))
+        self._is_quiet = False
+
+    @contextlib.contextmanager
+    def quietly(self) -> Iterator[None]:
+        """Set traits that the browser already shows, without sending them."""
+        self._is_quiet = True
+        try:
+            yield
+        finally:
+            self._is_quiet = False
+
+    @traitlets.observe("reported")
+    def _hear(self, change: Any) -> None:
+        if isinstance(value := change["new"].get("value"), dict):
+            with self.quietly():
+                self.hear(value)
+
+    def hear(self, said: Mapping[str, Any]) -> None:
+        """Take over the values that the user released."""
+
+    def draw(self) -> None:
+        """Send the current data to the browser, which computes what it can."""
+
+
+class KnobWidget(LabWidget):
+    """A component with a loss's knob, which is read and set as `temperature` or `margin`."""
+
+    temperature = traitlets.Float(None, allow_none=True).tag(sync=True)
+    margin = traitlets.Float(None, allow_none=True).tag(sync=True)
+
+    def __init__(self, part: str, loss: str, knobs: Knobs) -> None:
+        self.loss, self.about = loss, about_loss(loss, knobs)
+        self.live = live_knob(self.about)
+        super().__init__(part, "lab")
+        if self.live:
+            with self.quietly():
+                setattr(self, self.live, self.about["values"][self.live])
+
+    @property
+    def knobs(self) -> Knobs:
+        """Return every knob of the loss with its current value."""
+        return self.about["values"] | ({self.live: getattr(self, self.live)} if self.live else {})
+
+    @traitlets.validate("temperature", "margin")
+    def _check(self, proposal: Any) -> float | None:
+        name, value = proposal["trait"].name, proposal["value"]
+        if name != self.live:
+            raise traitlets.TraitError(f"{self.about['title']} has no {name}")
+        limits = knob_of(self.about, name, 1.0)
+        if value is None or not limits.low <= value <= limits.high:  # also catches NaN
+            raise traitlets.TraitError(f"{name} must be from {limits.low:g} to {limits.high:g}; got {value!r}")
+        return float(value)
+
+    @traitlets.observe("temperature", "margin")
+    def _set_from_python(self, change: Any) -> None:
+        if not self._is_quiet:
+            self.draw()
+
+    def hear(self, said: Mapping[str, Any]) -> None:
+        value = said.get("value")
+        if self.live and isinstance(value, int | float) and math.isfinite(value):
+            setattr(self, self.live, value)
+        if isinstance(more := said.get("more"), Mapping):
+            self.about["values"].update({name: more[name] for name in further_knobs(self.about) if name in more})
 
 
 def loss_view(
@@ -47,15 +124,14 @@ def loss_view(
         anchor: the initial anchor. knobs: of the loss, as `losses.knobs` lists them.
     Raises: ValueError with the reason for rows, labels or knobs that cannot be used."""
     rows = rows_of(z)
-    rows = rows if rows.ndim == 3 else rows[:, None]
+    rows = rows if rows.ndim == 3 else rows[:, None]  # (b, v, d)
     b, v = rows.shape[:2]
     if b * v > MOST:
         raise ValueError(f"the live view draws at most {MOST:,} rows; got {b * v:,}: give some")
     if labels is None and v == 1:
         raise ValueError("these rows have no positives: give labels, or views (images, views, d) of each image")
-    numbers, names = labels_of(labels, b, classes)
-    pictures = images_of(images, b, v)
-    batch = LabBatch(rows, numbers, pictures, names, [str(i) for i in range(b)])
+    (numbers, names), pictures = labels_of(labels, b, classes), images_of(images, b, v)
+    batch = LabBatch(rows, numbers, pictures, names, list(map(str, range(b))))
     return LossViewWidget(batch, "views" if labels is None else "classes", loss, knobs, anchor)
 
 
@@ -70,17 +146,14 @@ class LossViewWidget(KnobWidget):
         self._batch, self._pairing = batch, pairing
         self._sheet = thumbnail_sheet(batch.thumbs)
         self._view = compute_view(batch, pairing, loss, self.knobs)
-        self._others = {f"loss:{n}": losses.get(n).card.title for n in losses.names() if n != loss}
-        self._shown: dict[str, object] = {}
-        self._moves = 0  # of the anchor from Python: the browser reads its place anew
+        self._shown, self._moves = dict[str, Any](), 0  # moves of the anchor from Python: the browser reads it anew
         with self.quietly():
             self.anchor = anchor
         self.draw()
 
     @traitlets.validate("anchor")
     def _check_anchor(self, proposal: Any) -> int:
-        n = len(self._view.names)
-        if not 0 <= proposal["value"] < n:
+        if not 0 <= proposal["value"] < (n := len(self._view.names)):
             raise traitlets.TraitError(f"anchor must be from 0 to {n - 1}")
         return int(proposal["value"])
 
@@ -90,61 +163,31 @@ class LossViewWidget(KnobWidget):
             self._moves += 1
             self.draw()
 
-    def hear(self, said: Mapping[str, object]) -> None:
+    def hear(self, said: Mapping[str, Any]) -> None:
         super().hear(said)
         if isinstance(anchor := said.get("anchor"), int):
             self.anchor = anchor
-        before, self._shown = self._shown, {name: said[name] for name in SHOWN if name in said}
-        is_another = any(before.get(name) != self._shown.get(name) for name in ("second", "second_value"))
-        if self._view.kernel is None or is_another:
+        self._shown = {name: said[name] for name in SHOWN if name in said}
+        if self._view.kernel is None:
             self.draw()
 
     def draw(self) -> None:
-        """Send the view; a loss without a browser kernel is computed here."""
-        if self._view.kernel is None:
+        if self._view.kernel is None:  # a loss that the browser cannot compute
             self._view = compute_view(self._batch, self._pairing, self.loss, self.knobs)
-        setting = self._setting(self._view, self.about, self.knobs)
-        choice, others = str(self._shown.get("second", "")), Alternatives([*self._others.items()])
+        view, knobs = self._view, self.knobs
+        if view.kernel is not None:
+            view = view.with_knobs(**{name: knobs[name] for name in dragged(self.about)})
+        held = {k: v for k, v in knobs.items() if k not in dragged(self.about) or view.kernel is None}
+        key = digest(view.scores, view.mask, self.about["title"], sorted(held.items()), self._moves)
         shown = LossView(
-            first=setting,
-            axes=PairAxes.of(self._view, self._sheet),
+            first=setting_of(view, self.about, knobs, key),
+            axes=PairAxes.of(view, self._sheet),
             name=self.loss,
             title=self.about["title"],
             anchor=self.anchor,
             start=self._shown,
-            alternatives=others,
-            choice=choice,
-            second=self._second(choice),
         )
         self.data = pack_loss_view(shown)
-
-    def _setting(self, view: LabView, about: LossEntry, knobs: Knobs) -> LossSetting:
-        if view.kernel is not None:
-            view = view.with_knobs(**{name: knobs[name] for name in dragged(about)})
-        held = {k: v for k, v in knobs.items() if k not in dragged(about) or view.kernel is None}
-        content = digest(view.scores, view.mask, about["title"], sorted(held.items()), self._moves)
-        return setting_of(view, about, knobs, content)
-
-    def _second(self, choice: str) -> LossSetting | None:
-        """Return another loss on the same pairs, if the user asked for one."""
-        if choice not in self._others:
-            return None
-        name, value = choice.removeprefix("loss:"), self._shown.get("second_value")
-        about = about_loss(name)
-        knobs, live = about["values"], live_knob(about)
-        if live and isinstance(value, int | float) and np.isfinite(value):
-            knobs = knobs | {live: value}
-        reason = "The second setting compares different pairs, so no difference can be shown."
-        try:
-            view = compute_view(self._batch, self._pairing, name, knobs)
-            if view.scores.shape == self._view.scores.shape:
-                return self._setting(view, about, knobs)
-        except ValueError as error:
-            reason = str(error)
-        return LossSetting(digest(reason, name), reason=reason)
-
-
-LIMITS = {"groups": (1, 20), "points": (2, 400)}
 
 
 def circle(loss: str = "nt_xent", *, points: int = 24, groups: int = 2, scatter: int = 0, **knobs: Any) -> CircleWidget:
@@ -154,8 +197,7 @@ def circle(loss: str = "nt_xent", *, points: int = 24, groups: int = 2, scatter:
         points: 2 to 400. groups: of positives, 1 to 20. scatter: seed of the initial positions.
         knobs: of the loss, as `losses.knobs` lists them.
     Raises: ValueError with the reason, for example for a loss without a browser kernel."""
-    for name, value in {"points": points, "groups": groups}.items():
-        low, high = LIMITS[name]
+    for name, value, low, high in (("points", points, 2, 400), ("groups", groups, 1, 20)):
         if not low <= value <= high:
             raise ValueError(f"{name} must be from {low} to {high}; got {value!r}")
     return CircleWidget(loss, knobs, CircleStart(int(groups), int(points), int(scatter)))
@@ -167,21 +209,15 @@ class CircleWidget(KnobWidget):
     def __init__(self, loss: str, knobs: Knobs, start: CircleStart) -> None:
         super().__init__("circle", loss, knobs)
         if self.about["kernel"] is None:
-            raise ValueError(
-                f"the browser cannot move points under {self.about['title']} with these knobs: choose a loss of the "
-                "softmax, hinge or sigmoid kind; the app's Loss Lab shows BYOL and SimSiam on the circle"
-            )
+            text = "choose a loss of the softmax, hinge or sigmoid kind; the app's Loss Lab shows BYOL and SimSiam"
+            raise ValueError(f"the browser cannot move points under {self.about['title']} with these knobs: {text}")
         self._start = start
         self.draw()
 
     def draw(self) -> None:
-        """Send the loss with its knob; the browser computes the positions."""
-        kernel: dict[str, object] = {**(self.about["kernel"] or {})}
-        knob = None
-        if self.live:
-            kernel = kernel | {self.live: self.knobs[self.live]}
-            knob = knob_of(self.about, self.live, self.knobs[self.live])
-        kernel |= {name: self.knobs[name] for name in further_knobs(self.about)}
+        names = [*([self.live] if self.live else []), *further_knobs(self.about)]
+        kernel = {**(self.about["kernel"] or {}), **{name: self.knobs[name] for name in names}}
+        knob = knob_of(self.about, self.live, self.knobs[self.live]) if self.live else None
         more = further_knobs_of(self.about, self.knobs)
         self.data = pack_circle(CircleView(kernel, self.about["score"], knob, self._start, more=more))
 
@@ -213,18 +249,17 @@ def scatter(
         raise ValueError(f"a map draws at most {MAX_POINTS:,} rows; got {n:,}: give some of them")
     if images is not None and n > MAX_IMAGES:
         raise ValueError(f"a map holds at most {MAX_IMAGES:,} images; got {n:,}: leave them out")
-    texts = [str(text) for text in (range(n) if ids is None else ids)]
+    texts = list(map(str, range(n) if ids is None else ids))
     if len(texts) != n:
         raise ValueError(f"ids must be {n}, one for each row; got {len(texts)}")
-    xy = rows if d == 2 else pca(rows)
     numbers, names = labels_of(labels, n, classes)
     values = None if labels is None else numbers
-    if values is None and color is not None:
+    if labels is None and color is not None:
         values = np.asarray(color)
         if values.shape != (n,) or values.dtype.kind not in "fiub":
             raise ValueError(f"color must be ({n},) numbers, one for each row; got {values.shape}")
-        values = values.astype(np.float64)
     sheet = thumbnail_sheet(images_of(images, n))
+    xy = rows if d == 2 else pca(rows)
     data = ScatterData(
         xy, ids=texts, content=digest(xy, sheet.picture), color=values, names=names, thumbnails=sheet, title=title
     )
@@ -246,8 +281,7 @@ class ScatterWidget(LabWidget):
         n, rows = len(self._data.xy), np.asarray(proposal["value"])
         if rows.size and (rows.ndim != 1 or rows.dtype.kind not in "iu"):
             raise traitlets.TraitError(f"rows are whole numbers; got {proposal['value']!r:.80}")
-        outside = rows[(rows < 0) | (rows >= n)]
-        if len(outside):
+        if len(outside := rows[(rows < 0) | (rows >= n)]):
             raise traitlets.TraitError(f"rows are 0 to {n - 1}; got {outside[0]}")
         return list(rows.tolist())
 
@@ -257,9 +291,82 @@ class ScatterWidget(LabWidget):
             self._turns += 1
             self.draw()
 
-    def hear(self, said: Mapping[str, object]) -> None:
+    def hear(self, said: Mapping[str, Any]) -> None:
         self.selection = rows_reported(said).tolist()
 
     def draw(self) -> None:
-        """Send the map with the selected rows."""
         self.data = pack_scatter(self._data, self.selection, str(self._turns), self._height)
+
+
+# --- the user's rows ---
+
+
+def digest(*parts: Any) -> str:
+    """Return a hash of arrays and plain values; when it changes, the browser reads its data again."""
+    out = hashlib.sha256()
+    for part in parts:
+        out.update(part.tobytes() if hasattr(part, "tobytes") else repr(part).encode())
+    return out.hexdigest()[:16]
+
+
+def rows_of(z: Any, least: int = 2) -> np.ndarray:
+    """Return rows (n, d), or views (n, v, d), as float32. Raises ValueError with the reason."""
+    rows = _array(z, "z")
+    if rows.ndim not in (2, 3) or rows.dtype.kind not in "fiub":
+        raise ValueError(f"z must be numbers: rows (n, d), or views (images, views, d); got {rows.dtype} {rows.shape}")
+    if len(rows) < least:
+        raise ValueError(f"z needs at least {least} rows; got {len(rows)}")
+    if not rows.shape[-1] or not rows.shape[1]:
+        raise ValueError(f"z has no columns: its shape is {rows.shape}")
+    with np.errstate(over="ignore"):  # reported below
+        rows = np.ascontiguousarray(rows, np.float32)
+    if len(bad := np.flatnonzero(~np.isfinite(rows.reshape(len(rows), -1)).all(1))):
+        values = f"{len(bad)} of the {len(rows)} rows of z hold values that are not finite in float32"
+        raise ValueError(f"{values}, the first is row {bad[0]}: leave them out")
+    return rows
+
+
+def labels_of(labels: Any, n: int, classes: Sequence[str] | None = None) -> tuple[np.ndarray, tuple[str, ...]]:
+    """Return the class (n) int64 of each row, −1 for none, and the classes' names. Raises ValueError."""
+    if labels is None:
+        return np.full(n, -1), ()
+    given = _array(labels, "labels")
+    if given.shape != (n,):
+        raise ValueError(f"labels must be ({n},), one for each row; got shape {given.shape}")
+    if given.dtype.kind in "USO":
+        distinct, number = np.unique(given.astype(str), return_inverse=True)
+        return number.astype(np.int64), tuple(distinct.tolist())
+    whole = given.astype(np.int64) if np.isfinite(given).all() else np.empty(0)
+    if not np.array_equal(whole, given):
+        raise ValueError(f"labels must be whole numbers, -1 for none, or names; got {given.dtype}")
+    count = int(whole.max(initial=-1)) + 1
+    names = tuple(map(str, range(count) if classes is None else classes))
+    if len(names) < count:
+        raise ValueError(f"labels go up to {count - 1}, but there are {len(names)} classes")
+    return whole, names
+
+
+def images_of(images: Any, n: int, views: int = 1) -> np.ndarray | None:
+    """Return images (n · views, c, h, w) uint8, image-major, from uint8 or 0 to 1. Raises ValueError."""
+    if images is None:
+        return None
+    given = _array(images, "images")
+    if given.ndim == 3:
+        given = given[:, None]
+    if given.ndim != 4 or given.shape[1] not in (1, 3) or len(given) not in (n, n * views):
+        raise ValueError(f"images must be ({n}, 1 or 3, h, w), one for each row of z; got shape {given.shape}")
+    if given.dtype.kind == "f":
+        given = (255 * np.nan_to_num(given)).round()
+    given = given.clip(0, 255).astype(np.uint8)
+    return given if len(given) == n * views else np.repeat(given, views, axis=0)
+
+
+def _array(given: Any, name: str) -> np.ndarray:
+    """Convert anything array-like to an array, including a tensor on any device."""
+    try:
+        if hasattr(given, "detach"):
+            given = given.detach().cpu()
+            given = (given.float() if str(given.dtype) == "torch.bfloat16" else given).numpy()
+        return np.asarray(given)
+    except ValueError:
+        raise ValueError(f"the rows of {name} are not equally long") from None

@@ -13,9 +13,7 @@ from contrastive_lab.runs import import_form, table
 ABOUT = {
     "pixels": 224,
     "host": "example.org",
-    "license": "cc-by-nc-4.0",
-    "size": 22_000_000,
-    "size_is_exact": False,
+    "source": "example.org (about 22 MB; license: cc-by-nc-4.0)",
     "encoder": "timm:vit",
     "weights": "timm:vit.a",
     "file": None,
@@ -65,9 +63,8 @@ def test_it_is_fetched_only_with_a_tick(calls: list[tuple[str, ...]], monkeypatc
     app = form(monkeypatch)
     assert calls == [("import", "timm:vit", "--dry-run")]
     tick = labeled(app.checkbox, "Fetch")
-    assert tick.label == "Fetch them: about 22 MB"  # a screen reader reads what a label escapes
     said = app.info[-1].value.replace("\\", "")
-    assert said.endswith("Or fetch about 22 MB from example.org (license: cc-by-nc-4.0).")
+    assert said.endswith("Or fetch them from example.org (about 22 MB; license: cc-by-nc-4.0).")
     assert labeled(app.button, "Import").disabled
     tick.check().run()
     labeled(app.button, "Import").click().run()

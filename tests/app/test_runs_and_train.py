@@ -1,7 +1,9 @@
 """Runs and Train: every choice counts, one after the other; a sweep form says what it refuses."""
 
 import json
+import re
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from opened_page import opened
@@ -13,17 +15,17 @@ from contrastive_core.engine import run_folders
 from contrastive_core.sweeps import sweep_file
 from contrastive_core.sweeps.sweep_file import load
 from contrastive_lab import cache
-from contrastive_lab.runs import detail
+from contrastive_lab.runs import detail, table
 from contrastive_lab.runs.sweeps import own_folder
 
 
 def test_every_choice_of_runs_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     runs.create("mine", {"method": "simclr", "dataset": "digits"}).set_status("done")
     app = opened("runs", monkeypatch)
-    for view, sign in (("sweeps", "Sweep"), ("import", "Evaluation data"), ("sweeps", "Sweep")):
+    for view, sign in (("sweeps", "Sweep"), ("import", "What to import"), ("sweeps", "Sweep")):
         app.button(key=f"open-{view}").click().run()
         assert not app.exception
-        assert sign in [s.label for s in app.selectbox]
+        assert sign in [choice.label for choice in [*app.selectbox, *app.button_group]]
         assert app.query_params["view"] in (view, [view])
     options = app.selectbox(key="runs-sweep").options
     names = [app.selectbox(key="runs-sweep").value]
@@ -69,10 +71,10 @@ def test_a_leaderboard_is_of_one_data_set_and_the_best_comes_first(monkeypatch: 
 @pytest.mark.parametrize(
     ("address", "found"),
     [
-        ({"search": "MoCo method:moco_v2"}, ["other"]),
-        ({"search": "status:failed,stopped show:mine"}, ["mine"]),
+        ({"search": "MoCo other"}, ["other"]),
+        ({"search": "stopped show:mine"}, ["mine"]),
         ({"search": "show:shipped metric"}, ["metric-digits"]),
-        ({"search": "status:failed"}, []),
+        ({"search": "failed"}, []),
     ],
 )
 def test_words_of_the_search_narrow_it(
@@ -128,6 +130,44 @@ def test_a_click_on_delete_counts_where_another_rerun_ends_its_own(monkeypatch: 
     monkeypatch.setattr(run_folders, "delete", refuse)
     click("Delete")
     assert [toast.value for toast in app.toast] == ["mine is locked"]
+
+
+def labeled(elements: Any, label: str) -> Any:
+    return next(element for element in elements if element.label == label)
+
+
+def test_a_run_is_renamed_tagged_and_found_by_its_note(monkeypatch: pytest.MonkeyPatch) -> None:
+    runs.create("draft", {"method": "simclr", "dataset": "digits"}).set_status("done")
+    app = opened("runs", monkeypatch, data="all", search="draft")
+    labeled(app.text_input, "Name").input("draft-final")
+    labeled(app.text_input, "Tags").input("good, slow")
+    labeled(app.text_area, "Note").input("keep this")
+    labeled(app.button, "Save").click().run()
+    assert not app.exception
+    assert runs.load("draft-final").meta() == {"title": "", "tags": ["good", "slow"], "note": "keep this"}
+    app.text_input(key="runs-search").set_value("keep this").run()
+    assert listed(app) == ["draft-final"]
+
+
+def test_two_runs_are_told_apart_and_a_clone_has_its_change(monkeypatch: pytest.MonkeyPatch) -> None:
+    config = {"method": "simclr", "dataset": "digits", "epochs": 1}
+    pair = [runs.create(f"pair-{seed}", {**config, "seed": seed}) for seed in (0, 7)]
+    queued: list[tuple[str, list[str]]] = []
+    monkeypatch.setattr("contrastive_core.engine.queue.enqueue", lambda name, words: queued.append((name, words)))
+    with monkeypatch.context() as patch:
+        patch.setattr(table, "table", lambda *_: (pair, pair))
+        app = opened("runs", monkeypatch)
+        assert any(re.match(r"1 differs; \d+ are the same", c.value) for c in app.caption)
+        assert any("0 → 7" in m.value for m in app.markdown)
+        patch.setattr(table, "table", lambda *_: (pair, pair[:1]))
+        app.run()
+        for text, refused in (("loss.speed", True), ("loss.temperature=0.3", False)):
+            labeled(app.text_area, "Other changes, one per line").input(text)
+            labeled(app.button, "Train the clone").click().run()
+            assert [bool(app.error), not queued] == [refused, refused]
+    ((name, words),) = queued
+    assert name == "pair-0-2"
+    assert "loss.temperature=0.3" in words
 
 
 def test_a_sweep_of_a_folder_needs_the_word(monkeypatch: pytest.MonkeyPatch) -> None:

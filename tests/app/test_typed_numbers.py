@@ -71,17 +71,3 @@ def test_a_model_is_imported_at_the_size_that_stands_there(monkeypatch: pytest.M
         next(b for b in app.button if b.label == "Import").click().run()
         assert imported[-1][:3] == ["timm:resnet18", "--pixels", str(right)]
         assert len(imported) == number
-
-
-def test_the_command_line_for_many_machines() -> None:
-    def page() -> None:
-        from contrastive_core import runs
-        from contrastive_lab.runs import detail
-
-        detail.again(runs.load("simclr-digits"))
-
-    app = AppTest.from_function(page, default_timeout=90).run()
-    assert (field(app, "Machines").min, field(app, "Machines").max) == (1, 256)
-    for right in (2, 256, 3):
-        field(app, "Machines").set_value(right).run()
-        assert f"--nnodes={right}" in app.code[1].value.replace("--nnodes ", "--nnodes=")

@@ -80,16 +80,6 @@ def test_reports_that_make_no_sense_change_nothing(value: Any) -> None:
     assert (view.temperature, view.anchor) == (0.2, 0)
 
 
-def test_another_loss_beside_it_is_computed_here() -> None:
-    view = loss_view(Z, labels=Y, loss="sup_con")
-    first = len(view.data)
-    reports(view, value=0.1, anchor=0, panel="two", second="loss:triplet", second_value=0.4)
-    assert len(view.data) > first
-    assert b'"margin": 0.4' in view.data
-    reports(view, value=0.1, anchor=0, panel="two", second="loss:nothing")
-    assert len(view.data) < first + 2000
-
-
 def test_views_are_positives_without_labels() -> None:
     view = loss_view(Z.reshape(12, 2, 8), loss="nt_xent")
     assert b"image 1, view a" in view.data
