@@ -56,7 +56,6 @@ def cases() -> dict[str, Case]:
         "inst_disc, whole bank": ("inst_disc", "instance_softmax", BATCH, {"noise": 0}),
         "metric, lifted batches": ("metric", "lifted_structure", BATCH, {"batches": "lifted"}),
         "clip, siglip": ("clip", "siglip", BATCH, {}),
-        "byol, momentum warm-up": ("byol", None, BATCH, {"momentum_warmup": True}),
     }
     by_label = [name for name in losses.names() if losses.get(name).card.by_label]
     found |= {f"metric, {name}": ("metric", name, BATCH, {}) for name in by_label}

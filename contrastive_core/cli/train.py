@@ -37,15 +37,15 @@ from contrastive_core.runs.train_config import OPTIONS, TrainConfig, from_dict, 
 from contrastive_core.train import loop
 from contrastive_core.train.changes import branch as branch_off
 from contrastive_core.train.changes import live_settings_of
-from contrastive_core.train.settings import inherit_encoder, kept_smaller, with_cache, with_image_size
-from contrastive_core.train.setup import TrainSetup, manifest_of, prepare
+from contrastive_core.train.settings import with_cache, with_image_size
+from contrastive_core.train.setup import TrainSetup, inherit_encoder, manifest_of, prepare
 
 
 def train(args: Namespace) -> None:
     """Train a new run or resume one. In a group of processes, only the first one writes the run."""
     with collectives.process_group(args.device) as world, progress_of(args, speaks=world.is_rank0) as on_progress:
         setup, run = _setup_and_run(args, world, on_progress)
-        for note in (setup.dataset.left_out, kept_smaller(setup.config), *setup.notes):
+        for note in (setup.dataset.left_out, *setup.notes):
             if world.is_rank0 and note:
                 print_note(note)
         epochs = setup.config.epochs
@@ -91,18 +91,20 @@ def _setup_and_run(args: Namespace, world: World, on_progress: OnProgress) -> tu
     setup = collectives.raise_together(lambda: prepare(config, world, dataset))
     if len(set(collectives.all_gather_object(setup.dataset.fingerprint))) > 1:
         raise ValueError(f"{config.dataset} is not the same on all machines; copy it anew")
-    if run is None:
 
-        def create() -> Run:
-            about = manifest_of(setup, _command(sys.argv[1:]))
-            if args.schedule:
-                about["schedule"] = read_schedule(args.schedule, live_settings_of(setup.config.to_dict()))
-            stem = runs.stem_of(config.method, config.dataset, config.seed, args.set)
-            name, settings = args.run or runs.free_name(stem), setup.config.to_dict()
-            return runs.create(name, settings, setup.dataset.fingerprint, **about)
+    def create() -> Run | None:
+        if not world.is_rank0:
+            return None
+        words = sys.argv[1:]  # the command line to repeat, without `--progress`
+        if "--progress" in words:
+            del words[words.index("--progress") :][:2]
+        about = manifest_of(setup, shlex.join(["contrastive-lab", *words]))
+        if args.schedule:
+            about["schedule"] = read_schedule(args.schedule, live_settings_of(setup.config.to_dict()))
+        name = args.run or runs.free_name(runs.stem_of(config.method, config.dataset, config.seed, args.set))
+        return runs.create(name, setup.config.to_dict(), setup.dataset.fingerprint, **about)
 
-        run = collectives.broadcast_object(collectives.raise_together(create if world.is_rank0 else lambda: None))
-    return setup, run
+    return setup, run or collectives.broadcast_object(collectives.raise_together(create))
 
 
 def _config_and_run(args: Namespace, on_progress: OnProgress) -> tuple[TrainConfig, Run | None]:
@@ -134,32 +136,21 @@ def config_of(args: Namespace, on_progress: OnProgress = ignore_progress) -> Tra
         epochs = usual_epochs(config.method, config.dataset, config.encoder, is_start)
         config = dataclasses.replace(config, epochs=epochs)
     if args.weights:
-        config = dataclasses.replace(config, start=_imported_weights(args, config, on_progress))
+        if config.start:
+            raise BadSetting(N_("--weights and --start both name where to start from: give one of them"))
+        if args.encoder and pretrained.is_model(args.encoder):
+            opening = pretrained.open_model(pretrained.Wanted(args.encoder, args.weights), on_progress)
+        else:
+            opening = open_checkpoint(args.weights, args.encoder)
+        with opening as it:
+            stem = re.sub(r"[^A-Za-z0-9._-]+", "-", Path(args.weights).stem[:40]).strip("-._")
+            name = runs.free_name(f"{stem or 'file'}-weights")
+            imported = create_run(it, config.dataset, name, config.root, on_progress)
+        config = dataclasses.replace(config, start=imported.name)
     if not config.start:
         return config
     training.wait_for_import(config.start, on_progress)
     return inherit_encoder(config.start, config, given)
-
-
-def _imported_weights(args: Namespace, config: TrainConfig, on_progress: OnProgress) -> str:
-    """Import the file of `--weights` as a run to start from; return its name. Raises ValueError with one sentence."""
-    if config.start:
-        raise BadSetting(N_("--weights and --start both name where to start from: give one of them"))
-    if args.encoder and pretrained.is_model(args.encoder):
-        opening = pretrained.open_model(pretrained.Wanted(args.encoder, args.weights), on_progress)
-    else:
-        opening = open_checkpoint(args.weights, args.encoder)
-    with opening as it:
-        stem = re.sub(r"[^A-Za-z0-9._-]+", "-", Path(args.weights).stem[:40]).strip("-._")
-        name = runs.free_name(f"{stem or 'file'}-weights")
-        return create_run(it, config.dataset, name, config.root, on_progress).name
-
-
-def _command(arguments: list[str]) -> str:
-    """Return the command line to repeat, without `--progress`."""
-    at = arguments.index("--progress") if "--progress" in arguments else len(arguments)
-    words = [*arguments[:at], *arguments[at + 2 :]]
-    return " ".join(["contrastive-lab", *map(shlex.quote, words)])
 
 
 class _Report:
@@ -175,34 +166,34 @@ class _Report:
         self.note: str | None = None  # of the run, as printed last
 
     def __call__(self, lines: list[dict[str, float]]) -> None:
+        last_step = None
         for line in lines:
-            if "images_per_s" not in line:
-                self.scores = line
-                self._write(line)
-        steps = [line for line in lines if "images_per_s" in line]
-        if steps and not (self.is_quiet and self.terminal):
-            self._show(steps[-1], is_whole=steps[-1] is not lines[-1])
-
-    def _show(self, line: dict[str, float], is_whole: bool) -> None:
-        if self.terminal:
-            self.terminal.detail = f" loss {line['loss']:.4f}, {line['images_per_s']:,.0f} images/s"
-        part = 1.0 if is_whole else min(1.0, max(0.0, line["step"] / self.steps - line["epoch"]))
-        self.on_progress(f"epoch {line['epoch'] + 1} of {self.epochs}", (line["epoch"] + part) / self.epochs)
-
-    def _write(self, line: dict[str, float]) -> None:
-        if self.is_quiet:
+            if "images_per_s" in line:
+                last_step = line
+                continue
+            self.scores = line
+            if not self.is_quiet:
+                self._print_epoch(line)
+        if last_step is None or (self.is_quiet and self.terminal):
             return
+        if self.terminal:
+            self.terminal.detail = f" loss {last_step['loss']:.4f}, {last_step['images_per_s']:,.0f} images/s"
+        done = last_step["step"] / self.steps - last_step["epoch"]  # of this epoch
+        part = 1.0 if last_step is not lines[-1] else min(1.0, max(0.0, done))
+        text = f"epoch {last_step['epoch'] + 1} of {self.epochs}"
+        self.on_progress(text, (last_step["epoch"] + part) / self.epochs)
+
+    def _print_epoch(self, line: dict[str, float]) -> None:
         parts = [f"epoch {line['epoch']}/{self.epochs}", f"loss {line['loss']:.4f}"]
         if "knn_train_sample" in line:
             parts.append(f"kNN on the training sample {100 * line['knn_train_sample']:.1f} %")
-        self._print(", ".join([*parts, f"{time.monotonic() - self.started:.0f} s"]))
+        texts = [", ".join([*parts, f"{time.monotonic() - self.started:.0f} s"])]
         note = self.run.status().get("note") if self.run else None
         if note and note != self.note:
-            self._print(note)
+            texts.append(note)
         self.note = note
-
-    def _print(self, text: str) -> None:
-        self.terminal.line(text) if self.terminal else print_note(text)
+        for text in texts:
+            self.terminal.line(text) if self.terminal else print_note(text)
 
 
 # --- changes and branches ---
@@ -272,19 +263,19 @@ def text_of(answer: Answer) -> str:
     """Format an answer for a terminal."""
     held_out, rest = (int(str(answer["plan"][name])) for name in ("held_out", "train"))
     lines = [f"{CRITERION}: {held_out:,} of {held_out + rest:,} training images, which are not used for training", ""]
+
+    def figure(row: AnswerRow) -> str:
+        """Format a mean with its interval and the interval's basis, in columns."""
+        ends = row["interval"]
+        interval = f" ({100 * ends[0]:.1f} to {100 * ends[1]:.1f}, over {row['basis']})" if ends else ""
+        return f"{100 * row['mean']:7.1f}{interval:<40}"
+
     for row in answer["rows"]:
         label = f"{row['label']} (default)" if row["is_default"] else row["label"]
         took = f"{counted(row['epochs'], 'epoch')}, {row['seconds']:.0f} s, {counted(row['seeds'], 'seed')}"
-        lines.append(f"{_figure(row)} {label}, {took}")
-    lines += [f"{_figure(row)} {row['label']}" for row in answer["references"]]
+        lines.append(f"{figure(row)} {label}, {took}")
+    lines += [f"{figure(row)} {row['label']}" for row in answer["references"]]
     lines += [f"  failed: {label}: {why}" for label, why in answer["failed"].items()]
     lines += [f"  no time for: {', '.join(answer['untried'])}"] if answer["untried"] else []
     lines += ["", *(f"  {one}" for one in answer["comparisons"]), "", answer["verdict"]]
     return "\n".join([*lines, "", answer["test"]] if answer["test"] else lines)
-
-
-def _figure(row: AnswerRow) -> str:
-    """Format a mean with its interval and the interval's basis, in columns."""
-    ends = row["interval"]
-    interval = f" ({100 * ends[0]:.1f} to {100 * ends[1]:.1f}, over {row['basis']})" if ends else ""
-    return f"{100 * row['mean']:7.1f}{interval:<40}"

@@ -94,9 +94,9 @@ def branch(run: Run, epoch: int | None, *every: Mapping[str, object]) -> list[Ru
 @in_worker
 def resolved_settings(config: TrainConfig, facts: DatasetInfo) -> Resolved:
     """Return the settings of a training for a form, with the reason for each default. Raises: ValueError."""
-    from contrastive_core.train import settings
+    from contrastive_core.train import setup
 
-    return settings.of_page(config, facts)
+    return setup.of_page(config, facts)
 
 
 @in_worker

@@ -32,7 +32,7 @@ from contrastive_core.lab.lab_view import (
     label_name,
 )
 from contrastive_core.methods import Method
-from contrastive_core.methods._momentum import MomentumMethod
+from contrastive_core.methods._asymmetric import MomentumMethod
 from contrastive_core.models.encoders import forward_batch_size
 from contrastive_core.runs import checkpoints
 from contrastive_core.runs.run import Run

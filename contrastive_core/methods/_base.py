@@ -3,7 +3,6 @@ A method decides which rows are compared: `pairs(batch)` makes views, encodes th
 Only `after_step(pairs)` changes a method's memory."""
 
 import dataclasses
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -45,7 +44,7 @@ class HeadSettings:
     head_bn: bool = knob(False, help=N_("BatchNorm in the head's hidden layers."))
 
 
-class Method(nn.Module, ABC):
+class Method(nn.Module):
     """A method that trains an encoder by comparing rows. Its card holds its texts and its fixed properties."""
 
     card: ClassVar[MethodCard]
@@ -78,14 +77,15 @@ class Method(nn.Module, ABC):
         """Encode views of a batch and return their pairs."""
         return self.relate(self.rows(batch, generator), batch, generator)
 
-    @abstractmethod
     def rows(self, batch: Batch, generator: torch.Generator) -> Rows:
-        """Encode views of a batch: one or more tensors (b, …) in the order of its images. Random values are sampled for
-        the global batch, so the rows of a part of a batch equal those of the whole batch."""
+        """Encode views of a batch: one or more tensors (b, …) in the order of its images; by default z (b, v, e) of the
+        setting `views`, or of two. Random values are sampled for the global batch, so the rows of a part of a batch
+        equal those of the whole batch."""
+        return (self.encode_views(self.views(batch, getattr(self.settings, "views", 2), generator)),)
 
-    @abstractmethod
     def relate(self, rows: Rows, batch: Batch, generator: torch.Generator) -> Pairs:
-        """Build the pairs among the `rows` of a batch."""
+        """Build the pairs among the `rows` of a batch; by default, views of an image, or of a class, are positives."""
+        return pairs.from_views(rows[0], batch.labels if self.card.needs_labels else None)
 
     @torch.no_grad()
     def after_step(self, pairs: Pairs) -> None:
@@ -148,8 +148,20 @@ class Method(nn.Module, ABC):
     @classmethod
     def defaults(cls, facts: DatasetInfo) -> dict[str, Default]:
         """Return the training defaults for a data set, each with its reason."""
-        usual = small_images(facts)
-        return usual | {"loss_knobs": (cls.card.loss_knobs, cls.loss_knobs_reason)} if cls.loss_knobs_reason else usual
+        text = N_("crop and color as on CIFAR-10, with hue up to 0.5: shapes needs it")
+        size, why = fitting(128, N_("128: twice the steps of 256; on shapes SimCLR gains 4 points"), facts.n_train)
+        usual: dict[str, Default] = {  # for small images, measured with the small encoder
+            "batch_size": (size, why),
+            "optimizer": ("adamw", N_("small encoders converge in a few epochs")),
+            "lr": (3e-3, N_("AdamW with one cycle; measured on shapes and digits")),
+            "weight_decay": (1e-4, N_("a low value, because the runs are short")),
+            "schedule": ("one_cycle", N_("short runs: up for a third, down to zero")),
+            "warmup": (0.0, N_("the cycle warms up by itself")),
+            "recipe": fitting_views(Recipe(), text, facts),
+        }
+        if cls.loss_knobs_reason:
+            usual["loss_knobs"] = (cls.card.loss_knobs, cls.loss_knobs_reason)
+        return usual
 
     @classmethod
     def incompatibility(cls, facts: DatasetInfo, batch_size: int, knobs: Knobs = NO_KNOBS) -> str | None:
@@ -165,19 +177,6 @@ class WideHeadSettings(HeadSettings):
     hidden: int = knob(256, 2, 8192, N_("Width of a nonlinear head's hidden layers."))
     depth: int = knob(3, 2, 4, N_("Layers of a nonlinear head."))
     head_bn: bool = knob(True, help=N_("BatchNorm in the head's hidden layers."))
-
-
-class DimensionMethod(Method):
-    """A method whose loss compares dimensions of two views: Barlow Twins, VICReg, LeJEPA. Both views use the same
-    encoder and a wide head with BatchNorm."""
-
-    Settings = WideHeadSettings
-
-    def rows(self, batch: Batch, generator: torch.Generator) -> Rows:
-        return (self.encode_views(self.views(batch, 2, generator)),)  # z (b, 2, e)
-
-    def relate(self, rows: Rows, batch: Batch, generator: torch.Generator) -> Pairs:
-        return pairs.from_views(rows[0])
 
 
 def part_of(weights: Mapping[str, Tensor], name: str) -> dict[str, Tensor]:
@@ -200,19 +199,3 @@ def fitting_views(recipe: Recipe, reason: str, facts: DatasetInfo) -> tuple[Reci
         recipe = dataclasses.replace(recipe, crop_low=0.6, flip=0.0, rotation=0.5, blur=0.0, views="")
         reason = N_("tiny gray figures: mild crops, no mirror, small turns")
     return recipe, reason
-
-
-def small_images(facts: DatasetInfo) -> dict[str, Default]:
-    """Return the defaults for small images, measured with the small encoder."""
-    recipe, reason = fitting_views(
-        Recipe(), N_("crop and color as on CIFAR-10, with hue up to 0.5: shapes needs it"), facts
-    )
-    return {
-        "batch_size": fitting(128, N_("128: twice the steps of 256; on shapes SimCLR gains 4 points"), facts.n_train),
-        "optimizer": ("adamw", N_("small encoders converge in a few epochs")),
-        "lr": (3e-3, N_("AdamW with one cycle; measured on shapes and digits")),
-        "weight_decay": (1e-4, N_("a low value, because the runs are short")),
-        "schedule": ("one_cycle", N_("short runs: up for a third, down to zero")),
-        "warmup": (0.0, N_("the cycle warms up by itself")),
-        "recipe": (recipe, reason),
-    }

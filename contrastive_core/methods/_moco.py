@@ -6,18 +6,47 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
-from torch import Tensor
+from jaxtyping import Float
+from torch import Tensor, nn
 
 from contrastive_core import pairs
 from contrastive_core.base.device import send
 from contrastive_core.base.messages import N_, message
 from contrastive_core.base.registry import Knobs, knob
 from contrastive_core.data.batch_loader import Batch, BatchShare
+from contrastive_core.methods._asymmetric import MomentumMethod, MomentumSettings
 from contrastive_core.methods._base import NO_KNOBS, DatasetInfo, Default, Rows
-from contrastive_core.methods._momentum import MomentumMethod, MomentumSettings
 from contrastive_core.models.encoders import split_norms
-from contrastive_core.models.memory_bank import KeyQueue
+from contrastive_core.ops.similarity import normalize
 from contrastive_core.pairs.types import Pairs
+
+
+class KeyQueue(nn.Module):
+    """Queue of the last `size` keys (K, d) as unit rows, random at first. New keys overwrite the oldest ones."""
+
+    rows: Tensor
+    pointer: Tensor
+    enqueued: Tensor
+
+    def __init__(self, size: int, dim: int) -> None:
+        super().__init__()
+        self.register_buffer("rows", normalize(torch.randn(size, dim)))
+        self.register_buffer("pointer", torch.zeros((), dtype=torch.long))
+        self.register_buffer("enqueued", torch.zeros((), dtype=torch.long))
+
+    def __len__(self) -> int:
+        return self.rows.shape[0]
+
+    @torch.no_grad()
+    def enqueue(self, keys: Float[Tensor, "n d"]) -> None:
+        """Overwrite the oldest keys with `keys` (n, d). If n > K, only the last K are stored."""
+        n, k = len(keys), len(self)
+        newest = normalize(keys[-k:].detach().to(self.rows))
+        start = self.pointer + max(0, n - k)
+        at = (start + torch.arange(len(newest), device=self.rows.device)) % k
+        self.rows[at] = newest
+        self.pointer.copy_((self.pointer + n) % k)
+        self.enqueued.add_(n)
 
 
 @dataclass(frozen=True)

@@ -2,9 +2,10 @@
 
 from contrastive_core.base.cards import read_method_card
 from contrastive_core.base.messages import N_
-from contrastive_core.methods._base import DimensionMethod
+from contrastive_core.methods._base import Method, WideHeadSettings
 
 
-class BarlowTwins(DimensionMethod):
+class BarlowTwins(Method):
     card = read_method_card("barlow_twins")
+    Settings = WideHeadSettings
     loss_knobs_reason = N_("λ 0.005, as published")

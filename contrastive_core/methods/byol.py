@@ -3,8 +3,8 @@ Order and letters of the paper: t, t' → y → z → q(z) on the online side, z
 
 from contrastive_core.base.cards import read_method_card
 from contrastive_core.base.messages import N_
+from contrastive_core.methods._asymmetric import MomentumPredictorMethod
 from contrastive_core.methods._base import DatasetInfo, Default
-from contrastive_core.methods._predictor import MomentumPredictorMethod
 
 
 class BYOL(MomentumPredictorMethod):

@@ -57,28 +57,24 @@ class CLIP(Method):
         if s.text_tower:
             self.text_tower = SentenceTower(s.text_tower, s.train_text_tower)
         self.text_head = ProjectionHead(s.head, self.text_tower.out_dim, s.dim, s.hidden, s.depth, s.head_bn)
-        self.learned_names: tuple[str, ...] = ()  # learned settings of the loss: temperature, bias
         self.temperature = LearnedTemperature()
         self.temperature.requires_grad_(s.learn_temperature)
+        self.learns_temperature = False  # that of its loss
         self.bias: nn.Parameter | None = None  # bias of SigLIP's logits
 
     def use_loss(self, loss: Loss) -> None:
         super().use_loss(loss)
-        if self.settings.learn_temperature:
-            self.learned_names = tuple(name for name in ("temperature", "bias") if name in knobs_of(type(loss)))
-        self.temperature.requires_grad_(self.learns("temperature"))
-        if self.learns("temperature"):
+        knobs = knobs_of(type(loss)) if self.settings.learn_temperature else {}
+        self.learns_temperature = "temperature" in knobs
+        self.temperature.requires_grad_(self.learns_temperature)
+        if self.learns_temperature:
             self.temperature.start(loss.temperature)  # type: ignore[attr-defined]
         start = self.temperature.log_scale.new_tensor(getattr(loss, "bias", 0.0))
-        self.bias = nn.Parameter(start) if self.learns("bias") else None
-
-    def learns(self, name: str) -> bool:
-        """Return whether a setting of the loss (temperature or bias) is learned: the loss has it and learning is on."""
-        return name in self.learned_names
+        self.bias = nn.Parameter(start) if "bias" in knobs else None
 
     def learned(self) -> dict[str, Tensor]:
         """Return the learned settings of the loss, with gradients."""
-        values: dict[str, Tensor] = {"temperature": self.temperature()} if self.learns("temperature") else {}
+        values: dict[str, Tensor] = {"temperature": self.temperature()} if self.learns_temperature else {}
         return values if self.bias is None else {**values, "bias": self.bias}
 
     def rows(self, batch: Batch, generator: torch.Generator) -> Rows:

@@ -22,8 +22,7 @@ from contrastive_core.pairs.types import Pairs
 LEAST_ROWS = 4
 PATCHES = 7  # maximum per side, as in the paper
 LEAST_SIDE = 16  # side of a patch in pixels, if possible: smaller ones show only texture
-COLOR_STEPS = ("jitter", "gray", "blur", "solarize", "noise", "sobel", "cutout")
-SPATIAL: dict[str, Any] = dict.fromkeys(COLOR_STEPS, 0.0)
+WITHOUT_COLORS: dict[str, Any] = dict.fromkeys("jitter gray blur solarize noise sobel cutout".split(), 0.0)
 
 
 @dataclass(frozen=True)
@@ -31,7 +30,6 @@ class Settings(HeadSettings):
     head: str = knob("none", help=N_("Projection from a patch's h to z."), choices=("none", "linear"))
     steps: int = knob(3, 1, 6, N_("Number of rows to predict ahead."))
     context: int = knob(128, 8, 1024, N_("Width of the context."))
-    patch_colors: bool = knob(True, help=N_("Draw color augmentations for each patch separately."))
 
 
 class CPC(Method):
@@ -78,11 +76,9 @@ class CPC(Method):
         return dataclasses.replace(made, anchor_rows=numbers, candidate_rows=slots, group_size=1)
 
     def patches(self, batch: Batch, generator: torch.Generator) -> Tensor:
-        """Return overlapping patches (b, rows, cols, c, side, side) of one view of each image."""
+        """Return overlapping patches (b, rows, cols, c, side, side) of one view, colors drawn by patch."""
         share, recipe = batch.global_rows, self.recipe.of_view(0)
-        if not self.settings.patch_colors:
-            return self.cut(augment(batch.images, recipe, generator, share))
-        spatial = dataclasses.replace(recipe, **SPATIAL)
+        spatial = dataclasses.replace(recipe, **WITHOUT_COLORS)
         x = self.cut(augment(batch.images, spatial, generator, share))
         each = dataclasses.replace(recipe, crop=0.0, flip=0.0, rotation=0.0)
         pixels = (x * 255).round().to(torch.uint8).flatten(0, 2)

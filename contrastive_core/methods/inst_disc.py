@@ -3,20 +3,22 @@ compared with a memory bank: with K noise slots by NCE, or (`noise=0`) with the 
 the encoder, has the momentum."""
 
 import dataclasses
+import math
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
+from jaxtyping import Float, Int
+from torch import Tensor, nn
 
 from contrastive_core import pairs
 from contrastive_core.base.cards import read_method_card
+from contrastive_core.base.device import send
 from contrastive_core.base.messages import N_, message
 from contrastive_core.base.registry import Knobs, knob
 from contrastive_core.data.batch_loader import Batch, BatchShare
 from contrastive_core.losses.nce import NCE
 from contrastive_core.methods._base import NO_KNOBS, DatasetInfo, Default, HeadSettings, Method, Rows
-from contrastive_core.models.memory_bank import MemoryBank
-from contrastive_core.ops.similarity import full_precision
+from contrastive_core.ops.similarity import full_precision, normalize
 from contrastive_core.pairs.types import Pairs
 
 LOG_Z_ROWS = 1024  # anchors of a batch from whose scores Z is estimated
@@ -34,6 +36,47 @@ class Settings(HeadSettings):
         help=N_("Normalizer of NCE: fixed after the first batch, or updated continuously."),
         choices=("ema", "first_batch"),
     )
+
+
+class MemoryBank(nn.Module):
+    """One unit row per training image (N, d), random at first: v ← norm(μ v + (1 − μ) f). `log_z` is the log of NCE's
+    normalizer, estimated from the first batch or as a running mean (EMA 0.99)."""
+
+    rows: Tensor
+    log_z: Tensor
+
+    def __init__(self, size: int, dim: int, momentum: float = 0.5, ema: float | None = None) -> None:
+        super().__init__()
+        self.momentum, self.ema = momentum, ema
+        self.register_buffer("rows", normalize(torch.randn(size, dim)))
+        self.register_buffer("log_z", torch.tensor(torch.nan))
+
+    def __len__(self) -> int:
+        return self.rows.shape[0]
+
+    def noise(
+        self, index: Int[Tensor, " n"], k: int, generator: torch.Generator, share: BatchShare
+    ) -> Int[Tensor, "n k"]:
+        """Draw k slots per anchor uniformly from the slots of other images, with replacement. `share`: the anchors'
+        rows in the global batch; the slots are drawn for the whole batch."""
+        slots = torch.randint(len(self) - 1, (share.total, k), generator=generator, device=generator.device)
+        slots = send(slots[share.rows], index.device)
+        return slots + (slots >= index[:, None])
+
+    @torch.no_grad()
+    def update(self, index: Int[Tensor, " n"], features: Float[Tensor, "n d"]) -> None:
+        """Move the slots of a batch towards its features. If an index repeats, its last row is used."""
+        f = normalize(features.detach().to(self.rows))
+        self.rows[index] = normalize(self.momentum * self.rows[index] + (1 - self.momentum) * f)
+
+    def next_log_z(self, estimate: Float[Tensor, ""]) -> Float[Tensor, ""]:
+        """Return `log_z` after a batch's estimate: the first estimate, or the updated running mean."""
+        log_z = self.log_z.to(estimate.dtype)
+        following = log_z
+        if self.ema is not None:
+            both = torch.stack([log_z + math.log(self.ema), estimate + math.log1p(-self.ema)])
+            following = both.to(self.log_z.dtype).logsumexp(0).to(estimate.dtype)
+        return torch.where(log_z.isnan(), estimate, following)
 
 
 class InstDisc(Method):
@@ -73,7 +116,7 @@ class InstDisc(Method):
     def after_step(self, pairs: Pairs) -> None:
         self.bank.update(self.gather(pairs.anchor_groups), self.gather(pairs.anchors.detach()))
         if isinstance(pairs.log_z, Tensor):
-            self.bank.keep_log_z(pairs.log_z)
+            self.bank.log_z.copy_(pairs.log_z)
 
     def extra_metrics(self) -> dict[str, float]:
         return {} if self.bank.log_z.isnan() else {"log_z": float(self.bank.log_z)}

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 import torch
 
-from contrastive_core import pairs
 from contrastive_core.base.cards import fitting, read_method_card
 from contrastive_core.base.messages import N_
 from contrastive_core.base.registry import knob
@@ -12,7 +11,6 @@ from contrastive_core.data.augmentations import to_float
 from contrastive_core.data.batch_loader import Batch
 from contrastive_core.methods._base import DatasetInfo, Default, HeadSettings, Method, Rows
 from contrastive_core.models.encoders import HEADS
-from contrastive_core.pairs.types import Pairs
 
 
 @dataclass(frozen=True)
@@ -32,9 +30,6 @@ class InvaSpread(Method):
         if self.settings.augmented == 1:
             x = torch.cat([to_float(batch.images)[:, None], x], dim=1)
         return (self.encode_views(x),)  # (b, 2, e)
-
-    def relate(self, rows: Rows, batch: Batch, generator: torch.Generator) -> Pairs:
-        return pairs.from_views(rows[0])
 
     @classmethod
     def defaults(cls, facts: DatasetInfo) -> dict[str, Default]:

@@ -7,14 +7,15 @@ import torch
 from contrastive_core.base.cards import read_method_card
 from contrastive_core.base.messages import N_
 from contrastive_core.data.batch_loader import Batch
-from contrastive_core.methods._base import DimensionMethod, Rows
+from contrastive_core.methods._base import Method, Rows, WideHeadSettings
 from contrastive_core.pairs.types import Pairs
 
 SEEDS = 1 << 31
 
 
-class LeJEPA(DimensionMethod):
+class LeJEPA(Method):
     card = read_method_card("lejepa")
+    Settings = WideHeadSettings
     loss_knobs_reason = N_("λ 0.05, as published")
 
     def relate(self, rows: Rows, batch: Batch, generator: torch.Generator) -> Pairs:

@@ -3,8 +3,8 @@ of a queue. Order and letters of the paper's algorithm 1: q₁, q₂, k₁, k₂
 
 from contrastive_core.base.cards import read_method_card
 from contrastive_core.base.messages import N_
+from contrastive_core.methods._asymmetric import MomentumPredictorMethod
 from contrastive_core.methods._base import DatasetInfo, Default
-from contrastive_core.methods._predictor import MomentumPredictorMethod
 
 
 class MoCoV3(MomentumPredictorMethod):

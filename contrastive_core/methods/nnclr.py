@@ -10,10 +10,9 @@ from contrastive_core.base.cards import read_method_card
 from contrastive_core.base.messages import N_, message
 from contrastive_core.base.registry import Knobs, knob
 from contrastive_core.data.batch_loader import Batch
+from contrastive_core.methods._asymmetric import PredictorSettings, across_views, make_predictor, predicted
 from contrastive_core.methods._base import NO_KNOBS, DatasetInfo, Default, Method, Rows
-from contrastive_core.methods._moco import queue_problem, queue_size
-from contrastive_core.methods._predictor import PredictorSettings, across_views, make_predictor, predicted
-from contrastive_core.models.memory_bank import KeyQueue
+from contrastive_core.methods._moco import KeyQueue, queue_problem, queue_size
 from contrastive_core.ops.similarity import normalize
 from contrastive_core.pairs.types import Pairs
 

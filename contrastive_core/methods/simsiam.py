@@ -9,8 +9,8 @@ from contrastive_core.base.cards import read_method_card
 from contrastive_core.base.messages import N_
 from contrastive_core.base.registry import knob
 from contrastive_core.data.batch_loader import Batch
+from contrastive_core.methods._asymmetric import PredictorSettings, across_views, make_predictor, predicted
 from contrastive_core.methods._base import Method, Rows
-from contrastive_core.methods._predictor import PredictorSettings, across_views, make_predictor, predicted
 from contrastive_core.pairs.types import Pairs
 
 

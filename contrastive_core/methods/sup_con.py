@@ -2,15 +2,10 @@
 
 from dataclasses import dataclass
 
-import torch
-
-from contrastive_core import pairs
 from contrastive_core.base.cards import read_method_card
 from contrastive_core.base.messages import N_
 from contrastive_core.base.registry import knob
-from contrastive_core.data.batch_loader import Batch
-from contrastive_core.methods._base import HeadSettings, Method, Rows
-from contrastive_core.pairs.types import Pairs
+from contrastive_core.methods._base import HeadSettings, Method
 
 
 @dataclass(frozen=True)
@@ -22,10 +17,3 @@ class SupCon(Method):
     card = read_method_card("sup_con")
     Settings = Settings
     loss_knobs_reason = N_("τ 0.2: with 0.1, short runs stay near log(batch size) for many steps")
-
-    def rows(self, batch: Batch, generator: torch.Generator) -> Rows:
-        x = self.views(batch, self.settings.views, generator)  # (b, v, c, h, w)
-        return (self.encode_views(x),)  # (b, v, e)
-
-    def relate(self, rows: Rows, batch: Batch, generator: torch.Generator) -> Pairs:
-        return pairs.from_views(rows[0], batch.labels)

@@ -35,9 +35,6 @@ class SwAV(Method):
     def build(self) -> None:
         self.prototypes = nn.Linear(self.head.out_dim, self.settings.prototypes, bias=False)
 
-    def rows(self, batch: Batch, generator: torch.Generator) -> Rows:
-        return (self.encode_views(self.views(batch, 2, generator)),)  # (b, 2, e)
-
     def relate(self, rows: Rows, batch: Batch, generator: torch.Generator) -> Pairs:
         z = rows[0]
         c = normalize(self.prototypes.weight)  # (K, e)
@@ -50,15 +47,11 @@ class SwAV(Method):
 
     @torch.no_grad()
     def codes(self, scores: Tensor, batch: Batch) -> Tensor:
-        """Return codes (b, K) of scores (b, K), normalized over the whole batch of all processes."""
-        s = self.settings
-        return sinkhorn(self.gather(scores), s.epsilon, s.iterations)[batch.global_rows.rows]
-
-
-def sinkhorn(scores: Tensor, epsilon: float, iterations: int) -> Tensor:
-    """Return assignments (B, K) with row sums of 1 and about equal column sums (Cuturi 2013, arXiv 1306.0895)."""
-    q = ((scores - scores.max()) / epsilon).exp()
-    for _ in range(iterations):
-        q = q / q.sum(0, keepdim=True).clamp_min(torch.finfo(q.dtype).tiny)
-        q = q / q.sum(1, keepdim=True).clamp_min(torch.finfo(q.dtype).tiny)
-    return q
+        """Return codes (b, K) of scores (b, K): assignments of the whole batch of all processes with row sums of 1 and
+        about equal column sums, by Sinkhorn-Knopp (Cuturi 2013, arXiv 1306.0895)."""
+        scores = self.gather(scores)  # (B, K)
+        q = ((scores - scores.max()) / self.settings.epsilon).exp()
+        for _ in range(self.settings.iterations):
+            q = q / q.sum(0, keepdim=True).clamp_min(torch.finfo(q.dtype).tiny)
+            q = q / q.sum(1, keepdim=True).clamp_min(torch.finfo(q.dtype).tiny)
+        return q[batch.global_rows.rows]

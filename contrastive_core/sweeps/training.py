@@ -18,8 +18,7 @@ from contrastive_core.runs.train_config import TrainConfig, from_dict
 from contrastive_core.sweeps.sweep_file import Cell, Row, Sweep, as_text, config_of, estimate, status, timing_path
 from contrastive_core.train import loop, monitor
 from contrastive_core.train.optim import set_learning_rate
-from contrastive_core.train.settings import inherit_encoder
-from contrastive_core.train.setup import manifest_of, prepare
+from contrastive_core.train.setup import inherit_encoder, manifest_of, prepare
 
 TIMED_STEPS = 3  # for an estimate of an epoch's time
 
@@ -116,6 +115,7 @@ def seconds_per_epoch(config: TrainConfig) -> float:
         output.loss.item()  # so that a GPU has finished it
         seconds.append(time.perf_counter() - started)
     started = time.perf_counter()
-    monitor.sample_scores(setup, monitor.embed_sample(setup.method, setup.sample, bool(setup.config.amp)))
+    amp = bool(setup.config.amp)
+    monitor.sample_scores(setup.method, setup.sample, monitor.embed_sample(setup.method, setup.sample, amp), amp)
     scoring = time.perf_counter() - started
     return statistics.median(seconds[1:] or seconds) * len(batches) + scoring

@@ -27,7 +27,7 @@ from contrastive_core.runs.changes import Live, checked, live_settings, saved_ep
 from contrastive_core.runs.checkpoints import PlainState
 from contrastive_core.runs.records import Change, Request
 from contrastive_core.runs.run import Run
-from contrastive_core.train.checks import nothing_to_learn
+from contrastive_core.train.settings import nothing_to_learn
 from contrastive_core.train.setup import TrainSetup
 
 LOOK_SECONDS = 0.05  # between two looks at the file of requests
@@ -57,7 +57,7 @@ def branch(run: Run, *every: Mapping[str, object], epoch: int | None = None) -> 
         except Damaged:  # or replaced by a newer one meanwhile
             continue
         if plain["place"]["epoch"] < int(config.get("epochs") or 0):
-            return [_made(run, new, data, plain) for new in checked_values]
+            return [_branch(run, new, data, plain) for new in checked_values]
     text = N_("{name} has no saved state before its end to branch from; train it again with --schedule")
     if run.status()["status"] in ("running", "queued"):
         text = N_("{name} has not saved an epoch yet; try again after its next epoch")
@@ -66,7 +66,8 @@ def branch(run: Run, *every: Mapping[str, object], epoch: int | None = None) -> 
     raise ValueError(message(text, name=run.name, epoch=epoch, kept=", ".join(map(str, kept)) or "–"))
 
 
-def _made(run: Run, new: Mapping[str, float], data: bytes, plain: PlainState) -> Run:
+def _branch(run: Run, new: Mapping[str, float], data: bytes, plain: PlainState) -> Run:
+    """Create a stopped run with this state."""
     config, epochs = run.config, int(run.config.get("epochs") or 0)
     step, epoch = plain["place"]["step"], plain["place"]["epoch"]
     about = {key: value for key, value in run.manifest.items() if key not in OWN}

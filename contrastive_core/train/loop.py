@@ -22,7 +22,7 @@ from torch import Tensor, nn
 
 from contrastive_core.base.device import memory_bytes
 from contrastive_core.base.errors import CannotGoOn, Diverged, Elsewhere, Gone
-from contrastive_core.base.messages import N_, join
+from contrastive_core.base.messages import N_, join, message
 from contrastive_core.data.batch_loader import Batch
 from contrastive_core.data.image_sets import unread_files
 from contrastive_core.losses._two_views import TwoViewLoss
@@ -34,7 +34,7 @@ from contrastive_core.runs.run import Run
 from contrastive_core.runs.run_metrics import turned
 from contrastive_core.train import large_batches, monitor
 from contrastive_core.train.changes import LiveChanges
-from contrastive_core.train.monitor import CollapseWatch, likely_reason, warning
+from contrastive_core.train.monitor import CollapseWatch, likely_reason
 from contrastive_core.train.optim import learning_rate, set_learning_rate
 from contrastive_core.train.setup import TrainSetup
 from contrastive_core.train.state import StateWriter, TrainPosition, diverged, epoch_means, new_totals, reason_of, save
@@ -53,8 +53,7 @@ class MetricsLog:
     """Collects lines of metrics, and passes them to the run's files and to `on_lines`."""
 
     def __init__(self, setup: TrainSetup, run: Run, on_lines: OnLines) -> None:
-        self.setup, self.run, self.on_lines = setup, run, on_lines
-        self.writes = setup.world.is_rank0
+        self.setup, self.run, self.on_lines, self.writes = setup, run, on_lines, setup.world.is_rank0
         self.watch = CollapseWatch(isinstance(setup.loss, TwoViewLoss))
         self.one_point_epochs = 0  # in a row
         self.lines: list[Line] = []
@@ -110,11 +109,6 @@ class MetricsLog:
             told = {"note": note, "is_warned": bool(self.warning or self.turn), "is_diverged": is_diverged}
             self.run.set_status(status, reason=reason, **told, **place)
 
-    def fail(self, reason: str, is_diverged: bool = False) -> None:
-        """End the run as failed. Errors of a full disk or a missing folder are ignored."""
-        with contextlib.suppress(OSError, Gone):
-            self.status("failed", reason, is_diverged)
-
     def flush(self) -> None:
         """Write the lines collected so far, with the peak memory."""
         lines, self.lines = self.lines, []
@@ -144,7 +138,8 @@ class MetricsLog:
             return
         self.watch.see(line)
         if self.watch.is_collapsed != before:
-            self.warning = "" if before else warning(self.watch, setup.config, setup.method, setup.loss)
+            reason = likely_reason(setup.config, setup.method, setup.loss)
+            self.warning = "" if before else message(self.watch.in_words, reason=reason)
             self.status("running")
 
     def _look_for_turn(self, line: Line) -> None:
@@ -176,7 +171,7 @@ def train(
     metrics whenever they are written. `stop_requested` is set by a signal, even by one too late to stop the run.
     Raises: CannotGoOn after it has set the status to failed; Locked, with nothing changed, if another process trains
     the run."""
-    is_rank0, elsewhere = setup.world.is_rank0, N_("another process of the run ended; continue with --resume")
+    is_rank0 = setup.world.is_rank0
     with (
         stop_signals(stop_requested) as stop,  # until the status is written
         run.lock() if is_rank0 else nullcontext(),  # released after the reason is written
@@ -185,16 +180,19 @@ def train(
         try:
             with StateWriter() as writer:
                 status = _train(setup, run, log, writer, stop, resume)
-        except (CannotGoOn, OSError, ValueError, torch.OutOfMemoryError) as error:
-            reason = reason_of(error, setup)
-            log.fail(reason, is_diverged=isinstance(error, Diverged))
-            raise CannotGoOn(reason) from error
         except BaseException as error:
-            if setup.world.size == 1 or not isinstance(error, RuntimeError):
-                log.fail(f"{type(error).__name__}: {error}")
-                raise
-            log.fail(elsewhere)
-            raise (CannotGoOn(elsewhere) if is_rank0 else Elsewhere) from error
+            is_known = isinstance(error, (CannotGoOn, OSError, ValueError, torch.OutOfMemoryError))
+            reason = reason_of(error, setup) if is_known else f"{type(error).__name__}: {error}"
+            is_torn = not is_known and isinstance(error, RuntimeError) and setup.world.size > 1
+            if is_torn:
+                reason = N_("another process of the run ended; continue with --resume")
+            with contextlib.suppress(OSError, Gone):  # a full disk, a missing folder
+                log.status("failed", reason, isinstance(error, Diverged))
+            if is_torn and not is_rank0:
+                raise Elsewhere from error
+            if is_known or is_torn:
+                raise CannotGoOn(reason) from error
+            raise
         log.status(status, N_("stopped; resume it to continue") if status == "stopped" else "")
         return status
 
@@ -203,7 +201,7 @@ def _train(
     setup: TrainSetup, run: Run, log: MetricsLog, writer: StateWriter, stop: threading.Event, resume: bool
 ) -> str:
     """Train the remaining epochs. Returns the final status."""
-    config, loader, method, world = setup.config, setup.loader, setup.method, setup.world
+    config, loader, method = setup.config, setup.loader, setup.method
     totals, changes = new_totals(setup.device), LiveChanges(setup, run)
     position, note, saved_changes = TrainPosition(), "", list[Change]()
     # no state yet if it was killed early; the files are on the machine of the first process
@@ -226,9 +224,11 @@ def _train(
                 norm = output.gradient_norm
                 totals += torch.stack([output.loss, norm, torch.ones_like(norm)]).to(totals)
                 if logs:
-                    loss, n_valid, length = output.figures(world.size)
+                    parts = torch.stack([output.loss.float(), output.n_valid.float()])  # of this process
+                    parts = collectives.all_reduce_sum(parts)
+                    loss, n_valid, length = torch.cat([parts, norm[None].float()]).tolist()  # one wait for the device
                     if not math.isfinite(loss) or not math.isfinite(length):
-                        raise Diverged(diverged(position.step + 1, loss, length, lr))
+                        raise diverged(position.step + 1, loss, length, lr)
                 setup.optimizer.step()
                 method.after_step(output.pairs)
                 position = position.after_batch()
@@ -270,7 +270,7 @@ def _log_epoch(
         for every in (config.monitor_every, config.snapshot_every)
     )
     rows = monitor.embed_sample(setup.method, setup.sample, bool(config.amp)) if is_scored or is_kept else {}
-    scores = monitor.sample_scores(setup, rows) if is_scored else {}
+    scores = monitor.sample_scores(setup.method, setup.sample, rows, bool(config.amp)) if is_scored else {}
     extra = {k: float(v) for k, v in setup.method.extra_metrics().items()}
     log.epoch(position, {**figures, **scores, **extra})
     if is_kept:
@@ -286,15 +286,6 @@ class StepOutput(NamedTuple):
     loss: Tensor  # this process's part of it
     gradient_norm: Tensor  # the same on every process
     n_valid: Tensor  # anchors of this process with a defined loss
-
-    def figures(self, world_size: int) -> tuple[float, float, float]:
-        """Return loss, number of anchors and gradient norm over all processes, read at once; all call it together."""
-        loss, n_valid, norm = (x.float() for x in (self.loss, self.n_valid, self.gradient_norm))
-        parts = torch.stack([loss, n_valid])
-        if world_size > 1:
-            parts = collectives.all_reduce_sum(parts)
-        loss, n_valid, norm = torch.cat([parts, norm[None]]).tolist()
-        return loss, n_valid, norm
 
 
 def compute_step(setup: TrainSetup, batch: Batch, looks: bool = True) -> StepOutput:

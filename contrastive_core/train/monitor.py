@@ -24,11 +24,10 @@ from torch import Tensor
 
 from contrastive_core.base.errors import CannotScore
 from contrastive_core.base.memory import npz_bytes
-from contrastive_core.base.messages import message
+from contrastive_core.base.messages import N_, message
 from contrastive_core.base.registry import knobs_of
 from contrastive_core.data.augmentations import make_views, to_float
 from contrastive_core.data.dataset import Captions
-from contrastive_core.data.recipe import Recipe
 from contrastive_core.losses import Loss
 from contrastive_core.losses._two_views import TwoViewLoss
 from contrastive_core.methods import Method
@@ -54,7 +53,6 @@ CHUNK = 500  # images per forward pass, at most
 CAPTIONS = 5  # of an image of the sample, at most
 ROWS, COLUMNS = 256, 8192  # of the pairs whose cosines are averaged
 SEED = 20_020  # of the sample and its views: the same for every run, so that maps compare
-ALIGNMENT, UNIFORMITY, RANKME = map(create, ("alignment", "uniformity", "rankme"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,9 +69,7 @@ def fixed_sample(
     images: Any, labels: np.ndarray, size: int, device: torch.device, captions: Captions | None = None
 ) -> MonitoredSample:
     """Return at most `size` rows, drawn with a fixed seed, in ascending order."""
-    n = len(labels)
-    chosen = np.random.default_rng(SEED).permutation(n)[:size]
-    chosen = np.sort(chosen)
+    chosen = np.sort(np.random.default_rng(SEED).permutation(len(labels))[:size])
     of_sample = captions and captions.take(chosen).at_most(CAPTIONS)
     return MonitoredSample(chosen, torch.from_numpy(np.asarray(images[chosen])).to(device), labels[chosen], of_sample)
 
@@ -95,25 +91,20 @@ def embed(method: Method, images: Tensor, amp: bool = False) -> tuple[np.ndarray
 
 
 @torch.no_grad()
-def embed_captions(method: Method, sample: MonitoredSample, amp: bool = False) -> dict[str, np.ndarray]:
-    """Return `text_z` (m, e) float16, z of the sample's captions in evaluation mode, and `text_of` (m), the index of
-    each caption's image in the sample; {} without captions."""
+def embed_sample(method: Method, sample: MonitoredSample, amp: bool = False) -> dict[str, np.ndarray]:
+    """Return `h` and `z` of the sample. With captions, also `text_z` (m, e) float16, their z, and `text_of` (m), the
+    index of each caption's image in the sample."""
+    h, z = embed(method, sample.images, amp)
     if sample.captions is None or not sample.captions.texts:
-        return {}
+        return {"h": h, "z": z}
     texts, at = np.unique(np.array(sample.captions.texts), return_inverse=True)  # equal texts get equal rows
     was_training = method.training
     method.eval()
     with torch.autocast(sample.images.device.type, torch.bfloat16, enabled=amp):
         parts = [texts[i : i + CHUNK].tolist() for i in range(0, len(texts), CHUNK)]
-        z = torch.cat([method.encode_texts(part).float() for part in parts])
+        text_z = torch.cat([method.encode_texts(part).float() for part in parts]).cpu().numpy().astype(np.float16)
     method.train(was_training)
-    return {"text_z": z.cpu().numpy().astype(np.float16)[at], "text_of": sample.captions.image}
-
-
-def embed_sample(method: Method, sample: MonitoredSample, amp: bool = False) -> dict[str, np.ndarray]:
-    """Return `h` and `z` of the sample, and `text_z` and `text_of` if it has captions."""
-    h, z = embed(method, sample.images, amp)
-    return {"h": h, "z": z, **embed_captions(method, sample, amp)}
+    return {"h": h, "z": z, "text_z": text_z[at], "text_of": sample.captions.image}
 
 
 class Looks:
@@ -152,38 +143,29 @@ def tower_scores(z: np.ndarray, text_z: np.ndarray, text_of: np.ndarray) -> dict
     return {**recall, "modality_gap": gap_of_means(a, b)}
 
 
-def scores(
-    method: Method, sample: MonitoredSample, recipe: Recipe, h: np.ndarray, z: np.ndarray, amp: bool = False
+@torch.no_grad()
+def sample_scores(
+    method: Method, sample: MonitoredSample, rows: dict[str, np.ndarray], amp: bool = False
 ) -> dict[str, float]:
-    """Return kNN accuracy and RankMe of h, alignment and uniformity of z; undefined scores are omitted."""
-    generator = torch.Generator().manual_seed(SEED)
+    """Return the scores of the fixed sample: kNN accuracy and RankMe of h, alignment, uniformity and dimensions of z;
+    undefined scores are omitted. Args: rows: as from `embed_sample`."""
+    h, z, generator = rows["h"], rows["z"], torch.Generator().manual_seed(SEED)
     images, device = sample.images[:ALIGNED], str(sample.images.device)
     views = [
-        (make_views(part, recipe, 2, generator).flatten(0, 1) * 255).round().to(torch.uint8)
+        (make_views(part, method.recipe, 2, generator).flatten(0, 1) * 255).round().to(torch.uint8)
         for part in images.split(forward_batch_size(ALIGNED, images))
     ]
     _, twice = embed(method, torch.cat(views), amp)
     rows_h = EmbeddingSet(h, sample.labels, split="train")
     rows_z = EmbeddingSet(z, sample.labels, split="train", views=twice.reshape(len(images), 2, -1))
-    knn, graphs, values = leave_one_out(rows_h, device), Graphs(device), {}
-    if knn is not None:
-        values["knn_train_sample"] = knn
-    for name, metric, rows in (
-        ("alignment", ALIGNMENT, rows_z),
-        ("uniformity", UNIFORMITY, rows_z),
-        ("rankme", RANKME, rows_h),
-    ):
+    knn = leave_one_out(rows_h, device)
+    values = {} if knn is None else {"knn_train_sample": knn}
+    for name, metric_rows in (("alignment", rows_z), ("uniformity", rows_z), ("rankme", rows_h)):
         with contextlib.suppress(CannotScore):
-            values[name] = metric(None, rows, graphs).value
-    return values
-
-
-@torch.no_grad()
-def sample_scores(setup: TrainSetup, rows: dict[str, np.ndarray]) -> dict[str, float]:
-    """Return the scores of the fixed sample. Args: rows: as from `embed_sample`."""
-    h, z, captions = rows["h"], rows["z"], {k: v for k, v in rows.items() if k.startswith("text_")}
-    found = scores(setup.method, setup.sample, setup.method.recipe, h, z, bool(setup.config.amp))
-    return found | (tower_scores(z, **captions) if captions else {}) | dimension_scores(z)
+            values[name] = create(name)(None, metric_rows, Graphs(device)).value
+    if "text_z" in rows:
+        values |= tower_scores(z, rows["text_z"], rows["text_of"])
+    return values | dimension_scores(z)
 
 
 def pair_similarity(pairs: Pairs) -> dict[str, float]:
@@ -303,35 +285,30 @@ class CollapseWatch:
     def is_one_point(self) -> bool:
         return max(self.fallen_lines, self.shrunk_lines) >= FALLEN or self.low_lines >= NEVER_RISEN
 
-
-def warning(watch: CollapseWatch, config: TrainConfig, method: Method, loss: Loss) -> str:
-    """Return the warning about a collapsed run, with the likely reason and the remedy."""
-    reason = likely_reason(config, method, loss)
-    if watch.is_one_point:
-        return message("the embedding is collapsing to one point. Likely reason: {reason}", reason=reason)
-    if watch.low_ranks >= LOW_RANKS:
-        return message("the embedding is collapsing to one dimension. Likely reason: {reason}", reason=reason)
-    return message(
-        "the dimensions of the embedding are becoming copies of each other. Likely reason: {reason}", reason=reason
-    )
+    @property
+    def in_words(self) -> str:
+        """The warning about a collapse, with the likely `{reason}`."""
+        if self.is_one_point:
+            return N_("the embedding is collapsing to one point. Likely reason: {reason}")
+        if self.low_ranks >= LOW_RANKS:
+            return N_("the embedding is collapsing to one dimension. Likely reason: {reason}")
+        return N_("the dimensions of the embedding are becoming copies of each other. Likely reason: {reason}")
 
 
 def likely_reason(config: TrainConfig, method: Method, loss: Loss) -> str:
     """Return the likely reason for a collapse, from the settings, and what to change."""
     if not getattr(method.settings, "stop_gradient", True):
-        return message("the stop-gradient is off; use --set method.stop_gradient=on")
+        return N_("the stop-gradient is off; use --set method.stop_gradient=on")
     if not getattr(method.settings, "predictor", True):
-        return message("there is no predictor; use --set method.predictor=on")
+        return N_("there is no predictor; use --set method.predictor=on")
     for term in loss.card.terms:
         default, value = knobs_of(type(loss))[term.knob].default, getattr(loss, term.knob)
         if abs(value - term.absent_at) < SMALL_WEIGHT * default:
             values = {"name": term.knob, "value": f"{value:g}", "default": f"{default:g}"}
             return message("{name} is {value}; use --set loss.{name}={default}", **values)
     if config.loss == "negative_cosine" and "predictor" not in method.card.uses:
-        return message(
-            "negative_cosine has no negatives and {method} has no predictor; choose byol or simsiam, or another loss",
-            method=config.method,
-        )
+        text = N_("negative_cosine has no negatives and {method} no predictor; choose byol, simsiam or another loss")
+        return message(text, method=config.method)
     if (config.batch_size or 0) < SMALL_BATCH:
         return message("a batch of {size} images is small; use --set batch_size=64 or more", size=config.batch_size)
     return message("the learning rate may be too high; use --set lr={lr}", lr=f"{(config.lr or 0) / 10:.1g}")

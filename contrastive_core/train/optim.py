@@ -15,9 +15,9 @@ from torch import Tensor, nn
 from contrastive_core.base.messages import N_, message
 
 SCHEDULES = ("constant", "cosine", "steps", "one_cycle")
+NUMBERED = re.compile(r"^(.*?\d+)(?:\.|$)")  # blocks.3 of blocks.3.attn.qkv, layer2 of layer2.0.conv1
 STEPS = (0.6, 0.8)  # where "steps" divides by ten: 120 and 160 of Inst Disc's 200 epochs
 ETA = 0.001  # trust coefficient η of the papers on LARS
-NUMBERED = re.compile(r"^(.*?\d+)(?:\.|$)")  # blocks.3 of blocks.3.attn.qkv, layer2 of layer2.0.conv1
 ONE_CYCLE_RISE = 0.25  # part of the run in which one-cycle rises
 
 
@@ -133,28 +133,21 @@ def set_learning_rate(optimizer: torch.optim.Optimizer, lr: float) -> None:
         group["lr"] = lr * group.get("lr_scale", 1.0)  # states of older versions have no scale
 
 
-def layer_ids(parameters: Iterable[tuple[str, nn.Parameter]]) -> list[int]:
-    """Return the layer 0, 1, … of each named parameter of an encoder, in order. Parameters with the same first number
-    in their name form a layer (a block of a transformer, a stage of a ResNet). Parameters without a number (a patch
-    embedding, a last norm) belong to the preceding layer, as do numbers without a parameter of two or more dimensions
-    (a batch norm)."""
+def learning_rate_scales(encoder: nn.Module, decay: float) -> dict[int, float]:
+    """Return the learning-rate factor of every parameter of an encoder, by its id: decay^(L − l) in layer l of L (Bao
+    et al. 2022, BEiT, arXiv 2106.08254, after Clark et al. 2020, ELECTRA).
+
+    Parameters with the same first number in their name form a layer (a block of a transformer, a stage of a ResNet).
+    Parameters without a number (a patch embedding, a last norm) belong to the preceding layer, as do numbers without a
+    parameter of two or more dimensions (a batch norm)."""
+    parameters = [(name.removeprefix("body."), p) for name, p in encoder.named_parameters()]
     named = [(match[1] if (match := NUMBERED.match(name)) else "", p) for name, p in parameters]
     with_weights = {start for start, p in named if p.ndim >= 2}
-    ids: list[int] = []
+    layers: list[int] = []
     current, layer = "", 0
     for start, _ in named:
         if start and start != current and start in with_weights:
-            layer += 1 if ids else 0
+            layer += 1 if layers else 0
             current = start
-        ids.append(layer)
-    return ids
-
-
-def learning_rate_scales(method: nn.Module, decay: float) -> dict[int, float]:
-    """Return the learning-rate factor of every trained parameter, by its id: decay^(L − l) in layer l of L of the
-    encoder, 1 after it (Bao et al. 2022, BEiT, arXiv 2106.08254, after Clark et al. 2020, ELECTRA)."""
-    named = list(method.get_submodule("encoder").named_parameters())
-    ids = layer_ids([(n.removeprefix("body."), p) for n, p in named])
-    depth = max(ids, default=-1) + 1
-    scales = {id(p): 1.0 for p in method.parameters()}
-    return scales | {id(p): decay ** (depth - i) for (_, p), i in zip(named, ids, strict=True)}
+        layers.append(layer)
+    return {id(p): decay ** (layer + 1 - i) for (_, p), i in zip(named, layers, strict=True)}

@@ -6,11 +6,9 @@ Learning rates scale with the batch size: linearly for SGD and LARS (Goyal et al
 square root for AdamW (Malladi et al. 2022, arXiv 2205.10287)."""
 
 import dataclasses
-import json
 import os
 import shutil
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -27,12 +25,12 @@ from contrastive_core.data.dataset import LARGEST, SMALL, Dataset, DatasetInfo, 
 from contrastive_core.data.image_cache import median_side
 from contrastive_core.data.image_sets import choose_cache
 from contrastive_core.data.recipe import Recipe, view_changes
+from contrastive_core.losses import Loss
 from contrastive_core.methods._base import Default, fitting_views
 from contrastive_core.methods._moco import queue_size
 from contrastive_core.models.libraries import LIBRARIES, fixed_pixels, pretrained
 from contrastive_core.models.text_tower import with_whole_path
-from contrastive_core.runs.train_config import EPOCHS, Resolved, TrainConfig, usual_epochs, with_settings
-from contrastive_core.train import checks
+from contrastive_core.runs.train_config import EPOCHS, Resolved, TrainConfig, usual_epochs
 from contrastive_core.train.optim import OPTIMIZERS, SCHEDULES
 
 FIELDS = ("training_recipe", "batch_size", "optimizer", "lr", "weight_decay", "schedule", "warmup", "loss")
@@ -46,32 +44,11 @@ ONE_GPU = 256  # images of ImageNet's size in a batch, whatever was published
 WARMUP_PART = 0.1  # of the epochs at most
 COMPILERS = ("c++", "g++", "clang++")  # any of which torch.compile can use
 IMAGENET = 224  # pixels of a side
-OF_IMAGES = ("colors", "pixels", "gray_as_color")  # settings of an encoder that are no form of its own
 
 
-@dataclass(frozen=True)
-class BatchRate:
-    """A learning rate that scales with the batch size, and its weight decay."""
-
-    optimizer: str
-    lr: float
-    batch: int  # at which the rate is `lr`
-    weight_decay: float
-    source: str
-
-    def at(self, batch_size: int) -> Default:
-        """Return the learning rate for this batch size, and the reason."""
-        ratio = batch_size / self.batch
-        values = {"source": self.source, "lr": f"{self.lr:g}", "batch": str(self.batch)}
-        if self.optimizer != "adamw":
-            return self.lr * ratio, message("{source}: {lr} · batch / {batch}", **values)
-        why = self.source if batch_size == self.batch else message("{source}: {lr} · √(batch / {batch})", **values)
-        return self.lr * ratio**0.5, why
-
-
-RATES = {  # of optimizers that a recipe does not choose itself
-    "lars": BatchRate("lars", 0.3, 256, 1e-6, N_("SimCLR's with LARS")),
-    "sgd": BatchRate("sgd", 0.06, 128, 5e-4, N_("SimCLR's on CIFAR-10 with SGD")),
+RATES = {  # learning rate, its batch size, weight decay and source of optimizers that a recipe does not choose itself
+    "lars": (0.3, 256, 1e-6, N_("SimCLR's with LARS")),
+    "sgd": (0.06, 128, 5e-4, N_("SimCLR's on CIFAR-10 with SGD")),
 }
 
 
@@ -105,54 +82,45 @@ def resolve(
     if facts.form is not None:  # that of its images, whoever chose it
         filled |= {"image_size": facts.form.size, "resize": facts.form.resize}
     resolved = dataclasses.replace(config, **filled)
-    reasons = {name: _reason(name, default, config) for name, default in defaults.items()}
+    reasons = {name: _reason(getattr(config, name), *default) for name, default in defaults.items()}
     if config.epochs == (usual := usual_epochs(config.method, config.dataset, config.encoder, bool(config.start))):
-        reasons |= {"epochs": checks.why_epochs(config.method, config.dataset, usual)} if usual != EPOCHS else {}
+        reasons |= {"epochs": why_epochs(config.method, config.dataset, usual)} if usual != EPOCHS else {}
     if loss != usual_loss:
         reasons["loss_knobs"] = SET if config.loss_knobs else message("the defaults of {loss}", loss=loss)
-    return Resolved(resolved, reasons, checks.notes(resolved, facts), checks.refusal(resolved, facts, processes))
-
-
-def of_page(config: TrainConfig, facts: DatasetInfo) -> Resolved:
-    """Resolve the settings of a form before the data set is loaded. Raises ValueError as `resolve` does."""
-    check_names(config)
-    methods.checked_settings(config.method, none_as_no_value(methods.knobs(config.method), config.method_knobs))
-    channels, median, _ = facts.image_shape
-    if datasets.is_files(config.dataset):
-        side = config.image_size or size_of(config, lambda: median)
-        config = dataclasses.replace(config, image_size=side)
-        facts = dataclasses.replace(facts, image_shape=(channels, side, side))
-    found = resolve(config, facts)
-    if config.start and (why := checks.misfit(runs.load(config.start), channels, config.encoder_knobs)):
-        return dataclasses.replace(found, refusal=why)
-    return found
+    return Resolved(resolved, reasons, notes(resolved, facts), refusal(resolved, facts, processes))
 
 
 def defaults_of(config: TrainConfig, facts: DatasetInfo) -> dict[str, Default]:
     """Return every default of a run, from the recipe that is named or suggested, each with its reason."""
-    cls = methods.get(config.method)
-    short = cls.defaults(facts)
+    card = methods.get(config.method).card
+    short = methods.get(config.method).defaults(facts)
     name, why = suggested(config.encoder, min(facts.image_shape[1:]), config.epochs, bool(config.start))
     if config.training_recipe:
         name, why = config.training_recipe, SET
-    published = cls.card.published.get(name)
-    if name != "short" and published is None:
-        why = message(
-            "{why}; no such recipe was published for {method}, so the values for short runs are used",
-            why=why,
-            method=config.method,
-        )
-    defaults = short | (_of_published(published, name, config, facts, short) if published else {})
-    lr, weight_decay = short["lr"], short["weight_decay"]
-    rate = usual = BatchRate("adamw", lr[0], short["batch_size"][0], weight_decay[0], lr[1])
-    if p := published if published and config.optimizer in (None, published.optimizer) else None:
-        rate = BatchRate(p.optimizer, p.lr, p.per, p.weight_decay, p.source)
-    elif config.optimizer:
-        rate = RATES.get(config.optimizer, usual)
+    defaults, optimizer = dict(short), "adamw"
+    (lr, source), (weight_decay, why_decay), per = short["lr"], short["weight_decay"], short["batch_size"][0]
+    if (p := card.published.get(name)) is not None:
+        defaults |= _published_defaults(p, name, config, facts, short)
+    elif name != "short":
+        text = N_("{why}; no such recipe was published for {method}, so the values for short runs are used")
+        why = message(text, why=why, method=config.method)
+    if p is not None and config.optimizer in (None, p.optimizer):
+        optimizer, lr, per, weight_decay, source = p.optimizer, p.lr, p.per, p.weight_decay, p.source
+        why_decay = source
+    elif config.optimizer in RATES:
+        optimizer = config.optimizer
+        lr, per, weight_decay, source = RATES[optimizer]
+        why_decay = source
+    batch_size = config.batch_size or defaults["batch_size"][0]
+    scaled, text = lr * batch_size / per, N_("{source}: {lr} · batch / {batch}")
+    if optimizer == "adamw":
+        scaled, text = lr * (batch_size / per) ** 0.5, N_("{source}: {lr} · √(batch / {batch})")
+    if optimizer != "adamw" or batch_size != per:
+        source = message(text, source=source, lr=f"{lr:g}", batch=str(per))
     return defaults | {
         "training_recipe": (name, why),
-        "lr": rate.at(config.batch_size or defaults["batch_size"][0]),
-        "weight_decay": weight_decay if rate is usual else (rate.weight_decay, rate.source),
+        "lr": (scaled, source),
+        "weight_decay": (weight_decay, why_decay),
     }
 
 
@@ -166,29 +134,20 @@ def suggested(encoder: str, pixels: int, epochs: int, is_start: bool = False) ->
     if "resnet" not in encoder:
         return "short", N_("recipes were published for ResNets; other encoders learn with AdamW")
     if epochs < LONG:
-        why = N_("{epochs} epochs are a short run: recipes were published for {long} and more")
-        if epochs == 1:
-            why = N_("1 epoch is a short run: recipes were published for {long} and more")
-        return "short", message(why, epochs=epochs, long=LONG)
+        text = N_("recipes were published for {long} epochs and more; this run has {epochs}")
+        return "short", message(text, epochs=epochs, long=LONG)
     why = message("{encoder} at {pixels} pixels for {epochs} epochs", encoder=encoder, pixels=pixels, epochs=epochs)
     return ("imagenet" if pixels >= LARGE else "cifar"), why
 
 
-def _of_published(
+def _published_defaults(
     p: Published, name: str, config: TrainConfig, facts: DatasetInfo, short: Mapping[str, Default]
 ) -> dict[str, Default]:
-    """Return the defaults in which a published recipe differs from those for short runs, as far as the data set
-    allows."""
+    """Return the defaults in which a published recipe differs from those for short runs, as far as the data allow."""
     size, why = p.batch_size, p.source
     if name == "imagenet" and size > ONE_GPU:
-        values = {"size": ONE_GPU, "published": f"{size:,}"}
-        size, why = (
-            ONE_GPU,
-            message(
-                "{size} fits on one GPU ({published} in the publication); the learning rate is scaled accordingly",
-                **values,
-            ),
-        )
+        text = N_("{size} fits on one GPU ({published} in the publication); the learning rate is scaled accordingly")
+        size, why = ONE_GPU, message(text, size=ONE_GPU, published=f"{size:,}")
     batch_size, why = fitting(size, why, facts.n_train, methods.get(config.method).card.least_batch)
     knobs = {**short.get("method_knobs", NO_DEFAULT)[0], **p.method_knobs}
     if "queue" in knobs:
@@ -227,10 +186,8 @@ def _as_made_for(config: TrainConfig, channels: int) -> Knobs:
     return {**knobs, **filled}
 
 
-def _reason(name: str, default: Default, config: TrainConfig) -> str:
-    """Return the reason for a setting's value: the default's reason only if the default was used."""
-    value, why = default
-    setting = getattr(config, name)
+def _reason(setting: Any, value: Any, why: str) -> str:
+    """Return the reason for a setting: the default's reason `why` only if the default `value` was used."""
     if not isinstance(setting, Mapping):
         return why if setting is None or setting == value else SET
     usual = dataclasses.asdict(value) if isinstance(value, Recipe) else value
@@ -285,6 +242,78 @@ def none_as_no_value(knobs: Mapping[str, Knob], values: Mapping[str, object]) ->
     return {k: None if v == "none" and k in knobs and not knobs[k].choices else v for k, v in values.items()}
 
 
+# --- what cannot be trained, and what deserves a note ---------------------------------------------
+
+
+def refusal(config: TrainConfig, facts: DatasetInfo, processes: int = 1) -> str:
+    """Return the reason why a config cannot be trained on such a data set by so many processes; "" if it can."""
+    size, n, cls = config.batch_size or 0, facts.n_train, methods.get(config.method)
+    together = 4 if config.method_knobs.get("batches") == "lifted" else 2  # images that stay whole
+    least = together * processes if processes > 1 else 2
+    if n < 2:
+        text = N_("{name} has only {n} training image; add more, because contrastive training needs at least two")
+        return message(text, name=config.dataset, n=n)
+    if not least <= size <= n:
+        text = N_("batch_size must lie between {least} and the {n} training images of {name}; got {size}")
+        return message(text, least=least, n=n, name=config.dataset, size=size)
+    if (cls.card.needs_labels or cls.card.batch != "shuffled") and facts.classes < 2:
+        text = N_(
+            "{method} needs at least two classes, but {name} has {classes}; add images of another class, or "
+            "choose a method without labels, such as simclr"
+        )
+        return message(text, method=config.method, name=config.dataset, classes=facts.classes)
+    why = nothing_to_learn(losses.create(config.loss or "", **config.loss_knobs))
+    return why or cls.incompatibility(facts, size, config.method_knobs) or ""
+
+
+def nothing_to_learn(loss: Loss) -> str:
+    """Return the reason why a loss whose terms all have the weight 0 cannot be trained; "" for other losses."""
+    terms = {term.knob: getattr(loss, term.knob) == term.absent_at for term in loss.card.terms}
+    text = N_("{knobs} are all 0, so there is nothing to learn: set one above 0")
+    return message(text, knobs=", ".join(sorted(terms))) if len(terms) > 1 and all(terms.values()) else ""
+
+
+def notes(config: TrainConfig, facts: DatasetInfo) -> tuple[str, ...]:
+    """Return notes for the user about a resolved config."""
+    found, loss = [], losses.create(config.loss or "", **config.loss_knobs)
+    epochs = usual_epochs(config.method, config.dataset, config.encoder, bool(config.start))
+    if config.epochs < epochs != EPOCHS:  # of a method that is known to need more than the usual
+        found.append(why_epochs(config.method, config.dataset, epochs))
+    if datasets.is_files(config.dataset) and (size := made_for(config) or 0) > LARGEST:
+        text = N_(
+            "{encoder} expects images of {size} pixels; images of a folder are stored at {largest} pixels, the maximum "
+            "here, and scaling them up adds no detail"
+        )
+        found.append(message(text, encoder=config.encoder, size=size, largest=LARGEST))
+    for term in loss.card.terms:
+        if getattr(loss, term.knob) == term.absent_at:
+            values = {"knob": term.knob, "value": f"{term.absent_at:g}", "missing": term.missing}
+            found.append(message("loss.{knob} is {value}: {missing}.", **values))
+    usual_dim = methods.knobs(config.method)["dim"].default
+    usual_batch = methods.get(config.method).defaults(facts)["batch_size"][0]
+    dim, batch = int(config.method_knobs.get("dim", usual_dim)), config.batch_size or 0
+    is_matrix = loss.card.matrix in ("correlation", "covariance")
+    if is_matrix and dim >= batch > 0 and (dim, batch) != (usual_dim, usual_batch):
+        text = N_(
+            "z has {d} dimensions and a batch {n} images: their correlation and covariance matrix has rank {rank} at "
+            "most, so dimensions cannot all vary independently."
+        )
+        found.append(message(text, d=dim, n=batch, rank=batch - 1))
+    return tuple(found)
+
+
+def why_epochs(method: str, dataset: str, epochs: int) -> str:
+    """Return the reason for a default number of epochs above the usual."""
+    return message(
+        "On {dataset}, {method} starts slowly: after 20 epochs, the small encoder's kNN accuracy was "
+        "below that of an untrained encoder in at least two of three seeds; after {epochs}, it was above "
+        "in all three.",
+        dataset=dataset,
+        method=method,
+        epochs=epochs,
+    )
+
+
 # --- the images of a folder ----------------------------------------------------------------------
 
 
@@ -332,43 +361,3 @@ def made_for(config: TrainConfig) -> int | None:
             return IMAGENET  # the encoder itself says what is wrong with its name
     is_large = config.encoder != "small" and knobs.get("stem", "imagenet") in ("", "imagenet")
     return IMAGENET if is_large else None
-
-
-def kept_smaller(config: TrainConfig) -> str:
-    """Return a note if the encoder expects larger images than a folder's stored ones; else ""."""
-    if not datasets.is_files(config.dataset) or (size := made_for(config) or 0) <= LARGEST:
-        return ""
-    values = {"encoder": config.encoder, "size": size, "largest": LARGEST}
-    return message(
-        "{encoder} expects images of {size} pixels; images of a folder are stored at {largest} pixels, the maximum "
-        "here, and scaling them up adds no detail",
-        **values,
-    )
-
-
-# --- the run that a training starts from ---------------------------------------------------------
-
-
-def inherit_encoder(name: str, config: TrainConfig, arguments: Iterable[str]) -> TrainConfig:
-    """Return the settings with the encoder of the run `name` and its settings, except those in `arguments`, the
-    `key=value` texts of the command line. Raises: NoSuchRun; BadSetting if the arguments name another encoder."""
-    run = runs.load(name)
-    encoder, knobs = run.config.get("encoder"), dict(run.config.get("encoder_knobs") or {})
-    if not encoder:  # a recording: it has no weights, which is said where these are read
-        return config
-    own = dataclasses.replace(config, encoder=str(encoder), encoder_knobs=knobs)
-    wanted = with_settings(own, [s for s in arguments if s.partition("=")[0].strip().startswith("encoder")])
-    changes = {"encoder": (encoder, wanted.encoder)}
-    changes |= {f"encoder.{k}": (knobs.get(k, v), v) for k, v in wanted.encoder_knobs.items() if k not in OF_IMAGES}
-    for setting, (before, now) in changes.items():
-        if before != now:
-            texts = (v if isinstance(v, str) else json.dumps(v) for v in (before, now))
-            values = dict(zip(("before", "now"), texts, strict=True))
-            raise BadSetting(
-                "{name} has {setting}={before} and this training asks for {now}: leave {setting} out, or start from "
-                "another run",
-                name=name,
-                setting=setting,
-                **values,
-            )
-    return wanted

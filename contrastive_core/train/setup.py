@@ -1,9 +1,14 @@
 """Build the data, model and optimizer of a training from its settings."""
 
+import copy
+import dataclasses
+import json
 import threading
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -11,10 +16,11 @@ from contrastive_core import losses, methods, runs
 from contrastive_core.base.device import describe, for_process
 from contrastive_core.base.errors import BadSetting
 from contrastive_core.base.messages import N_, message
+from contrastive_core.base.registry import Knobs
 from contrastive_core.data import datasets
 from contrastive_core.data.batch_loader import BatchLoader
 from contrastive_core.data.captions import Vocabulary, build_vocabulary
-from contrastive_core.data.datasets import Dataset
+from contrastive_core.data.dataset import Dataset, DatasetInfo
 from contrastive_core.data.overrides import training_set
 from contrastive_core.data.recipe import Recipe
 from contrastive_core.losses import Loss
@@ -24,16 +30,25 @@ from contrastive_core.models.libraries import LIBRARIES, resized
 from contrastive_core.ops import collectives
 from contrastive_core.ops.collectives import World
 from contrastive_core.runs import checkpoints
-from contrastive_core.runs.train_config import Resolved, TrainConfig
-from contrastive_core.train.checks import check_loss_fits, misfit
+from contrastive_core.runs.run import Run
+from contrastive_core.runs.train_config import Resolved, TrainConfig, with_settings
 from contrastive_core.train.large_batches import GradientBuckets, synchronize_norms
 from contrastive_core.train.monitor import MonitoredSample, fixed_sample
 from contrastive_core.train.optim import create_optimizer, learning_rate_scales
-from contrastive_core.train.settings import check_names, facts_of, resolve, with_cache, with_image_size
+from contrastive_core.train.settings import (
+    check_names,
+    facts_of,
+    none_as_no_value,
+    resolve,
+    size_of,
+    with_cache,
+    with_image_size,
+)
 
 CAPTURE = N_(
     "capture needs a CUDA GPU and a single process, and does not work with compile, micro_batch or freeze; turn it off"
 )
+OF_IMAGES = ("colors", "pixels", "gray_as_color")  # settings of an encoder that are no form of its own
 weights_lock = threading.RLock()  # initial weights come from one global generator: one thread at a time
 
 
@@ -79,7 +94,19 @@ def prepare(config: TrainConfig, world: World | None = None, dataset: Dataset | 
     dataset = training_set(dataset, needs_captions, config.exclude, config.relabel)
     resolved = resolve(config, facts_of(dataset), device, world.size)
     config = resolved.config
-    method = _build_method(resolved, dataset, device, world)
+    with weights_lock:
+        torch.manual_seed(config.seed)
+        method = create_method(config, dataset).to(device)
+    if config.channels_last and device.type != "mps":
+        method.to(memory_format=torch.channels_last)
+    if resolved.refusal:  # after what the method says of its own settings
+        raise BadSetting(resolved.refusal)
+    if config.start:
+        load_initial_weights(method, config)
+    if world.size > 1:
+        synchronize_norms(method)
+        method.gather = collectives.all_gather
+    method.use_loss(losses.create(config.loss or "", **config.loss_knobs))
     assert config.batch_size is not None
     loader = BatchLoader(dataset, method.batch_kind, config.batch_size, config.seed, device, world)
     check_loss_fits(config, method, loader)
@@ -91,13 +118,8 @@ def prepare(config: TrainConfig, world: World | None = None, dataset: Dataset | 
     method.total_steps = config.epochs * len(loader.epoch(0))
     assert config.optimizer is not None
     assert config.lr is not None
-    scales = learning_rate_scales(method, config.layer_decay) if config.layer_decay < 1 else {}
+    scales = learning_rate_scales(method.encoder, config.layer_decay) if config.layer_decay < 1 else {}
     scales |= method.learning_rate_scales()
-    decay, momentum = config.weight_decay or 0, config.momentum
-    optimizer = create_optimizer(config.optimizer, method.parameters(), config.lr, decay, momentum, scales)
-    generator = torch.Generator().manual_seed(config.seed * 1000)
-    sample = fixed_sample(dataset.images, dataset.labels, config.sample, device, dataset.captions)
-    buckets = GradientBuckets(method.parameters())
     return TrainSetup(
         config=config,
         reasons=resolved.reasons,
@@ -105,13 +127,35 @@ def prepare(config: TrainConfig, world: World | None = None, dataset: Dataset | 
         dataset=dataset,
         loader=loader,
         method=method,
-        optimizer=optimizer,
-        generator=generator,
-        sample=sample,
+        optimizer=create_optimizer(
+            config.optimizer,
+            method.parameters(),
+            config.lr,
+            weight_decay=config.weight_decay or 0,
+            momentum=config.momentum,
+            scales=scales,
+        ),
+        generator=torch.Generator().manual_seed(config.seed * 1000),
+        sample=fixed_sample(dataset.images, dataset.labels, config.sample, device, dataset.captions),
         device=device,
         world=world,
-        buckets=buckets,
+        buckets=GradientBuckets(method.parameters()),
     )
+
+
+def of_page(config: TrainConfig, facts: DatasetInfo) -> Resolved:
+    """Resolve the settings of a form before the data set is loaded. Raises ValueError as `resolve` does."""
+    check_names(config)
+    methods.checked_settings(config.method, none_as_no_value(methods.knobs(config.method), config.method_knobs))
+    channels, median, _ = facts.image_shape
+    if datasets.is_files(config.dataset):
+        side = config.image_size or size_of(config, lambda: median)
+        config = dataclasses.replace(config, image_size=side)
+        facts = dataclasses.replace(facts, image_shape=(channels, side, side))
+    found = resolve(config, facts)
+    if config.start and (why := misfit(runs.load(config.start), channels, config.encoder_knobs)):
+        return dataclasses.replace(found, refusal=why)
+    return found
 
 
 def manifest_of(setup: TrainSetup, command: str) -> dict[str, Any]:
@@ -128,25 +172,6 @@ def manifest_of(setup: TrainSetup, command: str) -> dict[str, Any]:
         "image_shape": list(setup.dataset.images.shape[1:]),
         "command": command,
     }
-
-
-def _build_method(resolved: Resolved, dataset: Dataset, device: torch.device, world: World) -> Method:
-    """Build the method with its loss and initial weights, on its device. Raises BadSetting."""
-    config = resolved.config
-    with weights_lock:
-        torch.manual_seed(config.seed)
-        method = create_method(config, dataset).to(device)
-    if config.channels_last and device.type != "mps":
-        method.to(memory_format=torch.channels_last)
-    if resolved.refusal:  # after what the method says of its own settings
-        raise BadSetting(resolved.refusal)
-    if config.start:
-        load_initial_weights(method, config)
-    if world.size > 1:
-        synchronize_norms(method)
-        method.gather = collectives.all_gather
-    method.use_loss(losses.create(config.loss or "", **config.loss_knobs))
-    return method
 
 
 def create_method(config: TrainConfig, dataset: Dataset) -> Method:
@@ -170,6 +195,88 @@ def create_method(config: TrainConfig, dataset: Dataset) -> Method:
     return method
 
 
+def unsplit(method: Method) -> str | None:
+    """Return the reason why a method cannot train in micro-batches, with the remedy; None if it can."""
+    if method.batch_kind == "lifted":
+        return N_(
+            "lifted batches choose negatives from the whole batch before encoding; leave micro_batch out, or use "
+            "--set method.batches=class_balanced"
+        )
+    if getattr(method.settings, "bn_splits", 1) > 1:
+        return N_("micro_batch already splits the batch norm; use it with --set method.bn_splits=1")
+    return None
+
+
+def check_loss_fits(config: TrainConfig, method: Method, loader: BatchLoader) -> None:
+    """Check the loss on the pairs of a few images before training. Raises BadSetting."""
+    if config.micro_batch and (reason := unsplit(method)):
+        raise BadSetting(reason)
+    few = np.arange(min(4 * loader.world.size, len(loader.dataset)))
+    probe = copy.deepcopy(method).eval()
+    pairs = probe.pairs(loader.batch(few), torch.Generator())
+    if method.loss is None:
+        return
+    values = {"loss": config.loss, "method": config.method}
+    if reason := method.loss.check(pairs):
+        raise BadSetting("{loss} cannot use the pairs of {method}: {reason}", **values, reason=reason)
+    if not method.loss(pairs).value.requires_grad:
+        raise BadSetting(
+            "no gradient reaches the encoder: {loss} stops it at the candidates, and {method} has none at its anchors; "
+            "use --set loss.detach=off or another loss",
+            **values,
+        )
+
+
+# --- the run that a training starts from ---------------------------------------------------------
+
+
+def inherit_encoder(name: str, config: TrainConfig, arguments: Iterable[str]) -> TrainConfig:
+    """Return the settings with the encoder of the run `name` and its settings, except those in `arguments`, the
+    `key=value` texts of the command line. Raises: NoSuchRun; BadSetting if the arguments name another encoder."""
+    run = runs.load(name)
+    encoder, knobs = run.config.get("encoder"), dict(run.config.get("encoder_knobs") or {})
+    if not encoder:  # a recording: it has no weights, which is said where these are read
+        return config
+    own = dataclasses.replace(config, encoder=str(encoder), encoder_knobs=knobs)
+    wanted = with_settings(own, [s for s in arguments if s.partition("=")[0].strip().startswith("encoder")])
+    changes = {"encoder": (encoder, wanted.encoder)}
+    changes |= {f"encoder.{k}": (knobs.get(k, v), v) for k, v in wanted.encoder_knobs.items() if k not in OF_IMAGES}
+    for setting, (before, now) in changes.items():
+        if before != now:
+            texts = (v if isinstance(v, str) else json.dumps(v) for v in (before, now))
+            values = dict(zip(("before", "now"), texts, strict=True))
+            raise BadSetting(
+                "{name} has {setting}={before} and this training asks for {now}: leave {setting} out, or start from "
+                "another run",
+                name=name,
+                setting=setting,
+                **values,
+            )
+    return wanted
+
+
+def misfit(run: Run, channels: int | None, knobs: Knobs) -> str:
+    """Describe how images with `channels` (None: unknown) and these encoder settings differ from those that the encoder
+    of `run` was trained on; "" if they do not."""
+    trained, shape = run.config.get("encoder_knobs") or {}, run.manifest.get("image_shape")
+    own, these = (
+        3 if number == 1 and of.get("gray_as_color") else number
+        for number, of in ((shape[0] if shape else None, trained), (channels, knobs))
+    )
+    if own and these and own != these:
+        text = N_(
+            "{name} was trained on images with {own} channels, but these have {these}: choose other images or a new "
+            "encoder, or for gray images set encoder.gray_as_color=on"
+        )
+        return message(text, name=run.name, own=own, these=these)
+    before, now = (of.get("colors") or "plain" for of in (trained, knobs))
+    if before == now:
+        return ""
+    as_set = before if isinstance(before, str) else json.dumps(before, separators=(",", ":"))
+    text = N_("{name} was trained on images normalized differently: set encoder.colors={text}, not {now}.")
+    return message(text, name=run.name, text=as_set, now=now)
+
+
 def load_initial_weights(method: Method, config: TrainConfig) -> None:
     """Load the weights of the run `config.start` into encoder and head (and the key encoder). The position embedding of
     a vision transformer for another image size is resized. Raises BadSetting if shapes differ, or if the weights were
@@ -184,23 +291,19 @@ def load_initial_weights(method: Method, config: TrainConfig) -> None:
         body = method.encoder.get_submodule("body")
         state = resized(config.encoder, body, checkpoints.strip_prefix(encoder, "body."))
         encoder = {f"body.{k}": v for k, v in state.items()}
-    advice: str = message("choose the encoder and data set that {name} was trained with", name=name)
-    for part in ("encoder", "key_encoder"):
-        _load(getattr(method, part, None), encoder, message("the encoder of {name}", name=name), advice)
+    states = {"encoder": encoder}
     if config.start_head:
-        head = checkpoints.strip_prefix(weights, "head.")
-        advice = N_("choose the settings of its head, or leave start_head off for a new one")
-        for part in ("head", "key_head"):
-            _load(getattr(method, part, None), head, message("the head of {name}", name=name), advice)
-
-
-def _load(module: nn.Module | None, state: dict[str, Tensor], what: str, advice: str) -> None:
-    if module is None:
-        return
-    try:
-        module.load_state_dict(state)
-    except RuntimeError:
-        raise BadSetting("{what} has a different structure; {advice}", what=what, advice=advice) from None
+        states["head"] = checkpoints.strip_prefix(weights, "head.")
+    for part, state in states.items():
+        for module in (getattr(method, part), getattr(method, f"key_{part}", None)):
+            try:
+                if module is not None:
+                    module.load_state_dict(state)
+            except RuntimeError:
+                text = N_(
+                    "the {part} of {name} has a different structure; choose the settings that it was trained with"
+                )
+                raise BadSetting(text, part=part, name=name) from None
 
 
 def capture(encoder: nn.Module, config: TrainConfig, device: torch.device, world: World) -> None:

@@ -14,7 +14,6 @@ import random
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -28,69 +27,36 @@ from contrastive_core.runs import checkpoints
 from contrastive_core.runs.checkpoints import PlainState
 from contrastive_core.runs.records import Change
 from contrastive_core.runs.run import Run
-from contrastive_core.train.checks import unsplit
-from contrastive_core.train.setup import TrainSetup
+from contrastive_core.train.setup import TrainSetup, unsplit
 
 
-def diverged(step: int, loss: float, norm: float, lr: float) -> str:
-    """Return the sentence about a loss or a gradient that is not finite at, or just before, `step`."""
-    what = message("the loss is {loss}", loss=loss)
-    if math.isfinite(loss):
-        what = message("the gradient norm is {norm}", norm=norm)
-    values = {"what": what, "step": step, "lr": f"{lr / 3:.2g}"}
-    return message(
+def diverged(step: int, loss: float, norm: float, lr: float) -> Diverged:
+    """Return the error about a loss or a gradient that is not finite at, or just before, `step`."""
+    what = message("the gradient norm is {norm}", norm=norm)
+    if not math.isfinite(loss):
+        what = message("the loss is {loss}", loss=loss)
+    return Diverged(
         "{what} at step {step}; the last good state is kept. Try a lower learning rate (--set lr={lr}), clipped "
         "gradients (--set clip=1), or a higher temperature",
-        **values,
+        what=what,
+        step=step,
+        lr=f"{lr / 3:.2g}",
     )
 
 
-def reason_of(error: Exception, setup: TrainSetup) -> str:
+def reason_of(error: BaseException, setup: TrainSetup) -> str:
     """Return the reason why training ended, in a sentence."""
     if isinstance(error, torch.OutOfMemoryError):
-        size, tip = setup.config.batch_size or 0, N_("not even two fit")
-        if setup.world.size > 1:  # a trial would wait for processes that have ended
-            tip = message("try half of it: --set batch_size={half}", half=max(2, size // 2))
-        elif fits := _fitting_batch_size(setup):
-            tip = N_("a batch of {fits} fits: --set batch_size={fits}, or keep yours with --micro-batch {fits}")
-            if setup.config.micro_batch or unsplit(setup.method):
-                tip = (
-                    N_("try --micro-batch {fits}")
-                    if setup.config.micro_batch
-                    else N_("a batch of {fits} fits: --set batch_size={fits}")
-                )
-            tip = message(tip, fits=fits)
-        values = {"device": setup.device, "size": size, "tip": tip}
-        return message("{device} has too little memory for batch_size {size}; {tip}", **values)
+        size = setup.config.micro_batch or setup.config.batch_size or 0
+        text = N_("{device} has too little memory for {size} images at a time; try half of them: --set {name}={half}")
+        name = "micro_batch" if setup.config.micro_batch or not unsplit(setup.method) else "batch_size"
+        return message(text, device=setup.device, size=size, name=name, half=max(2, size // 2))
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
         file = error.filename or "run folder"
         return message("the disk is full ({filename}); free some space and resume", filename=file)
     return sentence(error)
 
 
-def _fitting_batch_size(setup: TrainSetup) -> int:
-    """Halve the batch size until a step fits into memory; return that size, or 0 if none fits."""
-    size = (setup.config.micro_batch or setup.config.batch_size or 0) // 2
-    while size >= 2:
-        torch.cuda.empty_cache()
-        try:
-            batch = setup.loader.batch(setup.loader.epoch(0)[0][:size])
-            with torch.autocast(setup.device.type, torch.bfloat16, enabled=bool(setup.config.amp)):
-                pairs = setup.method.pairs(batch, setup.generator)
-            setup.loss(pairs).value.backward()
-            return size
-        except torch.OutOfMemoryError:
-            size //= 2
-    return 0
-
-
-CAPTIONS = N_(
-    "{name} cannot continue: its captions differ from those it was trained on; restore the old captions.csv, "
-    "or train again"
-)
-TEXT_TOWER = N_(
-    "{name} cannot continue: the folder of its text tower was edited; restore the old files, or train again"
-)
 OF_EACH_PROCESS = ("random.torch", "random.cuda")  # saved once for every process
 
 
@@ -117,7 +83,7 @@ def new_totals(device: torch.device) -> Tensor:
 
 
 def of_all_processes(totals: Tensor) -> Tensor:
-    """Return the totals (3,) with the losses summed over all processes; norms and steps stay. All call it together."""
+    """Return the totals (3,) with the losses summed over all processes. All call it together."""
     return torch.cat([collectives.all_reduce_sum(totals[:1]), totals[1:]])
 
 
@@ -127,7 +93,7 @@ def epoch_means(totals: Tensor, step: int, lr: float) -> tuple[float, float]:
     loss, norm, steps = of_all_processes(totals).tolist()
     means = loss / max(1.0, steps), norm / max(1.0, steps)
     if not all(map(math.isfinite, means)):
-        raise Diverged(diverged(step, *means, lr))
+        raise diverged(step, *means, lr)
     return means
 
 
@@ -205,17 +171,16 @@ def save(
             k: v.detach().to("cpu", non_blocking=v.is_cuda, copy=True, memory_format=dense) for k, v in tensors.items()
         }
         copied = torch.cuda.current_stream(on_gpu[0]).record_event() if on_gpu else None
-        writer.start(partial(_write, run, copies, plain, copied))
+
+        def write() -> None:
+            if copied:
+                copied.synchronize()
+            checkpoints.save_state(run, copies, plain)
+            checkpoints.save_weights(run, checkpoints.strip_prefix(copies, "method."))
+
+        writer.start(write)
 
     collectives.on_rank0(start_writing)
-
-
-def _write(run: Run, tensors: dict[str, Tensor], plain: PlainState, copied: torch.cuda.Event | None) -> None:
-    """Write a state and its weights, once the GPU has `copied` them."""
-    if copied:
-        copied.synchronize()
-    checkpoints.save_state(run, tensors, plain)
-    checkpoints.save_weights(run, checkpoints.strip_prefix(tensors, "method."))
 
 
 def resume(setup: TrainSetup, run: Run, totals: Tensor) -> tuple[TrainPosition, str, list[Change]]:
@@ -225,38 +190,37 @@ def resume(setup: TrainSetup, run: Run, totals: Tensor) -> tuple[TrainPosition, 
         if (state := tensors.get(f"rank{setup.world.rank}.{name}")) is not None:
             tensors[name] = state
 
-    def is_same(name: str) -> bool:
-        """Return whether a buffer of the method equals that of the state, if both have it."""
-        before, now = tensors.get(f"method.{name}"), setup.method.state_dict().get(name)
-        return before is None or now is None or torch.equal(before.cpu(), now.cpu())
-
-    digest, captions = plain.get("captions"), setup.dataset.captions
-    if not (digest == captions.digest if digest and captions else is_same("text_tower.words")):  # of older states
-        raise CannotGoOn(CAPTIONS, name=run.name)
-    if not is_same("text_tower.digest"):
-        raise CannotGoOn(TEXT_TOWER, name=run.name)
-    position = restore(tensors, plain, setup, totals)
-    reasons, damaged = [], ", ".join(plain["damaged"])
-    if plain["world"] != setup.world.size:
-        worlds = {"world": plain["world"], "size": setup.world.size}
-        reasons.append(message("it had {world} processes and continues with {size} (equal up to rounding)", **worlds))
-    if plain["versions"] != (now := _versions(setup)):
-        reasons.append(
-            message("it ran on {versions} and continues with {setup}", versions=plain["versions"], setup=now)
+    if setup.dataset.captions and plain.get("captions") != setup.dataset.captions.digest:
+        raise CannotGoOn(
+            "{name} cannot continue: its captions differ from those it was trained on; restore the old captions.csv, "
+            "or train again",
+            name=run.name,
         )
-    notes = [message("{damaged} is damaged; continued from the state before it", damaged=damaged)] if damaged else []
-    notes += (
-        [message("not bit-identical to an uninterrupted run: {reasons}", reasons=join("; ", reasons))]
-        if reasons
-        else []
-    )
+    before, now = tensors.get("method.text_tower.digest"), setup.method.state_dict().get("text_tower.digest")
+    if before is not None and now is not None and not torch.equal(before.cpu(), now.cpu()):
+        raise CannotGoOn(
+            "{name} cannot continue: the folder of its text tower was edited; restore the old files, or train again",
+            name=run.name,
+        )
+    position = restore(tensors, plain, setup, totals)
+    reasons, notes = [], []
+    if plain["world"] != setup.world.size:
+        text = N_("it had {world} processes and continues with {size} (equal up to rounding)")
+        reasons.append(message(text, world=plain["world"], size=setup.world.size))
+    if plain["versions"] != (versions := _versions(setup)):
+        text = N_("it ran on {versions} and continues with {setup}")
+        reasons.append(message(text, versions=plain["versions"], setup=versions))
+    if damaged := ", ".join(plain["damaged"]):
+        notes.append(message("{damaged} is damaged; continued from the state before it", damaged=damaged))
+    if reasons:
+        text = N_("not bit-identical to an uninterrupted run: {reasons}")
+        notes.append(message(text, reasons=join("; ", reasons)))
     return position, join(". ", notes), plain.get("changes") or []
 
 
 def _versions(setup: TrainSetup) -> str:
-    threads = torch.get_num_threads()
-    values = {"version": torch.__version__, "type": setup.device.type, "threads": threads}
-    return message("torch {version}, {type}, {threads} threads", **values)
+    text = N_("torch {version}, {type}, {threads} threads")
+    return message(text, version=torch.__version__, type=setup.device.type, threads=torch.get_num_threads())
 
 
 def capture(position: TrainPosition, setup: TrainSetup, totals: Tensor) -> tuple[dict[str, Tensor], PlainState]:

@@ -14,7 +14,6 @@ from torch import Tensor, nn
 from contrastive_core import losses, methods
 from contrastive_core.losses import lejepa
 from contrastive_core.methods import Method
-from contrastive_core.methods._base import DimensionMethod
 from tests.helpers.methods_setup import N_TRAIN, SHAPE, VOCABULARY, batch
 
 
@@ -51,11 +50,11 @@ def ready(name: str) -> Callable[[], Tensor]:
     if name == "cpc":
         drawn_before(method, "patches", images, g)
     elif name == "inst_disc":
-        drawn_before(method.bank, "noise", images.index, 6, g)
+        drawn_before(method.bank, "noise", images.index, 6, g, images.global_rows)
     elif name == "lejepa":
         drawn_before(lejepa, "directions", torch.zeros(1, 256), 8, 0)
         lejepa.KNOTS = 3  # its loop over them is unrolled
-        method.relate = MethodType(DimensionMethod.relate, method)  # type: ignore[method-assign]
+        method.relate = MethodType(Method.relate, method)  # type: ignore[method-assign]
     views = {count: method.views(images, count, g) for count in (1, 2)}
     method.views = lambda images, count, generator: views[count]  # type: ignore[method-assign]
 

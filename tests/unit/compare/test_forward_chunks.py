@@ -75,9 +75,9 @@ def test_the_fixed_sample_of_a_training(large: datasets.Dataset) -> None:
     monitor.embed(method, torch.cat([images, images, images]))
     assert encoder.given == [125, 55]
     sample = monitor.fixed_sample(large.images, large.labels, 60, torch.device("cpu"))
-    h, z = monitor.embed(method, sample.images)
-    scores = monitor.scores(method, sample, Recipe(), h, z)
-    assert scores == monitor.scores(method, sample, Recipe(), h, z)
+    rows = monitor.embed_sample(method, sample)
+    scores = monitor.sample_scores(method, sample, rows)
+    assert scores == monitor.sample_scores(method, sample, rows)
     assert {"alignment", "uniformity"} <= scores.keys()
 
 

@@ -13,10 +13,10 @@ from contrastive_core.base import sandbox
 from contrastive_core.base.errors import BadSetting
 from contrastive_core.base.storage import data_home
 from contrastive_core.data import datasets, image_cache, image_decoding, image_sets
-from contrastive_core.data.dataset import ImageForm
+from contrastive_core.data.dataset import KNOWN, ImageForm
 from contrastive_core.data.image_decoding import decode_image
 from contrastive_core.runs.train_config import TrainConfig
-from contrastive_core.train.settings import kept_smaller, with_image_size
+from contrastive_core.train.settings import resolve, with_image_size
 
 
 def save(path: Path, array: np.ndarray, **options: Any) -> Path:
@@ -231,13 +231,10 @@ def test_the_look_for_colors_is_told_and_done_once(tmp_path: Path, monkeypatch: 
 
 
 def test_an_encoder_for_larger_images_than_are_kept_is_told() -> None:
-    large = TrainConfig("simclr", "folder:x", encoder_knobs={"pixels": 600})
-    assert "expects images of 600 pixels; images of a folder are stored at 518" in kept_smaller(large)
-    for config in (
-        TrainConfig("simclr", "digits", encoder_knobs={"pixels": 600}),
-        TrainConfig("simclr", "folder:x", encoder_knobs={"pixels": 518}),
-    ):
-        assert kept_smaller(config) == ""
+    for dataset, pixels, is_told in (("folder:x", 600, True), ("folder:x", 518, False), ("digits", 600, False)):
+        notes = resolve(TrainConfig("simclr", dataset, encoder_knobs={"pixels": pixels}), KNOWN["digits"]).notes
+        told = "expects images of 600 pixels; images of a folder are stored at 518" in " ".join(notes)
+        assert told == is_told, (dataset, pixels)
 
 
 def test_color_is_told_by_the_training_images(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from methods_setup import SHAPE, batch, changed, make, optimizer, state, step
 from torch import Tensor
 
 from contrastive_core import losses, methods
-from contrastive_core.methods._momentum import MomentumMethod
+from contrastive_core.methods._asymmetric import MomentumMethod
 
 every = pytest.mark.parametrize("name", methods.names())
 

@@ -174,17 +174,6 @@ def test_moco_keys_follow_slowly() -> None:
         assert torch.allclose(now, old + 0.25, atol=1e-6)
 
 
-def test_moco_momentum_can_warm_up() -> None:
-    method = make("moco_v1", momentum=0.9, momentum_warmup=True)
-    seen = []
-    for _ in range(200):
-        seen.append(method.m)
-        method.taken += 1
-    assert seen[0] == pytest.approx(0.1)
-    assert seen == sorted(seen)
-    assert seen[-1] == 0.9
-
-
 def test_moco_shuffling_changes_keys_only_with_split_norms() -> None:
     """Over whole batches the statistics are the same in any order; over parts they are not."""
 

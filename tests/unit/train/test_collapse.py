@@ -140,7 +140,7 @@ def test_each_tower_is_seen_by_itself() -> None:
         (["method=vicreg", "loss.variance=0"], "loss.variance=25"),
         (["method=lejepa", "loss.trade_off=0"], "loss.trade_off=0.05"),
         (["method=barlow_twins", "loss.off_diagonal=0"], "loss.off_diagonal=0.005"),
-        (["method=simclr", "loss=negative_cosine"], "choose byol or simsiam"),
+        (["method=simclr", "loss=negative_cosine"], "choose byol, simsiam"),
         (["batch_size=4"], "a batch of 4 images"),
         (["lr=1"], "lr=0.1"),
     ],

@@ -14,7 +14,8 @@ from contrastive_core.data.dataset import KNOWN
 from contrastive_core.engine import training
 from contrastive_core.runs.run import Run
 from contrastive_core.runs.train_config import TrainConfig, from_dict, settings_of, with_settings
-from contrastive_core.train.settings import of_page, resolve
+from contrastive_core.train.settings import resolve
+from contrastive_core.train.setup import of_page
 
 
 def test_settings_reach_fields_and_knobs() -> None:
@@ -106,8 +107,12 @@ def test_every_shipped_run_can_be_made_again_from_its_command(run: Run) -> None:
         ("vicreg", "loss.variance=0", "loss.variance is 0: nothing keeps the embedding from shrinking"),
         ("lejepa", "loss.trade_off=1", "loss.trade_off is 1: nothing brings the two views"),
         ("barlow_twins", "loss.off_diagonal=0", "nothing keeps dimensions apart"),
-        ("barlow_twins", "batch_size=64", "256 dimensions and a batch 64 images: the correlation matrix has rank 63"),
-        ("vicreg", "method.dim=512", "512 dimensions and a batch 128 images: the covariance matrix has rank 127"),
+        (
+            "barlow_twins",
+            "batch_size=64",
+            "256 dimensions and a batch 64 images: their correlation and covariance matrix has",
+        ),
+        ("vicreg", "method.dim=512", "a batch 128 images: their correlation and covariance matrix has rank 127"),
         ("vicreg", "batch_size=512", ""),
         ("lejepa", "method.dim=512", ""),
         ("simclr", "method.dim=512", ""),

@@ -158,8 +158,8 @@ def test_the_monitor_works_on_the_trainings_device(monkeypatch) -> None:
     nearest, graphs = knn.nearest, monitor.Graphs
     monkeypatch.setattr(knn, "nearest", lambda *a, device: devices.append(device) or nearest(*a, device=device))
     monkeypatch.setattr(monitor, "Graphs", lambda device: devices.append(device) or graphs(device))
-    h, z = monitor.embed(setup.method, setup.sample.images)
-    scores = monitor.scores(setup.method, setup.sample, setup.method.recipe, h, z)
+    rows = monitor.embed_sample(setup.method, setup.sample)
+    scores = monitor.sample_scores(setup.method, setup.sample, rows)
     assert {"knn_train_sample", "alignment", "uniformity", "rankme"} <= set(scores)
     assert devices == ["cpu"] * 2
 

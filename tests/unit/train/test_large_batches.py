@@ -29,7 +29,7 @@ from contrastive_core.runs import checkpoints
 from contrastive_core.runs.train_config import TrainConfig, with_settings
 from contrastive_core.train import large_batches, loop
 from contrastive_core.train.large_batches import GradientBuckets, StepLoss, global_pairs, local_value, parts_of
-from contrastive_core.train.optim import ETA, create_optimizer, layer_ids, set_learning_rate
+from contrastive_core.train.optim import ETA, create_optimizer, learning_rate_scales, set_learning_rate
 from contrastive_core.train.setup import TrainSetup, prepare
 
 TINY = TrainConfig(
@@ -71,8 +71,9 @@ def test_lars_moves_a_layer_of_zeros() -> None:
 
 
 def layers_of(network: nn.Module) -> dict[str, int]:
-    named = list(network.named_parameters())
-    return dict(zip([n for n, _ in named], layer_ids(named), strict=True))
+    scales = learning_rate_scales(network, 0.5)
+    depths = {name: round(-math.log2(scales[id(p)])) for name, p in network.named_parameters()}
+    return {name: max(depths.values()) - depth for name, depth in depths.items()}
 
 
 def test_layers_are_stages_or_blocks() -> None:
@@ -87,9 +88,9 @@ def test_layers_are_stages_or_blocks() -> None:
     blocks = [vit[f"encoder.layers.encoder_layer_{i}.mlp.0.weight"] for i in range(3)]
     assert blocks == [1, 2, 3]
     assert vit["encoder.ln.weight"] == 3
-    small = layers_of(create_encoder("small", 1, 8).body)  # a convolution and its norm, six times
-    assert [small[f"{3 * i}.weight"] for i in range(6)] == [0, 1, 2, 3, 4, 5]
-    assert [small[f"{3 * i + 1}.bias"] for i in range(6)] == [0, 1, 2, 3, 4, 5]
+    small = layers_of(create_encoder("small", 1, 8))  # a convolution and its norm, six times
+    assert [small[f"body.{3 * i}.weight"] for i in range(6)] == [0, 1, 2, 3, 4, 5]
+    assert [small[f"body.{3 * i + 1}.bias"] for i in range(6)] == [0, 1, 2, 3, 4, 5]
 
 
 def test_rates_fall_off_towards_the_images() -> None:

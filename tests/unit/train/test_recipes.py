@@ -26,8 +26,8 @@ def long_run(method: str, **settings: object) -> TrainConfig:
     ("encoder", "pixels", "epochs", "is_start", "name", "reason"),
     [
         ("small", 32, 800, False, "short", "small encoder"),
-        ("resnet18", 32, 20, False, "short", "20 epochs"),
-        ("resnet18", 32, 99, False, "short", "99 epochs"),
+        ("resnet18", 32, 20, False, "short", "this run has 20"),
+        ("resnet18", 32, 99, False, "short", "this run has 99"),
         ("resnet18", 32, 100, False, "cifar", "resnet18 at 32 pixels"),
         ("resnet50", 224, 200, False, "imagenet", "224 pixels"),
         ("timm:resnet50", 96, 200, False, "imagenet", "96 pixels"),

@@ -3,6 +3,7 @@
 import concurrent.futures
 import dataclasses
 import errno
+import inspect
 import os
 import threading
 from pathlib import Path
@@ -38,7 +39,7 @@ def test_later_steps_do_not_change_a_state_that_is_being_written(method: str, mo
     later = threading.Event()
 
     def kept(writer: StateWriter, write) -> None:
-        at_the_save.append(bits(write.args[1]))
+        at_the_save.append(bits(inspect.getclosurevars(write).nonlocals["copies"]))
         start(writer, write)
 
     def slow(*args) -> None:
