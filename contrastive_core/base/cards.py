@@ -193,6 +193,12 @@ class MethodCard:
     published: Mapping[str, Published] = field(default_factory=dict)  # by the names of the recipes
 
 
+def entry_of(module: str, kind: str) -> str:
+    """Return the name of the loss or method that is defined in a module; "" for a base class or another module."""
+    package, _, name = module.rpartition(".")
+    return name if package == f"contrastive_core.{kind}" and not name.startswith("_") else ""
+
+
 def read_card(kind: str, name: str) -> dict[str, Any]:
     """Read the card NAME.toml of a loss or method as plain values. `kind` is "losses" or "methods"."""
     return tomllib.loads((PACKAGE / kind / f"{name}.toml").read_text("utf-8"))

@@ -11,7 +11,7 @@ from contrastive_core.base.cards import KnobEntry, LossEntry
 from contrastive_core.base.messages import N_, join, message
 from contrastive_core.base.registry import Knobs
 from contrastive_core.lab.lab_view import MOST_DIMENSIONS, PAIRINGS, LabBatch, LabView, Memory, TowerBatch, Trade
-from contrastive_core.losses._output import Anatomy
+from contrastive_core.losses import Anatomy
 from contrastive_core.losses._two_views import TwoViewLoss
 
 TEMPERATURES = tuple(float(f"{t:.3g}") for t in np.geomspace(0.02, 2.0, 25))

@@ -7,8 +7,7 @@ import inspect
 from typing import Any
 
 from contrastive_core.base.registry import Registry
-from contrastive_core.losses._base import Loss
-from contrastive_core.losses._output import Anatomy, LossOutput
+from contrastive_core.losses._base import Anatomy, Loss, LossOutput
 
 __all__ = ["Anatomy", "Loss", "LossOutput", "create", "get", "knobs", "names"]
 

@@ -1,27 +1,25 @@
 """Base class of losses: rows in, a value per anchor out, and the terms of the same formula for display.
 
-A loss writes its formula once, in `per_anchor(scores, masks, pairs)`, over the scores of some
-anchors (rows) with their candidates (columns). This class computes the scores: it converts rows to float32
-or better, normalizes them if the loss requires it, and compares them. A large matrix is split into blocks
-of anchors that the backward pass recomputes, so memory grows with m, not n·m."""
+A loss writes its formula once, in `per_anchor(scores, masks, pairs)`. A large score matrix is split into blocks of
+anchors that the backward pass recomputes, so memory grows with m, not n·m."""
 
 from __future__ import annotations
 
 import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ClassVar
 
 import torch
+from jaxtyping import Bool, Float
 from torch import Tensor
 
-from contrastive_core.base.cards import Kernel, LossCard
-from contrastive_core.base.messages import message
+from contrastive_core.base.cards import Kernel, LossCard, entry_of, read_loss_card
+from contrastive_core.base.messages import N_, message
 from contrastive_core.base.progress import OnFraction, ignore_fraction
 from contrastive_core.base.registry import knobs_of
-from contrastive_core.losses._output import Anatomy, Details, LossOutput, dissect
 from contrastive_core.ops import similarity
 from contrastive_core.ops.similarity import compare, full_precision
 from contrastive_core.pairs.types import Masks, Pairs, how_to_build
@@ -29,15 +27,62 @@ from contrastive_core.pairs.types import Masks, Pairs, how_to_build
 BLOCK = 1 << 21  # scores in memory: 8 MB in float32, and as much for each step of a formula
 
 Result = tuple[Tensor, Tensor]  # loss and weight (n) of some anchors
+Details = dict[str, Any]  # further matrices, vectors and figures of an anatomy
+
+
+@dataclass(frozen=True, eq=False)
+class LossOutput:
+    """A loss per anchor. `value = (weight · per_anchor).sum() / weight.sum()`, literally.
+
+    An anchor with an undefined loss has weight 0 and loss 0. If none is defined, `value`
+    is 0, still attached to the graph, and `n_valid` is 0."""
+
+    per_anchor: Float[Tensor, " n"]
+    weight: Float[Tensor, " n"]
+    extras: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def value(self) -> Float[Tensor, ""]:
+        total = self.weight.sum().clamp_min(torch.finfo(self.weight.dtype).tiny)
+        return (self.weight * self.per_anchor).sum() / total
+
+    @property
+    def n_valid(self) -> int:
+        return int((self.weight > 0).sum())
+
+
+@dataclass(frozen=True, eq=False)
+class Anatomy:
+    """The terms of a loss for display, as dense matrices (n, w) over anchors × width; all tensors are detached.
+
+    `scores` are the compared values (similarity or distance, see `score_kind`).
+    `weight` is the weight of each pair (softmax probability, or 0/1 for an active hinge).
+    `grad_scores[i, j]` is ∂L_i/∂score_ij; `grad_anchors`/`grad_candidates` are ∂value/∂embedding."""
+
+    score_kind: str
+    scores: Float[Tensor, "n w"]
+    positive: Bool[Tensor, "n w"]
+    negative: Bool[Tensor, "n w"]
+    self_pair: Bool[Tensor, "n w"]
+    weight: Float[Tensor, "n w"]
+    grad_scores: Float[Tensor, "n w"]
+    grad_anchors: Float[Tensor, "n d"]
+    grad_candidates: Float[Tensor, "m d"]
+    output: LossOutput
+    extras: Details = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Loss(ABC):
     """A contrastive loss without state: a frozen dataclass whose fields are its settings."""
 
-    card: ClassVar[LossCard]
+    card: ClassVar[LossCard]  # NAME.toml beside NAME.py
     needs_more_inputs: ClassVar[bool] = False  # needs a bank, codes or random directions besides rows
     detaches_targets: ClassVar[bool] = False  # one side gets no gradient by design
+
+    def __init_subclass__(cls) -> None:
+        if name := entry_of(cls.__module__, "losses"):
+            cls.card = read_loss_card(name)
 
     @property
     def score(self) -> str:
@@ -87,7 +132,15 @@ class Loss(ABC):
             raise ValueError(problem)
         with full_precision(pairs.anchors.device):
             pairs = loss.rows(pairs)
-            loss.refuse_overflow(pairs)
+            longest = 0.0 if loss.normalize else similarity.longest(pairs.anchors, pairs.candidates)
+            largest = 4 * longest**2 * max(1.0, abs(loss.logit_scale))  # of a score: ‖a − c‖² ≤ 4 longest²
+            terms, dtype = max(1, len(pairs) * pairs.width), pairs.anchors.dtype
+            if largest * terms > torch.finfo(dtype).max and longest < float("inf"):
+                text = N_(
+                    "some rows have length {length}: their products exceed {dtype}, so {title} of raw rows would be "
+                    "infinite. Scale them down, or compare unit rows"
+                )
+                raise ValueError(message(text, length=f"{longest:.2g}", dtype=dtype, title=loss.card.title))
             value, weight = loss.weighted(pairs, temperature, on_fraction)
             return LossOutput(value, weight, loss.extras(value.detach(), weight, pairs))
 
@@ -173,24 +226,6 @@ class Loss(ABC):
         same = pairs.candidates is pairs.anchors
         return pairs.with_rows(anchors, anchors if same else ready(pairs.candidates))
 
-    def refuse_overflow(self, pairs: Pairs) -> None:
-        """Raise ValueError if finite rows are so long that sums of their products overflow."""
-        if self.normalize:
-            return
-        length = similarity.longest(pairs.anchors, pairs.candidates)
-        dtype, terms = pairs.anchors.dtype, max(1, len(pairs)) * max(1, pairs.width)
-        score = 4 * length**2 * max(1.0, abs(self.logit_scale))  # ‖a − c‖² ≤ 4 length²
-        if score * terms > torch.finfo(dtype).max and length < float("inf"):
-            raise ValueError(
-                message(
-                    "some rows have length {length}: their products exceed {dtype}, so {title} of raw rows would be "
-                    "infinite. Scale them down, or compare unit rows",
-                    length=f"{length:.2g}",
-                    dtype=dtype,
-                    title=self.card.title,
-                )
-            )
-
     def over_tiles(self, pairs: Pairs, on_fraction: OnFraction) -> Result | None:
         """Compute `per_anchor` for all anchors without the score matrix; None if the loss needs the matrix."""
         return None
@@ -211,8 +246,49 @@ class Loss(ABC):
     def anatomy(self, pairs: Pairs) -> Anatomy:
         """Return scores, weights and gradients of the loss as dense matrices, for up to about 1,000 rows.
 
-        Scores and their gradients (n, w) come from the same formula by autograd."""
-        return dissect(self, pairs)
+        Scores and their gradients (n, w) come from the same formula by autograd. Raises ValueError if the loss cannot
+        use these pairs."""
+        if problem := self.check(pairs):
+            raise ValueError(problem)
+        anchors = pairs.anchors.detach().clone().requires_grad_()
+        same = pairs.candidates is pairs.anchors
+        candidates = anchors if same else pairs.candidates.detach().clone().requires_grad_()
+        pairs = pairs.with_rows(anchors, candidates)
+        output = self(pairs)
+        grads = torch.autograd.grad(output.value, [anchors, candidates], allow_unused=True)
+        g_anchors, g_candidates = (
+            torch.zeros_like(z) if g is None else g for g, z in zip(grads, (anchors, candidates), strict=True)
+        )
+        with full_precision(anchors.device):
+            unit = self.rows(pairs)
+            scores, masks = compare(unit, self.score).detach(), unit.masks()
+            weight, g_scores, details = torch.zeros_like(scores), torch.zeros_like(scores), {}
+            if scores.numel():
+                g_scores = self.score_gradient(scores, masks, unit)
+                weight = self.pair_weight(scores, masks, unit).detach()
+                details = self.details(scores, masks, unit)
+        return Anatomy(
+            score_kind=self.score,
+            scores=scores,
+            positive=masks.positive,
+            negative=masks.negative,
+            self_pair=masks.self_pair,
+            weight=weight,
+            grad_scores=g_scores,
+            grad_anchors=g_anchors,
+            grad_candidates=g_candidates,
+            output=LossOutput(output.per_anchor.detach(), output.weight.detach(), output.extras),
+            extras={**output.extras, **details},
+        )
+
+    def score_gradient(self, scores: Tensor, masks: Masks, pairs: Pairs) -> Tensor:
+        """Return ∂L_i/∂score_ij (n, w); 0 for anchors with an undefined loss."""
+        leaf = scores.clone().requires_grad_()
+        with torch.enable_grad():
+            value, weight = self.per_anchor(leaf, masks, pairs)
+            total = torch.where(weight > 0, value, 0.0).sum()
+            (grad,) = torch.autograd.grad(total, leaf, allow_unused=True)
+        return torch.zeros_like(scores) if grad is None else grad
 
 
 def rows_at_once(pairs: Pairs) -> int:

@@ -21,8 +21,7 @@ from contrastive_core.base.device import is_free_to_read
 from contrastive_core.base.messages import N_
 from contrastive_core.base.progress import OnFraction, ignore_fraction
 from contrastive_core.base.registry import knob, knobs_of
-from contrastive_core.losses._base import BLOCK, Loss, Result, in_blocks
-from contrastive_core.losses._output import Details
+from contrastive_core.losses._base import BLOCK, Details, Loss, Result, in_blocks
 from contrastive_core.ops.similarity import (
     compare,
     deterministic_gather,
@@ -31,7 +30,7 @@ from contrastive_core.ops.similarity import (
     masked_sum,
     softmax_over,
 )
-from contrastive_core.ops.tiles import tiled_logsumexp, tiled_softplus
+from contrastive_core.ops.tiles import SOFTPLUS, Tiles, tiled_logsumexp, tiled_sum
 from contrastive_core.pairs.types import Masks, Pairs
 
 TILED_FROM = 1 << 17  # scores (0.5 MB in float32); below it the dense formula costs at most 0.5 ms more
@@ -194,9 +193,13 @@ class TiledLogits(MatrixLogits):
 
     @cached_property
     def of_positives(self) -> tuple[Tensor, Tensor]:
-        near, positive = beside_positives(self.pairs)
+        order, first, last = self.pairs.group_places
+        most = most_in_a_group(self.pairs)
+        assert most is not None
+        at = first[:, None] + torch.arange(most, device=first.device)  # (n, k): the candidates of the anchor's group
+        near = dataclasses.replace(self.pairs, columns=order[at.clamp_max(len(order) - 1)])
         products = in_blocks(lambda part, a, c: compare(part.with_rows(a, c), "dot"), near)
-        return self.scale * torch.cat(products), positive
+        return self.scale * torch.cat(products), near.masks().positive & (at < last[:, None])
 
     def logsumexp(self, relation: str, times: float = 1.0) -> Tensor:
         if relation == "positive":
@@ -211,7 +214,8 @@ class TiledLogits(MatrixLogits):
     def sum_softplus(self, relation: str, bias: Tensor, sign: int = 1) -> Tensor:
         if relation == "positive":
             return super().sum_softplus(relation, bias, sign)
-        return tiled_softplus(self.pairs, sign * self.scale, relation, sign * bias, self.on_fraction)
+        tiles = Tiles(self.pairs, sign * self.scale, relation)
+        return tiled_sum(tiles, SOFTPLUS, sign * bias, self.on_fraction)
 
     def positive_number(self) -> Tensor:
         return self.pairs.relation_counts[0]
@@ -220,7 +224,22 @@ class TiledLogits(MatrixLogits):
         return self.pairs.relation_counts[1]
 
     def positive_mean(self) -> Tensor:
-        return mean_of_positives(self.pairs, self.scale)
+        """Return the mean of ℓ over P(i) (n), from the sums of the groups, in O((n + m)·d)."""
+        pairs = self.pairs
+        if views := pairs.views:
+            of_image = pairs.anchors.unflatten(0, (-1, views))  # (images, views, d)
+            itself = torch.eye(views, dtype=torch.bool, device=of_image.device)
+            total = (of_image @ of_image.mT).masked_fill(itself, 0).sum(-1).flatten()
+            return (self.scale / max(1, views - 1)) * total
+        number, (itself, own) = pairs.relation_counts[0], pairs.own_candidate
+        groups, (order, first, last) = pairs.group_keys[1], pairs.group_places
+        of_candidate = first if pairs.symmetric and not pairs.across else torch.searchsorted(groups[order], groups)
+        x = pairs.candidates * pairs.as_positive[:, None]  # (m, d)
+        sums = x.new_zeros(len(groups) + 1, x.shape[1]).index_add(0, of_candidate, x)  # of groups, at their first place
+        in_group = deterministic_gather(sums, torch.where(last > first, first, len(groups)))  # last: no group
+        total = (pairs.anchors * in_group).sum(1)
+        total = total - itself * (pairs.anchors * deterministic_gather(pairs.candidates, own)).sum(1)
+        return torch.where(number > 0, self.scale * total / number.clamp_min(1), 0.0)
 
     def without_false_negatives(self, share: float, margin: float) -> MatrixLogits:
         self.limits = self.highest_negative(share, margin)
@@ -298,24 +317,6 @@ class FormulaLoss(LogitLoss):
         return Kernel(**{**common, **settings})  # type: ignore[typeddict-item]
 
 
-def mean_of_positives(pairs: Pairs, scale: float) -> Tensor:
-    """Return the mean over P(i) of scale · a_i·c_p (n), from the sums of the groups, in O((n + m)·d)."""
-    if views := pairs.views:
-        of_image = pairs.anchors.unflatten(0, (-1, views))  # (images, views, d)
-        itself = torch.eye(views, dtype=torch.bool, device=of_image.device)
-        total = (of_image @ of_image.mT).masked_fill(itself, 0).sum(-1).flatten()
-        return (scale / max(1, views - 1)) * total
-    number, (itself, own) = pairs.relation_counts[0], pairs.own_candidate
-    groups, (order, first, last) = pairs.group_keys[1], pairs.group_places
-    of_candidate = first if pairs.symmetric and not pairs.across else torch.searchsorted(groups[order], groups)
-    x = pairs.candidates * pairs.as_positive[:, None]  # (m, d)
-    sums = x.new_zeros(len(groups) + 1, x.shape[1]).index_add_(0, of_candidate, x)  # of groups, at their first place
-    in_group = deterministic_gather(sums, torch.where(last > first, first, len(groups)))  # last: no group
-    total = (pairs.anchors * in_group).sum(1)
-    total = total - itself * (pairs.anchors * deterministic_gather(pairs.candidates, own)).sum(1)
-    return torch.where(number > 0, scale * total / number.clamp_min(1), 0.0)
-
-
 def most_in_a_group(pairs: Pairs) -> int | None:
     """Return the size of the largest group of candidates of an anchor; None if counting would wait for a device."""
     if pairs.group_size is not None:
@@ -324,13 +325,3 @@ def most_in_a_group(pairs: Pairs) -> int | None:
         return None
     first, last = pairs.group_places[1:]
     return int((last - first).max()) if len(pairs) else 0
-
-
-def beside_positives(pairs: Pairs) -> tuple[Pairs, Tensor]:
-    """Restrict each anchor to the candidates of its group; also return the mask (n, k) of the positives."""
-    order, first, last = pairs.group_places
-    most = most_in_a_group(pairs)
-    assert most is not None
-    at = first[:, None] + torch.arange(most, device=first.device)  # (n, k)
-    near = dataclasses.replace(pairs, columns=order[at.clamp_max(len(order) - 1)])
-    return near, near.masks().positive & (at < last[:, None])

@@ -1,10 +1,5 @@
-"""Base class of losses over dimensions: two views of each image, and terms of the whole batch.
-
-Barlow Twins, VICReg and LeJEPA do not compare the rows of different images. They compare the columns of the embedding:
-whether a dimension varies over the batch, and whether two dimensions are redundant. Such terms have no value per
-sample. The term of a single image (the distance of its two views) is added to its anchors; all other terms are shared.
-
-Image i's rows are a_i and b_i, its first two views, which are adjacent, as in `pairs.from_views`."""
+"""Base class of losses over dimensions: two views of each image, and terms of the whole batch, which have no value per
+sample. The distance of an image's two views is added to its anchors; all other terms are shared."""
 
 from abc import abstractmethod
 from typing import NamedTuple

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from contrastive_core.base.cards import read_loss_card
 from contrastive_core.base.messages import N_
 from contrastive_core.base.registry import knob
 from contrastive_core.losses._two_views import Terms, TwoViewLoss, Views, off_diagonal
@@ -19,8 +18,6 @@ EPS = 1e-5  # added to the variance, as in BatchNorm
 class BarlowTwinsLoss(TwoViewLoss):
     """Barlow Twins: L_i = Σ_j (1 − C_jj)² + λ Σ_{j≠k} C_jk², C = Âᵀ B̂ / n of columns standardized over the batch;
     w_i = 1."""
-
-    card = read_loss_card("barlow_twins")
 
     off_diagonal: float = knob(0.005, 0.0, 10.0, N_("λ: weight of the terms off the diagonal."))
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from contrastive_core.base.cards import Kernel, read_loss_card
+from contrastive_core.base.cards import Kernel
 from contrastive_core.base.messages import N_
 from contrastive_core.base.registry import knob
 from contrastive_core.losses._softmax import FormulaLoss, MatrixLogits, temperature_knob
@@ -19,17 +19,13 @@ class Decoupled(FormulaLoss):
     """The decoupled loss: L_i = mean over p of −c_ip s_ip/τ + log Σ_{k∈N(i)} e^{s_ik/τ}; c = 1, or 2 − e^{s_ip/σ} /
     mean over all positive pairs of e^{s/σ}, detached; w_i = 1."""
 
-    card = read_loss_card("decoupled")
+    normalize = True
 
     temperature: float = temperature_knob(0.1)
     weighting: str = knob(
         "none", help=N_("Weigh all positives alike, or dissimilar ones more."), choices=("none", "von_mises")
     )
     sigma: float = knob(0.5, 0.05, 10.0, N_("Scale of the weights: a smaller value makes them differ more."), log=True)
-
-    @property
-    def normalize(self) -> bool:
-        return True
 
     @property
     def lists_positives(self) -> bool:

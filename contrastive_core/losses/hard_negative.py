@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from contrastive_core.base.cards import Kernel, read_loss_card
+from contrastive_core.base.cards import Kernel
 from contrastive_core.base.messages import N_
 from contrastive_core.base.registry import knob
 from contrastive_core.losses._softmax import FormulaLoss, MatrixLogits, softmax_over, temperature_knob
@@ -21,16 +21,12 @@ class HardNegative(FormulaLoss):
     """The loss with hard negatives: L_i = mean over p of −log(e^{s_ip/τ} / (e^{s_ip/τ} + G)), K = |N(i)|,
     G = K max((Σ_k ω_k e^{s_ik/τ} − τ⁺ e^{s_ip/τ})/(1 − τ⁺), e^{−1/τ}); w_i = 1."""
 
-    card = read_loss_card("hard_negative")
+    lists_positives = True
 
     temperature: float = temperature_knob(0.5)
     beta: float = knob(1.0, 0.0, 10.0, N_("Extra weight of similar negatives; 0: all have the same weight."))
     tau_plus: float = knob(0.1, 0.0, 0.9, N_("Expected share of false negatives."))
     normalize: bool = knob(True, help=N_("Compare unit rows (cosine)."))
-
-    @property
-    def lists_positives(self) -> bool:
-        return True
 
     def formula(self, logits: MatrixLogits, pairs: Pairs) -> Tensor:
         number = logits.negative_number()  # K

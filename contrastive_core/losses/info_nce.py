@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from contrastive_core.base.cards import Kernel, read_loss_card
+from contrastive_core.base.cards import Kernel
 from contrastive_core.base.messages import N_
 from contrastive_core.base.registry import knob
-from contrastive_core.losses._output import LossOutput
+from contrastive_core.losses._base import LossOutput
 from contrastive_core.losses._softmax import (
     FormulaLoss,
     MatrixLogits,
@@ -27,7 +27,7 @@ from contrastive_core.pairs.types import Pairs
 class InfoNCE(FormulaLoss):
     """InfoNCE: L_i = mean over p of −log(e^{s_ip/τ} / Σ_{j∈{p}∪N(i)} e^{s_ij/τ}); w_i = 1."""
 
-    card = read_loss_card("info_nce")
+    lists_positives = True
 
     temperature: float = temperature_knob(0.07)
     critic: str = knob("cosine", help=N_("How rows are compared."), choices=("cosine", "dot"))
@@ -37,10 +37,6 @@ class InfoNCE(FormulaLoss):
     @property
     def normalize(self) -> bool:
         return self.critic == "cosine"
-
-    @property
-    def lists_positives(self) -> bool:
-        return True
 
     def formula(self, logits: MatrixLogits, pairs: Pairs) -> Tensor:
         negatives = logits.logsumexp("negative")  # log Σ_N e^ℓ

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from contrastive_core.base.cards import Kernel, read_loss_card
+from contrastive_core.base.cards import Kernel
 from contrastive_core.base.messages import N_
 from contrastive_core.base.registry import knob
 from contrastive_core.losses._softmax import FormulaLoss, MatrixLogits, temperature_knob
@@ -17,7 +17,6 @@ from contrastive_core.pairs.types import Pairs
 class InstanceSoftmax(FormulaLoss):
     """Softmax over the bank: L_i = −log(e^{v_i·f_i/τ} / Σ_j e^{v_j·f_i/τ}) over every slot v of the bank; w_i = 1."""
 
-    card = read_loss_card("instance_softmax")
     needs_more_inputs = True
 
     temperature: float = temperature_knob(0.07)

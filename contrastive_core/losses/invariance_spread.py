@@ -11,7 +11,6 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from contrastive_core.base.cards import read_loss_card
 from contrastive_core.base.messages import N_
 from contrastive_core.base.registry import knob
 from contrastive_core.losses._softmax import LogitLoss, temperature_knob
@@ -22,8 +21,6 @@ from contrastive_core.pairs.types import Masks, Pairs
 @dataclass(frozen=True)
 class InvarianceSpread(LogitLoss):
     """Invariance and spread: L_i = −log P(p|i) − Σ_{j∈N(i)} log(1 − P(j|i)); w_i = 1."""
-
-    card = read_loss_card("invariance_spread")
 
     temperature: float = temperature_knob(0.1)
     form: str = knob("source", help=N_("Form of the published code, or of the paper."), choices=("source", "paper"))

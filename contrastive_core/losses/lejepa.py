@@ -10,7 +10,6 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from contrastive_core.base.cards import read_loss_card
 from contrastive_core.base.device import send
 from contrastive_core.base.messages import N_
 from contrastive_core.base.registry import knob
@@ -23,7 +22,6 @@ KNOTS, END = 17, 3.0
 class LeJEPALoss(TwoViewLoss):
     """LeJEPA: L_i = (1 − λ) mean over both views and d of (z − μ_i)² + λ ½(SIGReg(A) + SIGReg(B)); w_i = 1."""
 
-    card = read_loss_card("lejepa")
     needs_more_inputs = True
 
     trade_off: float = knob(

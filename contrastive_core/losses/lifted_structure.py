@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from contrastive_core.base.cards import read_loss_card
 from contrastive_core.base.messages import N_
 from contrastive_core.base.progress import OnFraction, ignore_fraction
 from contrastive_core.base.registry import knob
@@ -22,15 +21,11 @@ from contrastive_core.pairs.types import Masks, Pairs
 class LiftedStructure(Loss):
     """The lifted structure loss: L_i = mean over p ∈ P(i) of ½ max(0, J_ip)²; w_i = |P(i)|."""
 
-    card = read_loss_card("lifted_structure")
+    score = "distance"
 
     margin: float = knob(1.0, 0.0, 10.0, N_("Largest distance at which a negative is pushed."))
     form: str = knob("smooth", help=N_("Log-sum-exp, or the hardest negative."), choices=("smooth", "hard"))
     normalize: bool = knob(False, help=N_("Compare unit rows."))
-
-    @property
-    def score(self) -> str:
-        return "distance"
 
     def over_blocks(self, pairs: Pairs, on_fraction: OnFraction = ignore_fraction) -> tuple[Tensor, Tensor]:
         if not pairs.by_id or rows_at_once(pairs) >= len(pairs):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from contrastive_core.base.cards import Kernel, read_loss_card
+from contrastive_core.base.cards import Kernel
 from contrastive_core.base.messages import N_
 from contrastive_core.base.registry import knob
 from contrastive_core.losses._softmax import FormulaLoss, MatrixLogits
@@ -17,14 +17,10 @@ from contrastive_core.pairs.types import Pairs
 class NPair(FormulaLoss):
     """The N-pair loss: L_i = mean over p of log(1 + Σ_{k∈N(i)} exp(f_i·f_k − f_i·f_p)) + l2·‖f_i‖²; w_i = 1."""
 
-    card = read_loss_card("n_pair")
+    lists_positives = True
 
     l2_penalty: float = knob(0.0, 0.0, 10.0, N_("Weight of the squared length of the anchor."))
     normalize: bool = knob(False, help=N_("Compare unit rows (cosine)."))
-
-    @property
-    def lists_positives(self) -> bool:
-        return True
 
     def formula(self, logits: MatrixLogits, pairs: Pairs) -> Tensor:
         negatives = logits.logsumexp("negative")  # log Σ_N e^ℓ

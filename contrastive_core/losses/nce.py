@@ -12,10 +12,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
-from contrastive_core.base.cards import read_loss_card
 from contrastive_core.base.messages import N_
 from contrastive_core.base.registry import knob
-from contrastive_core.losses._output import Details
+from contrastive_core.losses._base import Details
 from contrastive_core.losses._softmax import LogitLoss, temperature_knob
 from contrastive_core.ops.similarity import compare, masked_mean
 from contrastive_core.pairs.types import Masks, Pairs
@@ -25,7 +24,6 @@ from contrastive_core.pairs.types import Masks, Pairs
 class NCE(LogitLoss):
     """NCE: L_i = −log σ(ℓ_ip) − Σ_{k∈N(i)} log(1 − σ(ℓ_ik)), ℓ = s/τ − log Z − log(K/N); w_i = 1."""
 
-    card = read_loss_card("nce")
     needs_more_inputs = True
 
     temperature: float = temperature_knob(0.07)

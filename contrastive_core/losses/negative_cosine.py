@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from contrastive_core.base.cards import read_loss_card
 from contrastive_core.base.messages import N_
 from contrastive_core.base.registry import knob
 from contrastive_core.losses._base import Loss
@@ -20,16 +19,12 @@ from contrastive_core.pairs.types import Masks, Pairs
 class NegativeCosine(Loss):
     """Negative cosine: L_i = mean over p ∈ P(i) of 2 − 2 s_ip (BYOL), or of −s_ip (SimSiam), of unit rows; w_i = 1."""
 
-    card = read_loss_card("negative_cosine")
     detaches_targets = True
+    normalize = True
 
     form: str = knob(
         "squared", help=N_("2 − 2s, the squared distance of unit rows, or −s."), choices=("squared", "cosine")
     )
-
-    @property
-    def normalize(self) -> bool:
-        return True
 
     def per_anchor(self, scores: Tensor, masks: Masks, pairs: Pairs) -> tuple[Tensor, Tensor]:
         s = masked_mean(scores, masks.positive)  # (n)

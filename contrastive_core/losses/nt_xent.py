@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from contrastive_core.base.cards import Kernel, read_loss_card
+from contrastive_core.base.cards import Kernel
 from contrastive_core.base.messages import N_
 from contrastive_core.base.registry import knob
 from contrastive_core.losses._softmax import (
@@ -24,8 +24,6 @@ from contrastive_core.pairs.types import Pairs
 @dataclass(frozen=True)
 class NTXent(FormulaLoss):
     """NT-Xent: L_i = mean over p of −log(e^{s_ip/τ} / Σ_{a∈A(i)} e^{s_ia/τ}); w_i = 1."""
-
-    card = read_loss_card("nt_xent")
 
     temperature: float = temperature_knob(0.5)
     denominator: str = knob(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from contrastive_core.base.cards import Kernel, read_loss_card
+from contrastive_core.base.cards import Kernel
 from contrastive_core.base.messages import N_
 from contrastive_core.base.registry import knob
 from contrastive_core.losses._base import Loss
@@ -20,17 +20,13 @@ from contrastive_core.pairs.types import Masks, Pairs
 class PairContrastive(Loss):
     """The pair loss: L_i = mean over j ∈ A(i) of ½D² (positive) or ½max(ε − D, 0)² (negative); w_i = |A(i)|."""
 
-    card = read_loss_card("pair_contrastive")
+    score = "distance"
 
     margin: float = knob(1.2, 0.0, 10.0, N_("Negatives beyond this distance are ignored."))
     hinge: str = knob(
         "distance", help=N_("½max(ε−D,0)² with ½D², or max(0, ε−D²) with D²."), choices=("distance", "squared_distance")
     )
     normalize: bool = knob(False, help=N_("Compare unit rows."))
-
-    @property
-    def score(self) -> str:
-        return "distance"
 
     def per_anchor(self, scores: Tensor, masks: Masks, pairs: Pairs) -> tuple[Tensor, Tensor]:
         squared = scores.square()  # (n, w)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from contrastive_core.base.cards import Kernel, read_loss_card
+from contrastive_core.base.cards import Kernel
 from contrastive_core.base.messages import N_
 from contrastive_core.base.registry import knob
 from contrastive_core.losses._softmax import CONCENTRATES, FormulaLoss, MatrixLogits
@@ -19,19 +19,12 @@ from contrastive_core.pairs.types import Pairs
 class RobustInfoNCE(FormulaLoss):
     """Robust InfoNCE: L_i = mean over p of (−e^{q s_ip/τ} + (λ(e^{s_ip/τ} + Σ_N e^{s_ik/τ}))^q)/q; w_i = 1."""
 
-    card = read_loss_card("robust_info_nce")
+    normalize = True
+    lists_positives = True
 
     temperature: float = knob(0.5, 0.05, 100.0, CONCENTRATES, log=True)
     q: float = knob(0.5, 0.001, 1.0, N_("Near 0: InfoNCE. 1: most robust against false pairs."))
     density_weight: float = knob(0.01, 0.0001, 1.0, N_("λ: weight of the denominator."), log=True)
-
-    @property
-    def normalize(self) -> bool:
-        return True
-
-    @property
-    def lists_positives(self) -> bool:
-        return True
 
     def formula(self, logits: MatrixLogits, pairs: Pairs) -> Tensor:
         values, positive = logits.of_positives

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from contrastive_core.base.cards import Kernel, read_loss_card
+from contrastive_core.base.cards import Kernel
 from contrastive_core.base.messages import N_
 from contrastive_core.base.registry import knob
 from contrastive_core.losses._softmax import FormulaLoss, MatrixLogits, softmax_over, temperature_knob
@@ -24,7 +24,7 @@ from contrastive_core.pairs.types import Masks, Pairs
 class SigLIP(FormulaLoss):
     """SigLIP: L_i = Σ_{j∈A(i)} log(1 + e^{−y_ij (s_ij/τ + b)}), y = 1 for P(i), −1 for N(i); w_i = 1."""
 
-    card = read_loss_card("siglip")
+    lists_positives = True
 
     temperature: float = temperature_knob(0.1, N_("Scales the logits."))
     bias: float = knob(-10.0, -30.0, 10.0, N_("Added to each logit. Negative: most pairs do not belong together."))
@@ -32,10 +32,6 @@ class SigLIP(FormulaLoss):
 
     def with_bias(self, pairs: Pairs, bias: Tensor) -> Pairs:
         return dataclasses.replace(pairs, bias=bias)
-
-    @property
-    def lists_positives(self) -> bool:
-        return True
 
     def formula(self, logits: MatrixLogits, pairs: Pairs) -> Tensor:
         bias = pairs.anchors.new_full((), self.bias) if pairs.bias is None else pairs.bias.to(pairs.anchors.dtype)

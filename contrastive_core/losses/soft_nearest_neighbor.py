@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from contrastive_core.base.cards import Kernel, read_loss_card
+from contrastive_core.base.cards import Kernel
 from contrastive_core.base.messages import N_
 from contrastive_core.base.registry import knob
 from contrastive_core.losses._softmax import FormulaLoss, MatrixLogits
@@ -16,7 +16,7 @@ from contrastive_core.pairs.types import Pairs
 class SoftNearestNeighbor(FormulaLoss):
     """Soft nearest neighbors: L_i = −log(Σ_{j∈P(i)} e^{−f_ij/τ} / Σ_{j∈A(i)} e^{−f_ij/τ}); w_i = 1."""
 
-    card = read_loss_card("soft_nearest_neighbor")
+    lists_positives = True
 
     temperature: float = knob(1.0, 0.001, 100.0, N_("Scale of the neighborhood."), log=True)
     distance: str = knob("squared", help=N_("Squared Euclidean, or 1 − cosine."), choices=("squared", "cosine"))
@@ -28,10 +28,6 @@ class SoftNearestNeighbor(FormulaLoss):
     @property
     def score(self) -> str:
         return "squared_distance" if self.distance == "squared" else "dot"
-
-    @property
-    def lists_positives(self) -> bool:
-        return True
 
     def formula(self, logits: MatrixLogits, pairs: Pairs) -> Tensor:
         # With cosines ℓ = s/τ stands for −(1 − s)/τ: the ratio is the same.

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from contrastive_core.base.cards import Kernel, read_loss_card
+from contrastive_core.base.cards import Kernel
 from contrastive_core.base.messages import N_
 from contrastive_core.base.registry import knob
 from contrastive_core.losses._base import Loss
@@ -25,8 +25,6 @@ from contrastive_core.pairs.types import Pairs
 @dataclass(frozen=True)
 class SupCon(FormulaLoss):
     """SupCon, out: −1/|P| Σ_p log(e^{s_ip/τ}/Σ_A e^{s_ia/τ}); in: −log(1/|P| Σ_p …); w_i = 1."""
-
-    card = read_loss_card("sup_con")
 
     temperature: float = temperature_knob(0.1)
     form: str = knob("out", help=N_("Mean of logs, or log of the mean."), choices=("out", "in"))

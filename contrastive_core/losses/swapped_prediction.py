@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from contrastive_core.base.cards import Kernel, read_loss_card
+from contrastive_core.base.cards import Kernel
 from contrastive_core.losses._softmax import LogitLoss, temperature_knob
 from contrastive_core.losses.nt_xent import NTXent
 from contrastive_core.ops.similarity import masked_logsumexp
@@ -20,14 +20,10 @@ from contrastive_core.pairs.types import Masks, Pairs
 class SwappedPrediction(LogitLoss):
     """SwAV: L_i = −Σ_k q_ik log softmax_k(s_i/τ) over all candidates k; w_i = 1 if there is a code or a positive."""
 
-    card = read_loss_card("swapped_prediction")
     needs_more_inputs = True
+    normalize = True
 
     temperature: float = temperature_knob(0.1)
-
-    @property
-    def normalize(self) -> bool:
-        return True
 
     def kernel(self) -> Kernel | None:
         return NTXent(temperature=self.temperature).kernel()  # without codes both formulas are equal

@@ -8,12 +8,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from contrastive_core.base.cards import Kernel, read_loss_card
+from contrastive_core.base.cards import Kernel
 from contrastive_core.base.device import is_free_to_read
 from contrastive_core.base.messages import N_
 from contrastive_core.base.registry import knob
-from contrastive_core.losses._base import Loss
-from contrastive_core.losses._output import Details, score_gradient
+from contrastive_core.losses._base import Details, Loss
 from contrastive_core.pairs.types import Masks, Pairs
 
 TRIPLETS = 1 << 18  # triplets in memory: 1 MB in float32
@@ -23,7 +22,7 @@ TRIPLETS = 1 << 18  # triplets in memory: 1 MB in float32
 class Triplet(Loss):
     """The triplet loss: L_i = mean over counted (i, p, k) of max(0, D²_ip − D²_ik + ε); w_i = number counted."""
 
-    card = read_loss_card("triplet")
+    score = "squared_distance"
 
     margin: float = knob(0.2, 0.0, 4.0, N_("Squared distance by which a positive must be nearer."))
     mining: str = knob(
@@ -38,10 +37,6 @@ class Triplet(Loss):
         "all", help=N_("Average over all counted triplets, or only over active ones."), choices=("all", "active")
     )
     normalize: bool = knob(True, help=N_("Compare unit rows."))
-
-    @property
-    def score(self) -> str:
-        return "squared_distance"
 
     def per_anchor(self, scores: Tensor, masks: Masks, pairs: Pairs) -> tuple[Tensor, Tensor]:
         if self.mining == "hard":
@@ -101,7 +96,7 @@ class Triplet(Loss):
 
     def pair_weight(self, scores: Tensor, masks: Masks, pairs: Pairs) -> Tensor:
         """Return 1 for each pair in an active triplet of its anchor."""
-        return (score_gradient(self, scores, masks, pairs) != 0).to(scores.dtype)
+        return (self.score_gradient(scores, masks, pairs) != 0).to(scores.dtype)
 
     def details(self, scores: Tensor, masks: Masks, pairs: Pairs) -> Details:
         """Return the numbers of each anchor's active triplets, and of the semi-hard and hard ones; (n) each."""

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from contrastive_core.base.cards import read_loss_card
 from contrastive_core.base.messages import N_
 from contrastive_core.base.registry import knob
 from contrastive_core.losses._two_views import Terms, TwoViewLoss, Views, off_diagonal
@@ -20,8 +19,6 @@ class VICRegLoss(TwoViewLoss):
     """VICReg: L_i = λ mean_j (a_ij − b_ij)² + μ ½(v(A) + v(B)) + ν (c(A) + c(B)); w_i = 1.
 
     v(Z) = mean_j max(0, γ − √(Var z_j + ε)) and c(Z) = Σ_{i≠j} Cov(Z)_ij² / d, both over the batch (n − 1)."""
-
-    card = read_loss_card("vicreg")
 
     invariance: float = knob(25.0, 0.0, 100.0, N_("λ: weight of the distance between two views."))
     variance: float = knob(25.0, 0.0, 100.0, N_("μ: weight of the hinge on each dimension's deviation."))

@@ -13,7 +13,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from contrastive_core import pairs
-from contrastive_core.base.cards import MethodCard, fitting
+from contrastive_core.base.cards import MethodCard, entry_of, fitting, read_method_card
 from contrastive_core.base.messages import N_, message
 from contrastive_core.base.registry import Knobs, knob
 from contrastive_core.data.augmentations import make_views
@@ -47,10 +47,14 @@ class HeadSettings:
 class Method(nn.Module):
     """A method that trains an encoder by comparing rows. Its card holds its texts and its fixed properties."""
 
-    card: ClassVar[MethodCard]
+    card: ClassVar[MethodCard]  # NAME.toml beside NAME.py
     Settings: ClassVar[type] = HeadSettings
     loss_knobs_reason: ClassVar[str] = ""  # reason for the card's loss settings
     negatives_in_queue: ClassVar[bool] = False  # True if anchors have no negatives in their batch
+
+    def __init_subclass__(cls) -> None:
+        if name := entry_of(cls.__module__, "methods"):
+            cls.card = read_method_card(name)
 
     def __init__(
         self,

@@ -1,15 +1,12 @@
 """BYOL (Grill et al. 2020, arXiv 2006.07733): predict the momentum encoder's output for another view.
 Order and letters of the paper: t, t' → y → z → q(z) on the online side, z' on the target side."""
 
-from contrastive_core.base.cards import read_method_card
 from contrastive_core.base.messages import N_
 from contrastive_core.methods._asymmetric import MomentumPredictorMethod
 from contrastive_core.methods._base import DatasetInfo, Default
 
 
 class BYOL(MomentumPredictorMethod):
-    card = read_method_card("byol")
-
     @classmethod
     def defaults(cls, facts: DatasetInfo) -> dict[str, Default]:
         reason = N_(

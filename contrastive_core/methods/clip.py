@@ -10,7 +10,6 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from contrastive_core import pairs
-from contrastive_core.base.cards import read_method_card
 from contrastive_core.base.messages import N_
 from contrastive_core.base.registry import Knobs, knob, knobs_of
 from contrastive_core.data.batch_loader import Batch
@@ -47,7 +46,6 @@ class Settings(HeadSettings):
 
 
 class CLIP(Method):
-    card = read_method_card("clip")
     Settings = Settings
     loss_knobs_reason = N_("τ starts at 0.07, as in the paper, and is learned")
 

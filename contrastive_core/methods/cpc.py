@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from contrastive_core import pairs
-from contrastive_core.base.cards import fitting, read_method_card
+from contrastive_core.base.cards import fitting
 from contrastive_core.base.messages import N_, message
 from contrastive_core.base.registry import Knobs, knob
 from contrastive_core.data.augmentations import augment
@@ -33,7 +33,6 @@ class Settings(HeadSettings):
 
 
 class CPC(Method):
-    card = read_method_card("cpc")
     Settings = Settings
     loss_knobs_reason = N_("a bilinear critic has no temperature")
 

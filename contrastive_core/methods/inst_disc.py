@@ -11,7 +11,6 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from contrastive_core import pairs
-from contrastive_core.base.cards import read_method_card
 from contrastive_core.base.device import send
 from contrastive_core.base.messages import N_, message
 from contrastive_core.base.registry import Knobs, knob
@@ -80,7 +79,6 @@ class MemoryBank(nn.Module):
 
 
 class InstDisc(Method):
-    card = read_method_card("inst_disc")
     Settings = Settings
 
     def build(self) -> None:

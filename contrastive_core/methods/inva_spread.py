@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import torch
 
-from contrastive_core.base.cards import fitting, read_method_card
+from contrastive_core.base.cards import fitting
 from contrastive_core.base.messages import N_
 from contrastive_core.base.registry import knob
 from contrastive_core.data.augmentations import to_float
@@ -21,7 +21,6 @@ class Settings(HeadSettings):
 
 
 class InvaSpread(Method):
-    card = read_method_card("inva_spread")
     Settings = Settings
     loss_knobs_reason = N_("τ 0.1, as published")
 

@@ -4,7 +4,6 @@ import dataclasses
 
 import torch
 
-from contrastive_core.base.cards import read_method_card
 from contrastive_core.base.messages import N_
 from contrastive_core.data.batch_loader import Batch
 from contrastive_core.methods._base import Method, Rows, WideHeadSettings
@@ -14,7 +13,6 @@ SEEDS = 1 << 31
 
 
 class LeJEPA(Method):
-    card = read_method_card("lejepa")
     Settings = WideHeadSettings
     loss_knobs_reason = N_("λ 0.05, as published")
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from contrastive_core import pairs
-from contrastive_core.base.cards import fitting, read_method_card
+from contrastive_core.base.cards import fitting
 from contrastive_core.base.device import send
 from contrastive_core.base.messages import N_
 from contrastive_core.base.registry import knob
@@ -33,7 +33,6 @@ class Settings(HeadSettings):
 
 
 class Metric(Method):
-    card = read_method_card("metric")
     Settings = Settings
     loss_knobs_reason = N_("mean over active triplets: others have no gradient")
 

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 
-from contrastive_core.base.cards import read_method_card
 from contrastive_core.base.messages import N_
 from contrastive_core.base.registry import knob
 from contrastive_core.methods._moco import MoCo, MoCoSettings
@@ -15,6 +14,5 @@ class Settings(MoCoSettings):
 
 
 class MoCoV1(MoCo):
-    card = read_method_card("moco_v1")
     Settings = Settings
     temperature_reason = N_("as its authors' CIFAR-10 code")

@@ -2,14 +2,12 @@
 
 import dataclasses
 
-from contrastive_core.base.cards import read_method_card
 from contrastive_core.base.messages import N_, message
 from contrastive_core.methods._base import DatasetInfo, Default
 from contrastive_core.methods._moco import MoCo, MoCoSettings
 
 
 class MoCoV2(MoCo):
-    card = read_method_card("moco_v2")
     Settings = MoCoSettings
     temperature_reason = N_("as published")
 

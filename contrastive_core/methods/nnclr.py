@@ -6,7 +6,6 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from contrastive_core.base.cards import read_method_card
 from contrastive_core.base.messages import N_, message
 from contrastive_core.base.registry import Knobs, knob
 from contrastive_core.data.batch_loader import Batch
@@ -23,7 +22,6 @@ class Settings(PredictorSettings):
 
 
 class NNCLR(Method):
-    card = read_method_card("nnclr")
     Settings = Settings
     loss_knobs_reason = N_("τ 0.2: the paper's 0.1 is for a large queue")
 

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 
-from contrastive_core.base.cards import read_method_card
 from contrastive_core.base.messages import N_
 from contrastive_core.base.registry import knob
 from contrastive_core.methods._base import HeadSettings, Method
@@ -14,6 +13,5 @@ class Settings(HeadSettings):
 
 
 class SimCLR(Method):
-    card = read_method_card("simclr")
     Settings = Settings
     loss_knobs_reason = N_("τ 0.2: the paper's 0.5 is slower in short runs")

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 import torch
 
-from contrastive_core.base.cards import read_method_card
 from contrastive_core.base.messages import N_
 from contrastive_core.base.registry import knob
 from contrastive_core.data.batch_loader import Batch
@@ -20,7 +19,6 @@ class Settings(PredictorSettings):
 
 
 class SimSiam(Method):
-    card = read_method_card("simsiam")
     Settings = Settings
     loss_knobs_reason = N_("−cos, as published")
 

@@ -8,7 +8,6 @@ import torch
 from torch import Tensor, nn
 
 from contrastive_core import pairs
-from contrastive_core.base.cards import read_method_card
 from contrastive_core.base.messages import N_
 from contrastive_core.base.registry import knob
 from contrastive_core.data.batch_loader import Batch
@@ -28,7 +27,6 @@ class Settings(HeadSettings):
 
 
 class SwAV(Method):
-    card = read_method_card("swav")
     Settings = Settings
     loss_knobs_reason = N_("τ 0.1, as published")
 

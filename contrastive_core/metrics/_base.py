@@ -1,6 +1,5 @@
-"""Base class of metrics, their results, and confidence intervals. Per-sample values are computed first and reduced
-once. Units: "share" lies in 0..1 and is shown in per cent. "nats", "dimensions", "squared distance", "similarity" and
-"" are shown as they are."""
+"""Base class of metrics, their results, and confidence intervals. Units: "share" (0..1, shown in per cent), "nats",
+"dimensions", "squared distance", "similarity" or ""."""
 
 import math
 from dataclasses import dataclass, field, replace

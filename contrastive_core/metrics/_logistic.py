@@ -12,10 +12,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
 import torch
 from torch import Tensor
-
-from contrastive_core.metrics._standardized import Standardized
 
 HISTORY = 10
 STEPS = 1000
@@ -24,6 +23,48 @@ SUFFICIENT = 1e-4  # Armijo's share of the promised decrease
 BLOCK = 1 << 21  # numbers of X in a block, 8 MB in float32, or of its logits
 GUIDE = 16_384  # rows at least, and GUIDES per column, that the first guess is made of
 GUIDES = 16
+
+
+Moments = tuple[np.ndarray, np.ndarray]  # mean of each column (d), and the factor that scales it to deviation 1
+
+
+def moments_of(features: np.ndarray, index: np.ndarray | None = None) -> Moments:
+    """Return the moments of (n, d) features, in float64 by blocks; the factor of a constant column is 0. `index`: the
+    rows to use."""
+    count, d = len(features) if index is None else len(index), features.shape[1]
+    step = max(1, BLOCK // d)
+    parts = [slice(i, i + step) for i in range(0, count, step)]
+
+    def block(part: slice) -> np.ndarray:
+        return np.asarray(features[part if index is None else index[part]], np.float64)
+
+    mean = np.sum([block(part).sum(0) for part in parts], 0) / count
+    deviation = np.sqrt(np.sum([np.square(block(part) - mean).sum(0) for part in parts], 0) / count)
+    varies = deviation > 1e-12 * (1 + np.abs(mean))
+    return mean, np.divide(1, deviation, out=np.zeros(d), where=varies)
+
+
+class Standardized:
+    """Features (n, d) that are read and standardized in float32 when indexed. In float32 the difference from a large
+    mean is exact, and rounding the mean shifts all rows equally."""
+
+    dtype = torch.float32
+
+    def __init__(
+        self, features: np.ndarray, moments: Moments, device: torch.device, index: np.ndarray | None = None
+    ) -> None:
+        self.features, self.device, self.index = features, device, index
+        count = len(features) if index is None else len(index)
+        self.shape = torch.Size((count, features.shape[1]))
+        self._mean, self._scale = (torch.from_numpy(v).float().to(device) for v in moments)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, rows: slice | Tensor) -> Tensor:
+        at = rows if isinstance(rows, slice) else rows.cpu().numpy()
+        block = np.array(self.features[at if self.index is None else self.index[at]], np.float32)
+        return torch.from_numpy(block).to(self.device).sub_(self._mean).mul_(self._scale)
 
 
 Design = Tensor | Standardized  # rows (n, d), which are read some at a time

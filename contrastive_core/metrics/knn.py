@@ -3,7 +3,6 @@ training rows votes for its class with weight exp(s/τ). Nothing is selected on 
 training rows, and the curve over other k is only shown."""
 
 from dataclasses import dataclass
-from typing import NotRequired, TypedDict
 
 import numpy as np
 
@@ -66,7 +65,11 @@ class Knn(Metric):
         table = confusion(truth, predicted, classes)  # (c, c)
         extras = {"k": k, "temperature": self.temperature, "n": n, **neighbors.about, "curve": curve}
         if len(classes) <= SHOWN:
-            extras["per_class"] = _per_class(table, classes, test)
+            extras["per_class"] = [
+                {"class": test.class_name(int(label)), "n": int(row.sum()), "taken_for": row.tolist()}
+                | ({"value": row[i] / row.sum(), "interval": wilson(int(row[i]), int(row.sum()))} if row.any() else {})
+                for i, (label, row) in enumerate(zip(classes, table, strict=True))
+            ]
         arrays = {PREDICTED: predicted, "confusion": table, "confusion_labels": classes}
         return MetricResult(hits / n, right, wilson(hits, n), "share", extras, arrays)
 
@@ -78,30 +81,6 @@ def confusion(truth: np.ndarray, predicted: np.ndarray, classes: np.ndarray) -> 
     cell = np.searchsorted(classes, truth[rows]) * len(classes)
     cell += np.searchsorted(classes, predicted[rows])
     return np.bincount(cell, minlength=len(classes) ** 2).reshape(len(classes), -1)
-
-
-ClassAccuracy = TypedDict(
-    "ClassAccuracy",
-    {
-        "class": str,
-        "n": int,
-        "taken_for": list[int],  # rows by predicted class
-        "value": NotRequired[float],
-        "interval": NotRequired[tuple[float, float]],
-    },
-)
-
-
-def _per_class(table: np.ndarray, classes: np.ndarray, rows: EmbeddingSet) -> list[ClassAccuracy]:
-    """Return each class's accuracy."""
-    records = []
-    for i, label in enumerate(classes):
-        n, right = int(table[i].sum()), int(table[i, i])
-        one: ClassAccuracy = {"class": rows.class_name(int(label)), "n": n, "taken_for": table[i].tolist()}
-        if n:
-            one |= {"value": right / n, "interval": wilson(right, n)}
-        records.append(one)
-    return records
 
 
 def leave_one_out(rows: EmbeddingSet, device: str = "auto") -> float | None:

@@ -28,8 +28,7 @@ from contrastive_core.base.messages import N_, message
 from contrastive_core.base.registry import knob
 from contrastive_core.base.score import wilson
 from contrastive_core.metrics._base import PREDICTED, Metric, MetricResult, labels_of
-from contrastive_core.metrics._logistic import Design, Logistic, logits_by_block
-from contrastive_core.metrics._standardized import Moments, Standardized
+from contrastive_core.metrics._logistic import Design, Logistic, Standardized, logits_by_block, moments_of
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.neighbor_graphs import Graphs
 
@@ -65,7 +64,7 @@ class LinearProbe(Metric):
         truth, train_labels = labels_of(test, self.title), labels_of(train, self.title)
         classes, y = np.unique(train_labels[train_labels >= 0], return_inverse=True)
         labeled = None if (train.labels >= 0).all() else np.flatnonzero(train.labels >= 0)
-        moments = Moments(train.features, labeled)
+        moments = moments_of(train.features, labeled)
         x = Standardized(train.features, moments, device, labeled)
         chosen = Strength(self.c) if self.c else choose_strength(x, y)
         design = x[:] if x.shape.numel() <= HELD else x

@@ -48,25 +48,19 @@ class Silhouette(Metric):
         for i in range(0, len(rows), BASE):
             x[i : i + BASE] = unit_rows(test.features[rows[i : i + BASE]], device)
         asked = rows_of_sample(len(rows), PAIRS // len(rows))
-        s, moved = _silhouettes(x, torch.from_numpy(class_index).to(x.device), asked)
+        class_of = torch.from_numpy(class_index).to(x.device)
+        size = class_of.bincount().double()  # (c)
+        moved_ = size.new_zeros(len(rows))  # each row's influence on the silhouettes of others
+        group = max(1, HELD // len(size))
+        groups = (torch.from_numpy(asked[i : i + group]).to(x.device) for i in range(0, len(asked), group))
+        values = [size.new_empty(0), *(_of_group(x, class_of, at, size, moved_) for at in groups)]
+        s, moved = torch.cat(values).cpu().numpy(), moved_.cpu().numpy()
         value, each = float(s.mean()), len(rows) / len(asked)
         influence = value + each * (moved + placed(s - value, asked, len(rows), 0.0))
         extras = {"n": len(rows), "below_0": float((s < 0).mean())} | sampled(asked, len(rows))
         per_sample = placed(s, rows[asked], len(labels))
         arrays = {INFLUENCE: placed(influence, rows, len(labels))}
         return MetricResult(value, per_sample, mean_interval(influence, value), "", extras, arrays)
-
-
-def _silhouettes(x: torch.Tensor, class_index: torch.Tensor, asked: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the silhouettes of the rows `asked` (ascending) of x (m, d), and each row's total influence (m) on those
-    of others; float64."""
-    size = class_index.bincount().double()  # (c)
-    group = max(1, HELD // len(size))
-    values, moved = [size.new_empty(0)], size.new_zeros(len(class_index))
-    for i in range(0, len(asked), group):
-        at = torch.from_numpy(asked[i : i + group]).to(x.device)
-        values.append(_of_group(x, class_index, at, size, moved))
-    return torch.cat(values).cpu().numpy(), moved.cpu().numpy()
 
 
 def _of_group(
@@ -95,21 +89,13 @@ def _of_group(
     by_b = torch.where(alone, 0.0, torch.where(a < b, flat, 1 / larger) / size[next_class])
     weight = total.zero_().scatter_(1, own, by_a).scatter_(1, next_class, by_b)  # (g, c)
     middle = torch.zeros_like(size).index_add_(0, own[:, 0], (by_a * a)[:, 0])
-    _add_moved(x, class_index, at, weight, moved)
-    moved -= middle.index_add_(0, next_class[:, 0], (by_b * b)[:, 0])[class_index]
-    moved[at] += (by_a * a)[:, 0]  # a row is no distance of its own
-    return torch.where(alone, 0.0, (b - a) / larger)[:, 0]
-
-
-def _add_moved(
-    x: torch.Tensor, class_index: torch.Tensor, at: torch.Tensor, weight: torch.Tensor, moved: torch.Tensor
-) -> None:
-    """Add each row's distances from the rows `at` to `moved` (m), weighted by `weight` (g, c) of its class. float32
-    suffices for an interval."""
-    for start in range(0, len(x), BASE):
+    for start in range(0, len(x), BASE):  # each row's distances from `at`; float32 suffices for an interval
         others = x[start : start + BASE]
         here = class_index[start : start + len(others)]
         for i in range(0, len(at), BLOCK):
             away = (2 - 2 * (x[at[i : i + BLOCK]] @ others.mT)).clamp_min_(0).sqrt_()  # (r, b)
             away *= weight[i : i + BLOCK].float()[:, here]
             moved[start : start + len(others)] += away.sum(0, dtype=torch.float64)
+    moved -= middle.index_add_(0, next_class[:, 0], (by_b * b)[:, 0])[class_index]
+    moved[at] += (by_a * a)[:, 0]  # a row is no distance of its own
+    return torch.where(alone, 0.0, (b - a) / larger)[:, 0]

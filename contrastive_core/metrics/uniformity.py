@@ -41,18 +41,7 @@ class Uniformity(Metric):
         chosen = rows_of_sample(n, SAMPLE)
         some = test.features if len(chosen) == n else test.features[chosen]
         x = unit_rows(some, pick_device(graphs.device))  # (m, d)
-        row_means = self._sums(x) / (len(chosen) - 1)
-        mean = float(row_means.mean())
-        value = math.log(max(mean, 1e-300))
-        influence = placed(value + 2 * (row_means / max(mean, 1e-300) - 1), chosen, n)
-        per_sample = placed(np.log(np.maximum(row_means, 1e-300)), chosen, n)
-        extras = {"t": self.t, "n": n} | sampled(chosen, n)
-        interval = mean_interval(influence, value)
-        return MetricResult(value, per_sample, interval, "nats", extras, {INFLUENCE: influence})
-
-    def _sums(self, x: torch.Tensor) -> np.ndarray:
-        """Return Σ exp(−t‖x−y‖²) of each row over all other rows; (n) float64."""
-        sums = x.new_zeros(len(x), dtype=torch.float64)
+        sums = x.new_zeros(len(x), dtype=torch.float64)  # Σ exp(−t‖x−y‖²) of each row over all others
         for start in range(0, len(x), BASE):
             part = x[start : start + BASE]
             for i in range(0, len(x), BLOCK):
@@ -62,4 +51,11 @@ class Uniformity(Metric):
                 inside = (self_column >= 0) & (self_column < len(part))
                 kernel[inside.nonzero()[:, 0], self_column[inside]] = 0
                 sums[i : i + BLOCK] += kernel.sum(1, dtype=torch.float64)
-        return sums.cpu().numpy()
+        row_means = sums.cpu().numpy() / (len(chosen) - 1)
+        mean = float(row_means.mean())
+        value = math.log(max(mean, 1e-300))
+        influence = placed(value + 2 * (row_means / max(mean, 1e-300) - 1), chosen, n)
+        per_sample = placed(np.log(np.maximum(row_means, 1e-300)), chosen, n)
+        extras = {"t": self.t, "n": n} | sampled(chosen, n)
+        interval = mean_interval(influence, value)
+        return MetricResult(value, per_sample, interval, "nats", extras, {INFLUENCE: influence})

@@ -1,8 +1,4 @@
-"""Backbones and projection heads. Every backbone maps images (b, c, h, w) in [0, 1] to h (b, out_dim).
-
-`small` is designed for images of 8 to 64 pixels and a CPU (0.28 M parameters; its receptive field of 41 pixels covers a
-32-pixel image). torchvision's ResNets have their papers' stem for ImageNet or for small images. Other models are
-`torchvision:NAME`, and `timm:NAME` if timm is installed."""
+"""Backbones and projection heads. Every backbone maps images (b, c, h, w) in [0, 1] to h (b, out_dim)."""
 
 from typing import Any
 

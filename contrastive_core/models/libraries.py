@@ -1,8 +1,5 @@
-"""Encoders of torchvision and timm: their construction, and the input that their weights expect.
-
-`torchvision:NAME` and `timm:NAME`, with a tag after a dot if there are several sets of weights
-(`torchvision:resnet50.IMAGENET1K_V2`, `timm:vit_base_patch16_224.augreg_in21k`). The classification layer is removed.
-This module reads no file and makes no network request."""
+"""Encoders of torchvision and timm, without their classifier: `torchvision:NAME` and `timm:NAME`, with a tag of weights
+after a dot (`torchvision:resnet50.IMAGENET1K_V2`). This module reads no file and makes no network request."""
 
 import re
 import sys

@@ -1,7 +1,5 @@
-"""Adapter for torch.distributed: the processes of a run, and simple messages between them.
-
-The processes are started by `--processes` (local_processes.py) or by torchrun. Otherwise there is one process, and
-every function here returns its input."""
+"""Adapter for torch.distributed: the processes of a run (`--processes` or torchrun) and simple messages between them.
+With one process, every function returns its input."""
 
 import functools
 import hashlib
@@ -134,11 +132,6 @@ def is_single_process() -> bool:
     return not dist.is_initialized() or dist.get_world_size() == 1
 
 
-def message_device() -> str:
-    """Return the device for messages: NCCL sends only GPU tensors."""
-    return "cuda" if dist.get_backend() == "nccl" else "cpu"
-
-
 class _Gather(torch.autograd.Function):
     """All processes' rows in rank order; backward sums the gradients of each row. torch.distributed.nn's all_gather
     needs shares of equal size, and on NCCL the order of its sum varies."""
@@ -174,7 +167,7 @@ def all_gather_ints(*mine: int) -> list[list[int]]:
     """Gather a few integers from every process, in rank order. One small message, cheap enough for every step."""
     if is_single_process():
         return [list(mine)]
-    local = torch.tensor(mine, device=message_device())
+    local = torch.tensor(mine, device="cuda" if dist.get_backend() == "nccl" else "cpu")  # NCCL sends no others
     gathered = local.new_empty(dist.get_world_size() * len(mine))
     dist.all_gather_into_tensor(gathered, local)
     return gathered.view(-1, len(mine)).tolist()  # type: ignore[no-any-return]
@@ -229,11 +222,6 @@ def on_rank0(work: Callable[[], None]) -> None:
 def _patient_group(world: dist.ProcessGroup | None) -> Any:
     """Return a group of the processes of `world` with a timeout of days. All processes make the first call together."""
     return new_group(PATIENCE)
-
-
-def any_process(flag: bool) -> bool:
-    """Return whether the flag is set on any process. One small message, cheap enough for every step."""
-    return flag if is_single_process() else any(is_set for (is_set,) in all_gather_ints(int(flag)))
 
 
 class _AllReduceSum(torch.autograd.Function):

@@ -1,5 +1,4 @@
-"""Ranks of partners between two towers. Similarities are computed block by block, so memory stays bounded for 100,000
-pairs.
+"""Ranks of partners between two towers, block by block.
 
 Rows with the same content, for instance two equal captions, are right answers to the same queries. Rows of different
 content with equal similarity (to TIE) are ranked in random order: a rank is its expected value, a hit at k its
@@ -8,7 +7,6 @@ probability."""
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -83,12 +81,8 @@ class RightAnswers:
     def rows(self, queries: slice | np.ndarray) -> Bool[np.ndarray, "r m"]:
         """Return a boolean matrix (r, m): which rows of the other tower are right for these queries."""
         shared = (self.groups[self.content[queries]] @ self.other_groups.T).toarray()  # (r, contents)
-        return shared if self._has_one_row_each else shared[:, self.other_content]
-
-    @cached_property
-    def _has_one_row_each(self) -> bool:
-        """Return whether each row of the other tower has a content of its own, numbered in row order."""
-        return bool((self.other_content == np.arange(len(self.other_content))).all())
+        is_one_each = np.array_equal(self.other_content, np.arange(len(self.other_content)))
+        return shared if is_one_each else shared[:, self.other_content]
 
 
 @dataclass(frozen=True, eq=False)

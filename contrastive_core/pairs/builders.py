@@ -12,9 +12,7 @@ from torch import Tensor
 
 from contrastive_core.base.device import is_free_to_read
 from contrastive_core.base.messages import N_, message
-from contrastive_core.pairs.types import NO_GROUP, NO_ROW, Pairs, check_labels, check_rows
-
-__all__ = ["from_bank", "from_labels", "from_mask", "from_pairs", "from_queue", "from_towers", "from_views"]
+from contrastive_core.pairs.types import NO_GROUP, NO_ROW, Pairs, check_comparable, check_labels, check_rows
 
 VIEWS = N_("(images, views, d)")
 DIRECTIONS = ("both", "a_to_b", "b_to_a")
@@ -90,15 +88,12 @@ def from_queue(
         queue_groups: by default every queue row is a group of its own.
     Raises: ValueError when the shapes do not match.
     """
-    check_rows("queries", queries, "(n, d)")
-    check_rows("keys", keys, "(n, d)")
     check_rows("queue", queue, "(k, d)")
-    if queries.shape != keys.shape or queue.shape[1] != queries.shape[1]:
-        shapes = ", ".join(str(tuple(x.shape)) for x in (queries, keys, queue))
-        raise ValueError(message("queries and keys must be (n, d) and queue (k, d); got {shapes}", shapes=shapes))
+    _check_listed(queries=queries, keys=keys)
     n, k = len(queries), len(queue)
     images, is_key = _arange(n, queries), _arange(n + k, queries) < n
     groups = torch.cat([images, _arange(k, queries) + n if queue_groups is None else queue_groups])
+    check_comparable(keys=keys, queue=queue.to(keys.dtype))
     every = _between(queries, torch.cat([keys, queue.to(keys.dtype)]), images, groups)
     size = 1 if queue_groups is None else None
     return dataclasses.replace(
@@ -121,13 +116,20 @@ def from_bank(
         log_z: the bank's estimate of the log normalizer, for `nce`.
     Raises: ValueError for shapes that differ or an index outside the bank.
     """
-    _check_bank(features, index, bank, noise)
-    slots = _arange(len(bank), features)
+    check_comparable(features=features, bank=bank)
+    check_labels("index", index, len(features), "row")
+    n, m = len(features), len(bank)
+    if n and is_free_to_read(index) and (int(index.min()) < 0 or int(index.max()) >= m):
+        text = N_("index must lie in 0..{last}; got {low}..{high}")
+        raise ValueError(message(text, last=m - 1, low=int(index.min()), high=int(index.max())))
+    if noise is not None and (noise.ndim != 2 or noise.shape[0] != n):
+        raise ValueError(message("noise must be ({n}, k) slots; got shape {shape}", n=n, shape=tuple(noise.shape)))
+    slots = _arange(m, features)
     return dataclasses.replace(
         _between(features, bank, index.long(), slots),
         candidate_views=torch.ones_like(slots),
         columns=None if noise is None else torch.cat([index[:, None], noise], dim=1).long(),
-        population=len(bank),
+        population=m,
         group_size=1,
         log_z=log_z,
     )
@@ -139,11 +141,9 @@ def from_pairs(a: Float[Tensor, "n d"], b: Float[Tensor, "n d"], same: Bool[Tens
     Args: a, b: (n, d); same: (n), true (or 1) where the two belong together.
     Raises: ValueError when the shapes do not match.
     """
-    check_rows("a", a, "(n, d)")
-    check_rows("b", b, "(n, d)")
-    if a.shape != b.shape or same.shape != a.shape[:1]:
-        shapes = {"a": tuple(a.shape), "b": tuple(b.shape), "same": tuple(same.shape)}
-        raise ValueError(message("a and b must be (n, d) and same (n); got {a}, {b}, {same}", **shapes))
+    _check_listed(a=a, b=b)
+    if same.shape != a.shape[:1]:
+        raise ValueError(message("same must be ({n},); got shape {shape}", n=len(a), shape=tuple(same.shape)))
     rows = _arange(len(a), a)
     every = _between(a, b, 2 * rows, 2 * rows + (~same.bool()).long())
     return dataclasses.replace(every, candidate_views=torch.ones_like(rows), columns=rows[:, None])
@@ -164,13 +164,12 @@ def from_mask(
         positive, negative: (n, m), true where the pair is one.
     Raises: ValueError when shapes do not match or a pair is in both masks.
     """
-    check_rows("anchors", anchors, "(n, d)")
-    check_rows("candidates", candidates, "(m, d)")
+    check_comparable(anchors=anchors, candidates=candidates)
     n, m = len(anchors), len(candidates)
     for name, mask in (("positive", positive), ("negative", negative)):
         if mask.shape != (n, m):
-            values = {"name": name, "expected": (n, m), "shape": tuple(mask.shape)}
-            raise ValueError(message("{name} must be {expected}; got shape {shape}", **values))
+            text = N_("{name} must be {expected}; got shape {shape}{hint}")
+            raise ValueError(message(text, name=name, expected=(n, m), shape=tuple(mask.shape), hint=""))
     if is_free_to_read(positive) and bool((positive.bool() & negative.bool()).any()):
         raise ValueError(N_("a pair cannot be positive and negative at once"))
     none = [torch.full((count,), NO_GROUP, device=anchors.device) for count in (n, m)]
@@ -201,7 +200,10 @@ def from_towers(
         ValueError: widths, types or numbers that differ, groups of one tower alone, or an unknown direction.
         TypeError: a tower is not a tensor.
     """
-    _check_towers(a, b, groups_a, groups_b)
+    check_comparable(a=a, b=b)
+    if (groups_a is None) != (groups_b is None) or (groups_a is None and len(a) != len(b)):
+        text = N_("towers of {n} and {m} rows need both groups_a and groups_b, which say which rows belong together")
+        raise ValueError(message(text, n=len(a), m=len(b)))
     if direction not in DIRECTIONS:
         values = {"choices": ", ".join(DIRECTIONS), "direction": f"{direction!r}"}
         raise ValueError(message("direction must be one of {choices}; got {direction}", **values))
@@ -219,53 +221,17 @@ def from_towers(
     return every.take_anchors(slice(n) if direction == "a_to_b" else slice(n, None))
 
 
-def _check_towers(a: Tensor, b: Tensor, groups_a: Tensor | None, groups_b: Tensor | None) -> None:
-    """Raise when the rows of two towers cannot be compared, or cannot be matched to partners."""
-    check_rows("a", a, "(n, d)")
-    check_rows("b", b, "(m, d)")
-    shapes = {"a": tuple(a.shape), "b": tuple(b.shape)}
-    if a.shape[1] != b.shape[1]:
-        raise ValueError(message("the two towers must have the same width; got {a} and {b}", **shapes))
-    if a.dtype != b.dtype:
-        types = {"a": a.dtype, "b": b.dtype}
-        raise ValueError(
-            message(
-                "the two towers have different types, {a} and {b}: convert one, for example with z.float()", **types
-            )
-        )
-    if a.device != b.device:
-        devices = {"a": a.device, "b": b.device}
-        raise ValueError(message("the two towers are on different devices, {a} and {b}: move one", **devices))
-    if (groups_a is None) != (groups_b is None):
-        raise ValueError(N_("groups_a and groups_b must be given together"))
-    if groups_a is None and len(a) != len(b):
-        raise ValueError(
-            message(
-                "towers of {a} and {b} rows need groups_a and groups_b, which say which rows belong together", **shapes
-            )
-        )
-
-
-def _check_bank(features: Tensor, index: Tensor, bank: Tensor, noise: Tensor | None) -> None:
-    check_rows("features", features, "(n, d)")
-    check_rows("bank", bank, "(m, d)")
-    check_labels("index", index, features.shape[0], "row")
-    n, m = features.shape[0], bank.shape[0]
-    if bank.shape[1] != features.shape[1]:
-        shapes = {"features": tuple(features.shape), "index": tuple(index.shape), "bank": tuple(bank.shape)}
-        raise ValueError(
-            message("features must be (n, d), index (n) and bank (m, d); got {features}, {index}, {bank}", **shapes)
-        )
-    if n and is_free_to_read(index) and (int(index.min()) < 0 or int(index.max()) >= m):
-        values = {"last": m - 1, "low": int(index.min()), "high": int(index.max())}
-        raise ValueError(message("index must lie in 0..{last}; got {low}..{high}", **values))
-    if noise is not None and (noise.ndim != 2 or noise.shape[0] != n):
-        raise ValueError(message("noise must be ({n}, k) slots; got shape {shape}", n=n, shape=tuple(noise.shape)))
+def _check_listed(**rows: Any) -> None:
+    """Check that two lists of rows, by their names, can be compared row by row. Raises TypeError, ValueError."""
+    check_comparable(**rows)
+    if len({len(z) for z in rows.values()}) > 1:
+        text = N_("{names} must have equally many rows; got {got}")
+        raise ValueError(message(text, names=" and ".join(rows), got=" and ".join(str(len(z)) for z in rows.values())))
 
 
 def _among(z: Tensor, groups: Tensor, views: Tensor, **further: Any) -> Pairs:
     """Return the pairs of rows z (n, d) with each other."""
-    rows, allowed = _arange(len(z), z), _true(len(z), z)
+    rows, allowed = _arange(len(z), z), torch.ones(len(z), dtype=torch.bool, device=z.device)
     return Pairs(
         anchors=z,
         candidates=z,
@@ -283,17 +249,16 @@ def _among(z: Tensor, groups: Tensor, views: Tensor, **further: Any) -> Pairs:
 
 def _between(a: Tensor, b: Tensor, groups_a: Tensor, groups_b: Tensor) -> Pairs:
     """Return the pairs of rows a (n, d) with all rows of b (m, d), none of which is an anchor's own row."""
-    none, allowed = torch.full_like(groups_b, NO_ROW), _true(len(b), a)
-    views_a, views_b = torch.zeros_like(groups_a), torch.zeros_like(groups_b)
+    allowed = torch.ones(len(b), dtype=torch.bool, device=a.device)
     return Pairs(
         anchors=a,
         candidates=b,
         anchor_groups=groups_a,
         candidate_groups=groups_b,
         anchor_rows=_arange(len(a), a),
-        candidate_rows=none,
-        anchor_views=views_a,
-        candidate_views=views_b,
+        candidate_rows=torch.full_like(groups_b, NO_ROW),
+        anchor_views=torch.zeros_like(groups_a),
+        candidate_views=torch.zeros_like(groups_b),
         as_positive=allowed,
         as_negative=allowed,
     )
@@ -306,7 +271,3 @@ def _labels(name: str, labels: Tensor, n: int, device: torch.device) -> Tensor:
 
 def _arange(n: int, like: Tensor) -> Tensor:
     return torch.arange(n, device=like.device)
-
-
-def _true(n: int, like: Tensor) -> Tensor:
-    return torch.ones(n, dtype=torch.bool, device=like.device)

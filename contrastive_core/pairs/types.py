@@ -15,8 +15,6 @@ from torch import Tensor
 from contrastive_core.base.device import is_free_to_read
 from contrastive_core.base.messages import N_, message
 
-__all__ = ["NO_GROUP", "NO_ROW", "Masks", "Pairs", "check_labels", "check_rows", "describe", "how_to_build"]
-
 NO_GROUP = -1  # a label that belongs to no group: neither positive nor negative of anything
 NO_ROW = -1  # a candidate that is nobody's own row (memory bank, queue)
 
@@ -73,10 +71,18 @@ class Pairs:
     block: int | None = None
 
     def __post_init__(self) -> None:
-        anchor_ids = [self.anchor_groups, self.anchor_rows, self.anchor_views]
-        candidate_ids = [self.candidate_groups, self.candidate_rows, self.candidate_views]
-        roles = [self.as_positive, self.as_negative]
-        _check_pairs(self.anchors, self.candidates, anchor_ids, candidate_ids + roles)
+        check_comparable(anchors=self.anchors, candidates=self.candidates)
+        of_anchors = (self.anchor_groups, self.anchor_rows, self.anchor_views)
+        of_candidates = (self.candidate_groups, self.candidate_rows, self.candidate_views)
+        roles = (self.as_positive, self.as_negative)
+        for name, ids, n in (
+            ("anchor", of_anchors, len(self.anchors)),
+            ("candidate", of_candidates + roles, len(self.candidates)),
+        ):
+            if wrong := [tuple(x.shape) for x in ids if x.shape != (n,)]:
+                raise ValueError(
+                    message("{name} ids must be ({n},); got shape {shape}", name=name, n=n, shape=wrong[0])
+                )
 
     def __len__(self) -> int:
         return self.anchors.shape[0]
@@ -165,16 +171,7 @@ class Pairs:
 
     def take_anchors(self, rows: Rows) -> Pairs:
         """Return the pairs of some anchors with all their candidates."""
-        names = (
-            "anchors",
-            "anchor_groups",
-            "anchor_rows",
-            "anchor_views",
-            "columns",
-            "positive",
-            "negative",
-            "targets",
-        )
+        names = "anchors anchor_groups anchor_rows anchor_views columns positive negative targets".split()
         parts: dict[str, Any] = {k: x[rows] for k in names if (x := getattr(self, k)) is not None}
         return dataclasses.replace(self, **parts)
 
@@ -257,55 +254,36 @@ def check_rows(name: str, z: Any, shape: str) -> None:
     """Check that `z` is a floating-point tensor with the dimensions named in `shape`. Raises TypeError, ValueError."""
     if not isinstance(z, Tensor):
         hint = N_("; convert it with torch.from_numpy") if hasattr(z, "__array__") else ""
-        values: dict[str, object] = {"name": name, "shape": shape, "z": describe(z), "hint": hint}
-        raise TypeError(message("{name} must be a torch tensor {shape}; got {z}{hint}", **values))
+        text = N_("{name} must be a torch tensor {shape}; got {z}{hint}")
+        raise TypeError(message(text, name=name, shape=shape, z=describe(z), hint=hint))
     if z.ndim != shape.count(",") + 1:
         hint = f": {BUILDERS[z.ndim]}" if name == "z" and z.ndim in BUILDERS else ""
-        raise ValueError(
-            message(
-                "{name} must be {expected}; got shape {shape}{hint}",
-                name=name,
-                expected=shape,
-                shape=tuple(z.shape),
-                hint=hint,
-            )
-        )
+        text = N_("{name} must be {expected}; got shape {shape}{hint}")
+        raise ValueError(message(text, name=name, expected=shape, shape=tuple(z.shape), hint=hint))
     if not z.is_floating_point():
         raise ValueError(message("{name} must hold floating-point numbers; got {dtype}", name=name, dtype=z.dtype))
+
+
+def check_comparable(**rows: Any) -> None:
+    """Check that tensors (…, d), by their names, have the same width and device, and no float64 meets another type.
+    Raises TypeError, ValueError."""
+    for name, z in rows.items():
+        check_rows(name, z, "(n, d)")
+    is_mixed = len({z.dtype for z in rows.values()}) > 1 and any(z.dtype == torch.float64 for z in rows.values())
+    if is_mixed or len({(z.shape[1], z.device) for z in rows.values()}) > 1:
+        got = ", ".join(f"{name} {tuple(z.shape)} {z.dtype} on {z.device}" for name, z in rows.items())
+        text = N_("{names} must have the same width, type and device; got {got}")
+        raise ValueError(message(text, names=" and ".join(rows), got=got))
 
 
 def check_labels(name: str, labels: Any, n: int, each: str) -> None:
     """Check that `labels` are n whole numbers, one per `each`. Raises TypeError, ValueError."""
     if not isinstance(labels, Tensor):
-        values = {"name": name, "n": n, "labels": describe(labels)}
-        raise TypeError(
-            message("{name} must be a torch tensor ({n},); got {labels}; convert it with torch.as_tensor", **values)
-        )
+        text = N_("{name} must be a torch tensor ({n},); got {labels}; convert it with torch.as_tensor")
+        raise TypeError(message(text, name=name, n=n, labels=describe(labels)))
     if labels.shape != (n,):
-        values = {"name": name, "n": n, "each": each, "shape": tuple(labels.shape)}
-        raise ValueError(message("{name} must be ({n},), one per {each}; got shape {shape}", **values))
+        text = N_("{name} must be ({n},), one per {each}; got shape {shape}")
+        raise ValueError(message(text, name=name, n=n, each=each, shape=tuple(labels.shape)))
     if labels.is_floating_point() or labels.is_complex():
-        values = {"name": name, "dtype": labels.dtype}
-        raise ValueError(message("{name} must be whole numbers, -1 for none; got {dtype}", **values))
-
-
-def _check_pairs(a: Any, c: Any, anchor_ids: list[Tensor], candidate_ids: list[Tensor]) -> None:
-    """Check that anchors and candidates can be compared and no id is missing. Raises TypeError, ValueError."""
-    check_rows("anchors", a, "(n, d)")
-    check_rows("candidates", c, "(m, d)")
-    if a.shape[1] != c.shape[1]:
-        shapes = {"a": tuple(a.shape), "c": tuple(c.shape)}
-        raise ValueError(message("anchors and candidates must have the same width; got {a} and {c}", **shapes))
-    if a.dtype != c.dtype and torch.float64 in (a.dtype, c.dtype):
-        types = {"a": a.dtype, "c": c.dtype}
-        raise ValueError(
-            message("anchors are {a} but candidates {c}: convert one, for example with z.float()", **types)
-        )
-    if a.device != c.device:
-        devices = {"a": a.device, "c": c.device}
-        raise ValueError(message("anchors are on {a} but candidates on {c}: move one", **devices))
-    for name, ids, n in (("anchor", anchor_ids, len(a)), ("candidate", candidate_ids, len(c))):
-        for x in ids:
-            if x.shape != (n,):
-                values = {"name": name, "n": n, "shape": tuple(x.shape)}
-                raise ValueError(message("{name} ids must be ({n},); got shape {shape}", **values))
+        text = N_("{name} must be whole numbers, -1 for none; got {dtype}")
+        raise ValueError(message(text, name=name, dtype=labels.dtype))

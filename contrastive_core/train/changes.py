@@ -1,9 +1,7 @@
-"""Changes of settings during a training: applied to a running one between two steps, on every process at the same step;
-or in a new run that branches off a saved state.
+"""Changes of settings during a training, and new runs that branch off a saved state.
 
-The first process writes a change to the run's log before the step that uses it. The values of a step are therefore a
-function of the settings and the log, and a resume applies logged changes again at their steps. New requests wait until
-then. The log names each request, so it is applied only once."""
+The first process logs a change before the step that uses it, so the values of a step are a function of the settings and
+the log, and a resume applies logged changes again at their steps."""
 
 import contextlib
 import dataclasses

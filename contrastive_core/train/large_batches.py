@@ -1,17 +1,9 @@
 """Batches that are too large for one process: over many processes, and in micro-batches.
 
-Every process holds its rows of the batch; the columns are gathered *with* gradient (the backward pass is a sum over
-processes). The local Σ w·L is divided by the all-reduced Σ w, and the gradients are summed. Loss and gradients equal
-those of one process on the whole batch, also for unequal shares and undefined anchors, without a factor of the world
-size. For a single process these functions are the identity.
-
-Batches larger than memory use gradient caching (Gao et al. 2021, arXiv 2101.06983, "Scaling deep contrastive learning
-batch size under memory limited setup"). Encode every micro-batch without a graph and keep its rows. Compute the loss of
-all rows, and its gradient with respect to them. Encode each micro-batch again, now with a graph, and backpropagate the
-gradient of its rows. Both passes see the same views and the same dropout. Loss and gradients equal those of the whole
-batch in one pass, except that batch norms use the statistics of one micro-batch at a time; the first pass leaves their
-running statistics unchanged. If negatives come from a queue, anchors are not compared with each other, so the gradients
-of the micro-batches are accumulated in one pass."""
+Every process gathers the columns of all *with* gradient, divides its Σ w·L by the Σ w of all, and gradients are summed:
+loss and gradients equal those of one process on the whole batch. Micro-batches use gradient caching (Gao et al. 2021,
+arXiv 2101.06983): encode each without a graph, compute the loss of all rows and its gradient, encode each again and
+backpropagate the gradient of its rows, with the same views and dropout. Batch norms see one micro-batch at a time."""
 
 from __future__ import annotations
 
@@ -31,7 +23,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 from contrastive_core.base.messages import message
 from contrastive_core.data.batch_loader import Batch
-from contrastive_core.losses._output import LossOutput
+from contrastive_core.losses import LossOutput
 from contrastive_core.methods._base import Rows
 from contrastive_core.models.encoders import SplitBatchNorm
 from contrastive_core.ops.collectives import (
@@ -100,14 +92,10 @@ def local_value(out: LossOutput) -> Tensor:
 
 
 class GradientBuckets:
-    """Sums every process's gradients in buckets of one dtype, each as soon as the backward pass has filled it.
-
-    Buckets are sent in a fixed order, the same on every process. With gloo they have a separate group, so they do not
-    queue with the messages of batch norms."""
+    """Sums every process's gradients in buckets, sent in a fixed order as soon as the backward pass has filled each."""
 
     def __init__(self, parameters: Iterable[nn.Parameter], size: int = BUCKET) -> None:
-        """Split parameters, given in forward order, into buckets of at least `size` bytes. All processes call it
-        together."""
+        """Split parameters, given in forward order, into buckets of at least `size` bytes. All call it together."""
         self._buckets: list[list[nn.Parameter]] = []  # each of one dtype
         self._missing: list[int] = []  # gradients of each bucket; [] between steps
         self._sent: list[tuple[Tensor, Any]] = []  # a bucket's gradients, and what waits for their sums
@@ -120,6 +108,7 @@ class GradientBuckets:
             if sum(q.nbytes for q in bucket) >= size:
                 self._buckets.append(unfilled.pop(p.dtype))
         self._buckets += unfilled.values()
+        # of its own with gloo: buckets do not queue with the messages of batch norms
         self._group: Any = new_group() if dist.get_backend() == "gloo" else None
         for i, bucket in enumerate(self._buckets):
             for p in bucket:

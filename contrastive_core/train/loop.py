@@ -1,11 +1,5 @@
 """The training loop: batch → pairs → loss → optimizer step → metrics → state. A run ends as `done`, `stopped` (on
-request) or `failed` (a NaN, a collapse, no memory, a full disk, a missing folder), always with its reason and with the
-last good state to resume from.
-
-`MetricsLog` writes `metrics.jsonl` and the status, from the first process only. A step's line has `step`, `epoch`,
-`loss`, `lr`, `grad_norm`, `n_valid`, `z_std` and `z_std_least` (see monitor.py; some losses add `z_scale`, two towers
-`text_z_std`), `images_per_s` and `memory_mb`. An epoch's line has `epoch` (1 for the first), `step`, the mean `loss`,
-the total `seconds`, and, when due, the scores of the sample, including `z_rank` and `z_correlation`."""
+request) or `failed`, with its reason and the last good state to resume from."""
 
 import contextlib
 import math
@@ -147,18 +141,6 @@ class MetricsLog:
             self.scored.append(line)
             self.turn = turned(self.scored, int((self.setup.sample.labels >= 0).sum()), "epoch")
 
-    def end_if_collapsed(self, uniformity: float) -> None:
-        """Raise CannotGoOn if the embedding has been one point for as many epochs as the run's patience."""
-        config = self.setup.config
-        self.one_point_epochs += config.monitor_every or 1
-        self.one_point_epochs *= uniformity > -COLLAPSED
-        if config.collapse_patience and self.one_point_epochs >= config.collapse_patience:
-            raise CannotGoOn(
-                "collapsed: for {collapsed_epochs} epochs all embeddings have been one point. Likely reason: {reason}",
-                collapsed_epochs=self.one_point_epochs,
-                reason=likely_reason(config, self.setup.method, self.setup.loss),
-            )
-
 
 def train(
     setup: TrainSetup,
@@ -224,8 +206,7 @@ def _train(
                 norm = output.gradient_norm
                 totals += torch.stack([output.loss, norm, torch.ones_like(norm)]).to(totals)
                 if logs:
-                    parts = torch.stack([output.loss.float(), output.n_valid.float()])  # of this process
-                    parts = collectives.all_reduce_sum(parts)
+                    parts = collectives.all_reduce_sum(torch.stack([output.loss.float(), output.n_valid.float()]))
                     loss, n_valid, length = torch.cat([parts, norm[None].float()]).tolist()  # one wait for the device
                     if not math.isfinite(loss) or not math.isfinite(length):
                         raise diverged(position.step + 1, loss, length, lr)
@@ -251,7 +232,7 @@ def _train(
         position = position.after_epoch()
         stopped = position.epoch < config.epochs and should_stop(stop, changes, position.step)
         due = stopped or time.monotonic() - saved > config.save_seconds or position.epoch == config.epochs
-        if collectives.any_process(due):
+        if any(is_due for (is_due,) in collectives.all_gather_ints(int(due))):
             log.flush()
             save(setup, run, position, totals, writer, changes.taken)
             saved = time.monotonic()
@@ -275,8 +256,16 @@ def _log_epoch(
     log.epoch(position, {**figures, **scores, **extra})
     if is_kept:
         run.save_snapshot(epoch, index=setup.sample.index, labels=setup.sample.labels, **rows)
-    if is_scored:
-        log.end_if_collapsed(scores.get("uniformity", -1.0))
+    if not is_scored:
+        return
+    log.one_point_epochs += config.monitor_every or 1
+    log.one_point_epochs *= scores.get("uniformity", -1.0) > -COLLAPSED
+    if config.collapse_patience and log.one_point_epochs >= config.collapse_patience:
+        raise CannotGoOn(
+            "collapsed: for {collapsed_epochs} epochs all embeddings have been one point. Likely reason: {reason}",
+            collapsed_epochs=log.one_point_epochs,
+            reason=likely_reason(config, setup.method, setup.loss),
+        )
 
 
 class StepOutput(NamedTuple):

@@ -1,13 +1,8 @@
-"""Scores during training on a fixed sample of training images, after an epoch. The test set is never read.
+"""Scores of a fixed sample of training images, and the detection of a collapse. The test set is never read.
 
-`knn_train_sample` is not a test accuracy: the other images of the sample vote on each image. Alignment is computed
-between two augmented views, the same in every epoch.
-
-The monitor also detects a collapse of the embedding during training, and its likely reason. Deviations are those of
-unit rows times √d, as SimSiam (arXiv 2011.10566, fig. 2) plots them: 1 for evenly spread rows, 0 for one point. A
-random encoder starts near 0 and a healthy run rises within a few epochs, so a low value alone is no sign of a collapse:
-it must have fallen, or stay low for long. Losses over dimensions depend on raw rows. These can shrink while their
-directions still differ, and become copies of a few dimensions while their rank is above 1. Measured on digits and
+Deviations are those of unit rows times √d, as SimSiam (arXiv 2011.10566, fig. 2) plots them: 1 for evenly spread rows,
+0 for one point. A random encoder starts near 0, so a collapse is a fall, or a low value that lasts. Losses over
+dimensions depend on raw rows, which can shrink or become copies of a few dimensions. Limits were measured on digits and
 shapes."""
 
 from __future__ import annotations

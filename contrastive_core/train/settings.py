@@ -1,9 +1,8 @@
 """The settings of a training: `resolve` fills in every default and gives the reason for each.
 
-A value comes from the settings themselves, else from a recipe, else from the method's defaults for short runs. A
-method's card names the recipes of its publication. The recipe for a run depends on its encoder, image size and epochs.
-Learning rates scale with the batch size: linearly for SGD and LARS (Goyal et al. 2017, arXiv 1706.02677), with its
-square root for AdamW (Malladi et al. 2022, arXiv 2205.10287)."""
+A value comes from the settings, else from a published recipe, else from the method's defaults for short runs. Learning
+rates scale with the batch size: linearly for SGD and LARS (Goyal et al. 2017, arXiv 1706.02677), with its square root
+for AdamW (Malladi et al. 2022, arXiv 2205.10287)."""
 
 import dataclasses
 import os

@@ -120,6 +120,7 @@ def prepare(config: TrainConfig, world: World | None = None, dataset: Dataset | 
     assert config.lr is not None
     scales = learning_rate_scales(method.encoder, config.layer_decay) if config.layer_decay < 1 else {}
     scales |= method.learning_rate_scales()
+    decay = config.weight_decay or 0
     return TrainSetup(
         config=config,
         reasons=resolved.reasons,
@@ -127,14 +128,7 @@ def prepare(config: TrainConfig, world: World | None = None, dataset: Dataset | 
         dataset=dataset,
         loader=loader,
         method=method,
-        optimizer=create_optimizer(
-            config.optimizer,
-            method.parameters(),
-            config.lr,
-            weight_decay=config.weight_decay or 0,
-            momentum=config.momentum,
-            scales=scales,
-        ),
+        optimizer=create_optimizer(config.optimizer, method.parameters(), config.lr, decay, config.momentum, scales),
         generator=torch.Generator().manual_seed(config.seed * 1000),
         sample=fixed_sample(dataset.images, dataset.labels, config.sample, device, dataset.captions),
         device=device,

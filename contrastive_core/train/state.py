@@ -1,10 +1,5 @@
-"""The state that a training run needs to continue exactly: collected, saved and restored.
-
-The order of batches is a pure function of seed and epoch, and the learning rate one of the step, so the position in the
-run is three numbers. All other changing values are collected here: weights, buffers (queue, bank, key encoder),
-optimizer, and every random state.
-
-The module also explains why a run ended and how to fix it, in one sentence each."""
+"""The state that a training needs to continue exactly: position, weights and buffers (queue, bank, key encoder),
+optimizer and random states. The order of batches and the learning rate are pure functions of seed, epoch and step."""
 
 from __future__ import annotations
 
@@ -76,9 +71,8 @@ class TrainPosition:
 
 
 def new_totals(device: torch.device) -> Tensor:
-    """Return zeros (3,) for sums of losses (this process's part), of gradient norms, and of steps, in the current
-    epoch. They stay on the device, so adding does not wait for it. A sum that is not finite stays so, and reveals a bad
-    step even if it is rarely read."""
+    """Return zeros (3,) for an epoch's sums of losses (this process's part), gradient norms and steps. They stay on the
+    device, and a sum that is not finite stays so."""
     return torch.zeros(3, dtype=torch.float32 if device.type == "mps" else torch.float64, device=device)
 
 
@@ -140,13 +134,9 @@ def save(
     writer: StateWriter,
     changes: Sequence[Change] = (),
 ) -> None:
-    """Save everything for a resume, with the random states of every process, and the weights.
-
-    Copies all of it and leaves writing to `writer`, because the next step changes weights, queue and bank in place. The
-    metrics must be on disk before: a resume removes lines after the state's step but adds none.
-    Raises: CannotGoOn, before anything is written, if a loss or gradient since the last save was
-        not finite, or weights, queue or bank are not bit-identical on every process; the error of the previous write.
-    """
+    """Copy everything that a resume needs and leave writing to `writer`. The metrics must be on disk before: a resume
+    removes lines after the state's step. Raises: CannotGoOn, before anything is written, if a loss or gradient was not
+    finite, or the processes differ; the error of the previous write."""
     epoch_means(totals, position.step, setup.config.lr or 0)
     if names := collectives.mismatched_tensors(setup.method.state_dict()):
         raise CannotGoOn(

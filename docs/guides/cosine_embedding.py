@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from contrastive_core.base.cards import read_loss_card
 from contrastive_core.base.messages import N_
 from contrastive_core.base.registry import knob
 from contrastive_core.losses._base import Loss
@@ -15,8 +14,6 @@ from contrastive_core.pairs.types import Masks, Pairs
 @dataclass(frozen=True)
 class CosineEmbedding(Loss):
     """L_i = mean over j ∈ A(i) of 1 − s_ij (positive) or max(0, s_ij − m) (negative); w_i = |A(i)|."""
-
-    card = read_loss_card("cosine_embedding")
 
     margin: float = knob(0.0, -1.0, 1.0, N_("Negatives with a lower cosine are ignored."))
     normalize: bool = knob(True, help=N_("Compare unit rows."))

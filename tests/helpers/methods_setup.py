@@ -11,7 +11,7 @@ from contrastive_core.data.batch_loader import Batch
 from contrastive_core.data.captions import Vocabulary
 from contrastive_core.data.dataset import Captions
 from contrastive_core.data.recipe import Recipe
-from contrastive_core.losses._output import LossOutput
+from contrastive_core.losses import LossOutput
 from contrastive_core.methods import Method
 from contrastive_core.models.encoders import create_encoder
 

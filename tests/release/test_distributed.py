@@ -20,7 +20,7 @@ from contrastive_core.data.batch_loader import Batch, BatchShare
 from contrastive_core.data.captions import Vocabulary
 from contrastive_core.data.dataset import Captions
 from contrastive_core.data.recipe import Recipe
-from contrastive_core.losses._output import LossOutput
+from contrastive_core.losses import LossOutput
 from contrastive_core.models.encoders import SplitBatchNorm, create_encoder
 from contrastive_core.ops import collectives
 from contrastive_core.ops.collectives import World

@@ -10,7 +10,6 @@ from cases import case
 from node import Node
 
 from contrastive_core import losses, pairs
-from contrastive_core.losses._output import dissect
 
 RUN = """async ({Z, n, d, form, knobs}) => {
   const {dimensionsOf, termsOf} = await load("/shared/dimensions.js");
@@ -41,7 +40,7 @@ def agree(modules: Node, name: str, knobs: dict[str, float], n: int, d: int) -> 
     every = {knob: getattr(loss, knob) for knob in losses.knobs(name)}
     sent = {"Z": base64.b64encode(z.tobytes()).decode(), "n": n, "d": d, "form": loss.card.matrix, "knobs": every}
     found = modules.evaluate(RUN, sent)
-    anatomy = dissect(loss, pairs.from_views(torch.from_numpy(z)))
+    anatomy = loss.anatomy(pairs.from_views(torch.from_numpy(z)))
     assert sum(term["part"] for term in found) == pytest.approx(float(anatomy.output.value), rel=1e-5)
     names = {"on": "on_diagonal", "off": "off_diagonal"}
     for term in found:

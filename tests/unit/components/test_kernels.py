@@ -12,7 +12,7 @@ import torch
 from node import Node
 
 from contrastive_core import losses, pairs
-from contrastive_core.losses._output import LossOutput
+from contrastive_core.losses import LossOutput
 
 TEMPERATURES = (0.01, 0.05, 0.3, 1.0, 10.0)
 MARGINS = (0.05, 0.7, 1.2, 2.0)

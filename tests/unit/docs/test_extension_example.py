@@ -17,7 +17,8 @@ def test_the_loss_of_the_guide_is_the_one_of_pytorch(tmp_path: Path, monkeypatch
     (tmp_path / "losses").mkdir()
     shutil.copy(guide / "cosine_embedding.toml", tmp_path / "losses")
     monkeypatch.setattr(cards, "PACKAGE", tmp_path)
-    loss = runpy.run_path(str(guide / "cosine_embedding.py"))["CosineEmbedding"](margin=0.1)
+    loss = runpy.run_path(str(guide / "cosine_embedding.py"), run_name="contrastive_core.losses.cosine_embedding")
+    loss = loss["CosineEmbedding"](margin=0.1)
     assert loss.card.title == "Cosine embedding"
     z, labels = torch.randn(12, 5, generator=torch.Generator().manual_seed(0)), torch.arange(12) % 3
     i, j = torch.triu_indices(12, 12, 1)

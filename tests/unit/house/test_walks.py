@@ -74,9 +74,9 @@ def check(title: str, files: set[str], most: int) -> None:
 def test_a_training_batch(tmp_path: Path) -> None:
     """The files that are called at least once more for each step more."""
     more = trace(TRAIN, tmp_path)
-    steps = more["contrastive_core/methods/simclr.py"] // 2  # its rows, and which belong together
+    steps = more["contrastive_core/train/optim.py"] // 2  # the rate is computed, and set
     assert steps == 90
-    check("One training batch", {name for name in more if more[name] >= steps}, 23)
+    check("One training batch", {name for name in more if more[name] >= steps}, 22)
 
 
 def test_a_temperature_drag(tmp_path: Path) -> None:

@@ -204,18 +204,21 @@ EXPECTED = {
     "pairs.from_labels(y[:, None], y)": ("ValueError", "z must hold floating-point numbers; got torch.int64"),
     "pairs.from_pairs(z2, z2.double(), y > 0)": (
         "ValueError",
-        "anchors are torch.float32 but candidates torch.float64",
+        "a and b must have the same width, type and device; got a (8, 4) torch.float32 on cpu",
     ),
-    "pairs.from_queue(z2, z2, torch.randn(3, 5))": ("ValueError", "queue (k, d); got (8, 4), (8, 4), (3, 5)"),
+    "pairs.from_queue(z2, z2, torch.randn(3, 5))": ("ValueError", "keys and queue must have the same width"),
     "pairs.from_labels(z2, y, torch.randn(3, 5), y[:3])": (
         "ValueError",
-        "must have the same width; got (8, 4) and (3, 5)",
+        "must have the same width, type and device; got anchors (8, 4)",
     ),
     "pairs.from_towers(z2, torch.randn(8, 5))": (
         "ValueError",
-        "towers must have the same width; got (8, 4) and (8, 5)",
+        "a and b must have the same width, type and device; got a (8, 4)",
     ),
-    "pairs.from_bank(z2, y, torch.randn(9, 4).double())": ("ValueError", "convert one, for example with z.float()"),
+    "pairs.from_bank(z2, y, torch.randn(9, 4).double())": (
+        "ValueError",
+        "features and bank must have the same width, type",
+    ),
 }
 
 

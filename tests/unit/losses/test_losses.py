@@ -16,8 +16,7 @@ from losses_setup import SETTINGS, build, builders_met, every_setting, knobs_of,
 from slow_losses import FORMULAS, slow_loss
 
 from contrastive_core import losses, pairs
-from contrastive_core.losses import Loss, _base
-from contrastive_core.losses._output import Anatomy
+from contrastive_core.losses import Anatomy, Loss, _base
 from contrastive_core.losses._two_views import TwoViewLoss
 from contrastive_core.ops import tiles as tiling
 from contrastive_core.pairs.types import Pairs
