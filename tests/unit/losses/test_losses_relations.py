@@ -304,9 +304,9 @@ def test_towers_of_other_sizes_weigh_alike() -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ({"b": rows(7)}, "need groups_a and groups_b"),
-        ({"b": rows(8).float()}, "convert one"),
-        ({"b": rows(8), "groups_a": torch.arange(8)}, "given together"),
+        ({"b": rows(7)}, "need both groups_a and groups_b"),
+        ({"b": rows(8).float()}, "must have the same width, type and device"),
+        ({"b": rows(8), "groups_a": torch.arange(8)}, "need both"),
         ({"b": rows(8), "direction": "down"}, "direction must be one of both, a_to_b, b_to_a"),
     ],
 )

@@ -79,12 +79,6 @@ def test_log_sum_exp_over_masked_entries_only() -> None:
     assert (x.grad[~mask] == 0).all()
 
 
-def test_masked_mean() -> None:
-    x = torch.tensor([[1.0, 2.0, 6.0], [4.0, 4.0, 4.0]])
-    mask = torch.tensor([[True, False, True], [False, False, False]])
-    assert similarity.masked_mean(x, mask).tolist() == [3.5, 0.0]
-
-
 def test_exactly_restores_the_precision() -> None:
     torch.set_float32_matmul_precision("high")
     with similarity.full_precision(torch.device("cpu")):

@@ -88,8 +88,3 @@ def test_settings_that_it_does_not_go_with_are_refused(device: str, changed: dic
     config = TrainConfig(capture=True, **changed)  # type: ignore[arg-type]
     with pytest.raises(BadSetting, match="capture needs a CUDA GPU"):
         capture(nn.Linear(2, 2), config, torch.device(device), World())
-
-
-def test_the_setting_is_refused_on_a_cpu() -> None:
-    with pytest.raises(BadSetting, match="capture needs a CUDA GPU"):
-        prepare(TrainConfig("simclr", "digits", device="cpu", capture=True))

@@ -49,25 +49,6 @@ def test_a_run_reads_its_images_in_its_own_size(photos: str) -> None:
     assert (job.values["size"], job.values["resize"]) == (20, "pad")
 
 
-def test_without_a_size_it_keeps_the_one_that_was_chosen(photos: str) -> None:
-    run = train(photos, "usual")
-    assert run.config["image_size"] == 30  # the median of the shorter sides
-    assert embed_run(run, "test", "h", "cpu").features.shape[0] == 4
-
-
-def test_a_run_without_the_setting_goes_on_as_it_was(photos: str) -> None:
-    config = {"method": "simclr", "dataset": photos, "epochs": 1, "seed": 0}
-    old = runs.create("old", config)
-    assert old.config.get("image_size") is None
-    assert main(["train", "--run", "old", "--resume", "--set", "batch_size=8"]) == 0
-    assert "image_size" not in runs.load("old").config
-    images = Space.of_run(runs.load("old"), "train").images()
-    assert images is not None
-    assert images.shape == (16, 3, 30, 30)
-    assert "size" not in jobs.decoding({"dataset": "digits"}, "test").values
-    assert "size" not in jobs.decoding(config, "test").values
-
-
 SMALL = ["encoder.width=0.25", "batch_size=8", "threads=1", "save_seconds=0", "sample=20"]
 
 

@@ -144,8 +144,12 @@ def test_a_run_starts_from_another_with_its_head_or_a_new_one() -> None:
     assert prepare(other).method.head.out_dim == 8
     with pytest.raises(BadSetting, match="the head of first has a different structure"):
         prepare(dataclasses.replace(other, start_head=True))
+    keys = prepare(dataclasses.replace(TINY, method="moco_v2", start="first")).method.key_encoder.state_dict()
+    assert all(torch.equal(keys[k.removeprefix("encoder.")], v) for k, v in weights.items() if k.startswith("encoder."))
     with pytest.raises(BadSetting, match="the encoder of first has a different structure"):
         prepare(dataclasses.replace(TINY, start="first", encoder_knobs={"width": 0.5}))
+    with pytest.raises(BadSetting, match=r"normalized differently: set encoder.colors=plain"):
+        prepare(dataclasses.replace(TINY, start="first", encoder_knobs={"width": 0.25, "colors": "none"}))
 
 
 IMAGES = 9

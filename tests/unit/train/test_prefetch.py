@@ -110,19 +110,6 @@ def test_a_training_ends_with_the_threads_error_and_leaves_no_thread() -> None:
     assert readers() == []
 
 
-def test_a_failing_step_leaves_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    setup = training(lambda rows, name: None)
-    run = runs.create("failed", setup.config.to_dict())
-
-    def fail(batch: object, generator: object) -> None:
-        raise ValueError("no pairs")
-
-    monkeypatch.setattr(setup.method, "pairs", fail)
-    with pytest.raises(CannotGoOn, match="no pairs"):
-        loop.train(setup, run)
-    assert readers() == []
-
-
 def test_for_cuda_it_is_pinned_by_the_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tried without a GPU: what would be copied is counted instead."""
     pinned, without_waiting = [], []
