@@ -41,7 +41,9 @@ class MomentumMethod(Method):
         self.key_head = copy.deepcopy(self.head).requires_grad_(False)
         self.register_buffer("steps", torch.zeros((), dtype=torch.long))
         self.taken = 0  # `steps` on the host, without waiting for a device
-        self.register_load_state_dict_post_hook(lambda method, _: setattr(method, "taken", int(method.steps)))
+        self.register_load_state_dict_post_hook(
+            lambda method, _: setattr(method, "taken", int(method.get_buffer("steps")))
+        )
 
     @torch.no_grad()
     def encode_keys(self, x: Tensor) -> Tensor:

@@ -50,11 +50,11 @@ class Silhouette(Metric):
         asked = rows_of_sample(len(rows), PAIRS // len(rows))
         class_of = torch.from_numpy(class_index).to(x.device)
         size = class_of.bincount().double()  # (c)
-        moved_ = size.new_zeros(len(rows))  # each row's influence on the silhouettes of others
+        on_others = size.new_zeros(len(rows))  # each row's influence on the silhouettes of others
         group = max(1, HELD // len(size))
         groups = (torch.from_numpy(asked[i : i + group]).to(x.device) for i in range(0, len(asked), group))
-        values = [size.new_empty(0), *(_of_group(x, class_of, at, size, moved_) for at in groups)]
-        s, moved = torch.cat(values).cpu().numpy(), moved_.cpu().numpy()
+        values = [size.new_empty(0), *(_of_group(x, class_of, at, size, on_others) for at in groups)]
+        s, moved = torch.cat(values).cpu().numpy(), on_others.cpu().numpy()
         value, each = float(s.mean()), len(rows) / len(asked)
         influence = value + each * (moved + placed(s - value, asked, len(rows), 0.0))
         extras = {"n": len(rows), "below_0": float((s < 0).mean())} | sampled(asked, len(rows))

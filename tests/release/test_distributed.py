@@ -344,13 +344,6 @@ def test_one_process_says_what_is_wrong_and_all_end(worlds: dict[str, list]) -> 
     assert agree(World()) == ["nothing", "ValueError"]
 
 
-def test_shares_cover_the_batch_in_order() -> None:
-    for n in (1, 5, 13):
-        parts = [local_share(torch.arange(n), World(r, 4)) for r in range(4)]
-        assert torch.equal(torch.cat(parts), torch.arange(n))
-        assert max(map(len, parts)) - min(map(len, parts)) <= 1
-
-
 def test_a_world_of_one_changes_nothing() -> None:
     x = torch.randn(3, 2, requires_grad=True)
     assert collectives.init_process_group() == World()

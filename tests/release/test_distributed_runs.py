@@ -120,7 +120,7 @@ def test_processes_that_drift_apart_end_the_run_before_it_is_saved(monkeypatch) 
 
 def test_a_batch_too_small_for_the_processes_is_refused(monkeypatch) -> None:
     monkeypatch.setattr(collectives, "world", lambda: collectives.World(0, 4))
-    with pytest.raises(BadSetting, match="between 8 and the 1437 training images of digits, with 4 processes; got 7"):
+    with pytest.raises(BadSetting, match="between 8 and the 1437 training images of digits; got 7"):
         prepare(TrainConfig(batch_size=7))
 
 

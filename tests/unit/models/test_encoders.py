@@ -15,7 +15,6 @@ from contrastive_core.models.encoders import (
     ProjectionHead,
     SplitBatchNorm,
     create_encoder,
-    encoder_names,
     forward_batch_size,
     split_norms,
 )
@@ -108,16 +107,6 @@ def test_means_and_deviations_can_be_given() -> None:
         create_encoder("small", 3, 32, colors=[[1, 2], [3, 4]])
 
 
-def test_names_are_complete() -> None:
-    assert encoder_names() == ["small", "resnet18", "resnet34", "resnet50"]
-
-
-def test_input_is_scaled_inside() -> None:
-    encoder = create_encoder("small", 3, 32).eval()
-    x = torch.rand(2, 3, 32, 32)
-    assert torch.allclose(encoder(x), encoder.body((x - 0.5) / 0.25), atol=1e-6)
-
-
 @cases("batch_norm", [False, True])
 @cases("kind", HEADS)
 @cases("depth", [2, 3])
@@ -162,14 +151,9 @@ def test_split_norms_keep_names_and_values() -> None:
 @cases(
     ("side", "own", "count"),
     [
-        (8, 0, 500),
-        (32, 32, 500),
-        (64, 0, 500),
-        (64, 64, 500),  # as ever
+        (64, 64, 500),
         (65, 0, 484),
-        (128, 0, 125),
         (224, 0, 40),
-        (512, 0, 7),
         (32, 224, 40),  # the encoder enlarges them
         (512, 224, 7),  # and has them in memory before it makes them smaller
         (8000, 0, 1),
