@@ -20,7 +20,7 @@ import torch
 
 from benchmarks._machine import cores
 from benchmarks._timing import Seconds, alternate, figure, summary
-from contrastive_core.metrics._logistic import Logistic
+from contrastive_core.metrics.linear_probe import Logistic
 
 CLASSES, C, CLOSE = 10, 1.0, 1e-5
 TOLERANCES = (1e-2, 1e-3, 1e-4, 1e-5, 1e-6)

@@ -90,20 +90,6 @@ def test_a_temperature_can_be_learned(name: str, chosen: dict[str, Any], form: s
         assert float(slope) == pytest.approx(float(ahead - behind) / (2 * h), rel=1e-5, abs=1e-7)
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_gradcheck_of_a_learned_temperature(dtype: torch.dtype, form: str) -> None:
-    tau = torch.tensor(0.4, dtype=torch.float64, requires_grad=True)
-    z, loss = rows().requires_grad_(), losses.create("nt_xent")
-
-    def value(z: torch.Tensor, tau: torch.Tensor) -> torch.Tensor:
-        return loss(build("views", z), temperature=tau.to(dtype)).value
-
-    if dtype == torch.float64:
-        assert torch.autograd.gradcheck(value, (z, tau), fast_mode=True)
-    else:  # a float32 parameter beside float64 rows
-        assert torch.autograd.grad(value(z, tau), tau)[0].isfinite()
-
-
 def test_a_temperature_that_cannot_be_learned_is_refused() -> None:
     tau, made = torch.tensor(0.1, requires_grad=True), build("views", rows())
     with pytest.raises(ValueError, match=r"temperature is a plain setting.*loss\(pairs, temperature=tau"):

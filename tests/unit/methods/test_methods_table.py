@@ -35,16 +35,6 @@ def test_a_method_below_the_peer_and_a_slow_one_are_named(folder: Path) -> None:
     assert "less than twice its speed: VICReg." in last
 
 
-def test_a_row_has_as_many_cells_as_the_head(folder: Path) -> None:
-    lines = [line for line in _methods_report.report(folder).splitlines() if line.startswith("|")]
-    assert {line.count("|") for line in lines} == {lines[0].count("|")}
-    (byol,) = [line for line in lines if line.startswith("| BYOL")]
-    assert "| -10.0 [" in byol
-    assert "| 900 | 200 | 4.5 | 80 | 80 |" in byol
-    (pixels,) = [line for line in lines if line.startswith("| raw pixels")]
-    assert "97.0 [95." in pixels
-
-
 def test_one_seed_has_no_verdict_and_a_method_without_a_peer_no_difference(folder: Path) -> None:
     for path in folder.glob("*--[12].npz"):
         path.unlink()
@@ -54,7 +44,3 @@ def test_one_seed_has_no_verdict_and_a_method_without_a_peer_no_difference(folde
     assert "kNN significantly below lightly's: none;" in text
     (simclr,) = [line for line in text.splitlines() if line.startswith("| SimCLR")]
     assert "95.0 [93." in simclr
-
-
-def test_an_empty_folder_has_no_table(tmp_path: Path) -> None:
-    assert _methods_report.report(tmp_path) == ""

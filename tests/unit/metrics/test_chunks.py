@@ -15,7 +15,6 @@ from contrastive_core import metrics
 from contrastive_core.base import memory
 from contrastive_core.base.memory import rows_of_sample, sample_text
 from contrastive_core.metrics import (
-    _logistic,
     alignment,
     factors,
     knn,
@@ -26,8 +25,7 @@ from contrastive_core.metrics import (
     silhouette,
     uniformity,
 )
-from contrastive_core.metrics._logistic import Logistic, Standardized, moments_of
-from contrastive_core.metrics.linear_probe import choose_strength
+from contrastive_core.metrics.linear_probe import Logistic, Standardized, choose_strength, moments_of
 from contrastive_core.spaces import embedding_set
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 
@@ -49,7 +47,7 @@ def small_blocks(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(silhouette, "HELD", 70 * CLASSES)
     for module in (alignment, rankme, memory):
         patch.setattr(module, "BLOCK", 37)
-    for module in (_logistic, embedding_set):
+    for module in (linear_probe, embedding_set):
         patch.setattr(module, "BLOCK", 45 * CLASSES)
     patch.setattr(linear_probe, "HELD", 0)
 
@@ -116,7 +114,7 @@ def test_a_first_guess_from_some_rows_leads_to_the_same_least(monkeypatch) -> No
     y = torch.from_numpy(whole.labels)
     exact = Logistic(x, y, CLASSES).fit(1.0, tolerance=1e-9)
     for name, value in (("GUIDE", 50), ("GUIDES", 2), ("BLOCK", 45 * CLASSES)):
-        monkeypatch.setattr(_logistic, name, value)
+        monkeypatch.setattr(linear_probe, name, value)
     guided = Logistic(x, y, CLASSES).fit(1.0, tolerance=1e-9)
     assert abs(float(objective(guided, x, y, 1.0) - objective(exact, x, y, 1.0))) < 1e-10
     assert torch.allclose(guided[:-1], exact[:-1], atol=1e-5)

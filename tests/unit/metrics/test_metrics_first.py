@@ -13,8 +13,7 @@ from contrastive_core import metrics
 from contrastive_core.base.errors import CannotScore
 from contrastive_core.base.score import Score, wilson
 from contrastive_core.metrics._base import mean_interval
-from contrastive_core.metrics._logistic import _preconditioner
-from contrastive_core.metrics.linear_probe import GRID, Logistic, choose_strength, stratified_folds
+from contrastive_core.metrics.linear_probe import GRID, Logistic, _preconditioner, choose_strength, stratified_folds
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.towers import joined
 

@@ -183,27 +183,6 @@ def test_tiles_cover_every_wanted_pair_once(which: str, small_tiles) -> None:
             assert torch.equal(seen, want.double())
 
 
-@pytest.mark.parametrize("kind", ["views", "towers"])
-def test_small_groups_need_no_masks(kind: str, small_tiles, monkeypatch) -> None:
-    made = build(kind, rows(960))
-    monkeypatch.setattr(Pairs, "masks", lambda *_: pytest.fail("a mask was made"))
-    for relation in ("negative", "compared"):
-        tiles = tiling.Tiles(made, 0.0, relation)
-        for i, columns in tiles.stripes:
-            for j in columns:
-                tiles.logits(made.anchors, made.candidates, i, j)
-
-
-def test_large_groups_need_masks_where_groups_meet(small_tiles, monkeypatch) -> None:
-    made, of_tiles = pairs.from_labels(rows(960), torch.arange(960) // 96), []
-    tiles, masks = tiling.Tiles(made, 0.0, "negative"), Pairs.masks
-    monkeypatch.setattr(Pairs, "masks", lambda pairs, r, c: of_tiles.append((r, c)) or masks(pairs, r, c))
-    for i, columns in tiles.stripes:
-        for j in columns:
-            tiles.logits(made.anchors, made.candidates, i, j)
-    assert {(r.start // 96, c.start // 96) for r, c in of_tiles} == {(k, k) for k in range(10)}
-
-
 @pytest.mark.parametrize("taken", [slice(3, 17), torch.tensor([5, 0, 11])], ids=["slice", "index"])
 def test_taken_rows_keep_their_relations(taken) -> None:
     for kind in KINDS:
