@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
+import html
+import sys
 from pathlib import Path
 
 import streamlit as st
@@ -43,7 +46,10 @@ def draw() -> None:
     query_params.arrive(name)
     corner = st.container(key="corner", horizontal=True, wrap=False, horizontal_alignment="right", gap="small")
     with corner:
-        stage.name_page("Contrastive Lab" if name == "home" else page.title)
+        title = html.escape(
+            "Contrastive Lab" if name == "home" else page.title
+        )  # a phone has no navigation that shows it
+        st.html(f'<b class="page-name" aria-hidden="true">{title}</b>', width="content")
         state.pick_language()
     state.settle_run()
     queue.go_on()  # after a restart of the computer somebody has to start what waits
@@ -51,7 +57,8 @@ def draw() -> None:
     with corner:
         activity.strip()
     query_params.write()
-    state.give_back()
+    if trim := getattr(ctypes.CDLL(None) if sys.platform == "linux" else None, "malloc_trim", None):
+        trim(0)  # glibc would keep about a fifth of the memory of drawing (benchmarks/start.py)
     client.warm_up()  # its imports take seconds: they begin when the first page is there
 
 

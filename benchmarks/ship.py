@@ -23,10 +23,10 @@ A sweep leaves out what ships already: to train all anew, empty checkpoints/ship
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import os
 import shutil
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -56,9 +56,9 @@ from contrastive_core.spaces.results import Result
 from contrastive_core.spaces.space import TOWERS, Space, layers_of
 from contrastive_core.spaces.towers import DEFAULT_TEMPLATES
 from contrastive_core.sweeps import sweep_file
-from contrastive_lab import loss_setting
 from contrastive_lab.loss_lab import lessons
 from contrastive_lab.loss_lab.choices import FIRST_SIZE
+from contrastive_lab.loss_setting import knobs_to_compute
 from contrastive_lab.samples import example
 
 PARTS = ("encoder.", "head.", "text_tower.", "text_head.", "temperature.", "bias")  # of the weights
@@ -162,14 +162,16 @@ def keep_loss_lab(run: Run) -> None:
     for loss, first in _first_losses(run, cards).items():
         known = {name: first.get(name, knob["default"]) for name, knob in cards[loss]["knobs"].items()}
         asked = {name: value for name, value in known.items() if value is not None}
-        knobs = loss_setting.knobs_to_compute(cards[loss], asked)
+        knobs = knobs_to_compute(cards[loss], asked)
         question = lab_view.question(weights, request, pairing, loss, json.dumps(knobs, sort_keys=True))
         view = compute_view(batch, pairing, loss, knobs)
-        view = replace(view, extras={})  # matrices of all dimensions, which the browser computes
-        _write_small(lab_view.path_of(run, loss), lab_view.view_arrays(question, view))
-    shared = lab_view.thumbs_path(batch.thumbs)
+        values = vars(view) | {"extras": {}}  # matrices of all dimensions, which the browser computes
+        arrays = {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
+        meta = {name: value for name, value in values.items() if name not in arrays}
+        _write_small(lab_view.path_of(run, loss), lab_view.file_arrays(question, meta, **arrays))
+    shared = IMAGES / lab_view.FOLDER / f"{hashlib.sha256(batch.thumbs.tobytes()).hexdigest()[:16]}.npz"
     _write_small(shared, {lab_view.THUMBS: batch.thumbs})
-    thumbs = lab_view.with_meta(lab_view.question(weights, request), {"file": shared.name})
+    thumbs = lab_view.file_arrays(lab_view.question(weights, request), {"file": shared.name})
     _write_small(lab_view.path_of(run, lab_view.THUMBS), thumbs)
 
 
@@ -177,8 +179,8 @@ def _first_batch(run: Run) -> tuple[BatchRequest, str]:
     """The batch that the Loss Lab opens on, and its pairing or direction."""
     if run.has_towers:
         return BatchRequest(TOWERS, FIRST_SIZE, 1, 0), DIRECTIONS[0]
-    pairing = loss_setting.default_pairing(run)
-    return loss_setting.request_of("z", pairing, FIRST_SIZE, 0), pairing
+    pairing = lab_view.default_pairing(run)
+    return lab_view.request_of("z", pairing, FIRST_SIZE, 0), pairing
 
 
 def _first_losses(run: Run, cards: dict[str, Any]) -> dict[str, dict[str, Any]]:

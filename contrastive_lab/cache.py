@@ -21,8 +21,8 @@ from contrastive_core.spaces.nearest import nearest_of, pca
 from contrastive_core.spaces.results import Result, Values
 from contrastive_core.spaces.space import TOWERS, Space, images_of_towers
 from contrastive_core.spaces.towers import Towers, towers_of
-from contrastive_lab.components.scatter.crowds import crowds as crowds_of
-from contrastive_lab.components.scatter.crowds import medoids as medoids_of
+from contrastive_lab.components.scatter import crowds as crowds_of
+from contrastive_lab.components.scatter import medoids as medoids_of
 from contrastive_lab.components.shared.transport import ThumbnailSheet, thumbnail_sheet
 from contrastive_lab.components.shared.transport import digest as digest
 from contrastive_lab.locale import N_, Deferred, _

@@ -41,21 +41,21 @@ def draw(figure: Any, name: str, key: str, saved: Any = None) -> None:
     """Draw a figure with a button that opens the dialog. Args: name: of the file; key: of the chart, unique;
     saved: what the dialog saves, if not this figure."""
     st.plotly_chart(figure, key=key, config=NO_BAR)
-    if st.button(_(TITLE), key=f"save-{key}", icon=":material/download:", type="tertiary"):
-        st.dialog(_(TITLE), width="large")(_choose)(figure if saved is None else saved, name)
+    if not st.button(_(TITLE), key=f"save-{key}", icon=":material/download:", type="tertiary"):
+        return
 
+    def choose() -> None:
+        row = st.container(horizontal=True)
+        width = row.segmented_control(_("Width, mm"), WIDTHS, default=WIDTHS[0], required=True)
+        height = row.segmented_control(_("Height, mm"), HEIGHTS, default=HEIGHTS[1], required=True)
+        font = row.segmented_control(_("Font"), FONTS, default="Helvetica", required=True)
+        size = row.segmented_control(_("Font size, pt"), SIZES, default=8, required=True)
+        corner = row.segmented_control(_("Legend"), CORNERS, default="top right", required=True, format_func=_)
+        shown = for_paper(figure if saved is None else saved, (width, height), font, size, CORNERS[corner])
+        st.plotly_chart(shown, theme=None, width="content", config={"staticPlot": True}, key="figure-file")
+        mount("figure_file", pack(name=re.sub(r"[^\w.-]+", "-", name).strip("-")), None, "figure-file-buttons")
 
-def _choose(figure: Any, name: str) -> None:
-    """Draw the choice of size and font, the figure in them, and its files."""
-    row = st.container(horizontal=True)
-    width = row.segmented_control(_("Width, mm"), WIDTHS, default=WIDTHS[0], required=True)
-    height = row.segmented_control(_("Height, mm"), HEIGHTS, default=HEIGHTS[1], required=True)
-    font = row.segmented_control(_("Font"), FONTS, default="Helvetica", required=True)
-    size = row.segmented_control(_("Font size, pt"), SIZES, default=8, required=True)
-    corner = row.segmented_control(_("Legend"), CORNERS, default="top right", required=True, format_func=_)
-    shown = for_paper(figure, (width, height), font, size, CORNERS[corner])
-    st.plotly_chart(shown, theme=None, width="content", config={"staticPlot": True}, key="figure-file")
-    mount("figure_file", pack(name=re.sub(r"[^\w.-]+", "-", name).strip("-")), None, "figure-file-buttons")
+    st.dialog(_(TITLE), width="large")(choose)()
 
 
 def for_paper(figure: Any, size_mm: tuple[int, int], font: str, size: int, corner: tuple[int, int]) -> Any:

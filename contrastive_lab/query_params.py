@@ -204,10 +204,10 @@ def one_of(
 ) -> T:
     """Draw a selectbox, radio, segmented control, pills or select slider; return the chosen option.
 
-    Args: widget: `st.selectbox`, or that of a container; name: the parameter ("": none); default: the first
-        option if not given; key: of the widget, if its choice depends on more than the page; text: converts an option
-        to its text in the URL."""
-    choices, key = list(options), key or key_of(name)
+    Args: widget: `st.selectbox`, or that of a container; options: or a dict of their titles; name: the parameter ("":
+        none); default: the first option if not given; key: of the widget, if its choice depends on more than the page;
+        text: converts an option to its text in the URL."""
+    choices, key, more = list(options), key or key_of(name), _titled(options, more)
     if widget.__name__ in ("segmented_control", "pills"):
         more["required"] = True  # a second click on the choice is no choice
     fallback = default if default in choices else choices[0]
@@ -240,7 +240,7 @@ def many_of(
     **more: Any,
 ) -> list[str]:
     """Draw a multiselect or pills; return the options chosen (at most `most`), separated by commas in the URL."""
-    choices, key = list(options), key or key_of(name)
+    choices, key, more = list(options), key or key_of(name), _titled(options, more)
     if most is not None:
         more["max_selections"] = most
 
@@ -288,24 +288,18 @@ def number(
 ) -> Any:
     """Draw a number input from low to high, an integer if they are; None for an empty field with `default` None. The
     browser rejects a number outside the range with an explanation."""
-    kind, key = type(low if default is None else default), key or key_of(name)
+    kind, key, is_optional = type(low if default is None else default), key or key_of(name), default is None
     low, high = kind(low), kind(high)
 
-    def clipped(number: float) -> Any:
-        return kind(min(high, max(low, number)))
-
-    def read(word: str) -> Any:
-        if (number := float(word)) != number:
-            raise ValueError(_("not a number"))
-        return kind(number) if default is None else clipped(number)
+    def read(word: str | float) -> Any:  # NaN is not valid
+        number = float(word)
+        return kind(number if is_optional or number != number else min(high, max(low, number)))
 
     def is_valid(number: Any) -> bool:
-        return default is None if number is None else bool(low <= number <= high)
+        return is_optional if number is None else bool(low <= number <= high)
 
-    value = _value(name, key, None if default is None else clipped(default), read, is_valid)
-    picked = _draw(
-        widget, label, key=key, value=value, is_optional=default is None, min_value=low, max_value=high, **more
-    )
+    value = _value(name, key, None if default is None else read(default), read, is_valid)
+    picked = _draw(widget, label, key=key, value=value, is_optional=is_optional, min_value=low, max_value=high, **more)
     _show(name, key, picked)
     return picked
 
@@ -314,6 +308,12 @@ def current(name: str, options: Iterable[str], default: str, key: str = "") -> s
     """Return the option that `one_of` will give, for content above the widget."""
     value = page_values().get(key or key_of(name), requested(name))
     return str(value) if value in list(options) else default
+
+
+def _titled(options: Iterable[Any], more: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a widget whose options may be a dict of their titles."""
+    has_titles = isinstance(options, dict) and all(isinstance(title, str) for title in options.values())
+    return {"format_func": options.get, **more} if isinstance(options, dict) and has_titles else more
 
 
 def _value(name: str, key: str, default: Any, read: Callable[[str], Any], is_valid: Callable[[Any], bool]) -> Any:
@@ -356,7 +356,12 @@ def _draw(
     sent.add(drawn)
     more |= {name: locale.text(more[name]) for name in ("help", "placeholder") if more.get(name)}
     if options is not None and language != "en":
-        more = _translated(kind, options, more)
+        if kind in LISTS:
+            more = {"placeholder": _("Choose an option"), **more}  # Streamlit has no Chinese of its own
+        text = more.get("format_func", str)
+        titles = {option: locale.text(text(option)) for option in options}  # of this session, wherever it is asked for
+        if len({*titles.values()}) == len(options):  # the browser reports an option's text
+            more["format_func"] = lambda option: titles.get(option, str(option))
     arguments = [locale.text(label)] if options is None else [locale.text(label), options]
 
     def change() -> None:
@@ -365,12 +370,3 @@ def _draw(
             on_change()
 
     return widget(*arguments, key=drawn, on_change=change, **more)
-
-
-def _translated(kind: str, options: Sequence[Any], more: dict[str, Any]) -> dict[str, Any]:
-    """Translate the widget's arguments, keeping options distinct, because the browser reports an option's text."""
-    if kind in LISTS:
-        more = {"placeholder": _("Choose an option"), **more}  # Streamlit has no Chinese of its own
-    text = more.get("format_func", str)
-    shown = {option: locale.text(text(option)) for option in options}  # of this session, wherever it is asked for
-    return more if len({*shown.values()}) < len(options) else {**more, "format_func": lambda o: shown.get(o, str(o))}

@@ -11,11 +11,9 @@
     with stage.below():
         ...                       # optional content, below the first screen
 
-frame.css sets the sizes: 48 pixels for the toolbar, which never wraps, and the rest for the stage. The inspector has
-360 pixels of its width, or 304 on a screen below 1280, and is below the stage on a phone. There the toolbar shows its
-first control, and "Options" opens the others below it. pages/*.css has the styles of single pages.
-
-The page scrolls to the result of an action, such as a panel below the stage, if it is out of view."""
+frame.css sets the sizes: 48 pixels for the toolbar, which never wraps, and the rest for the stage. On a phone the
+toolbar shows its first control and "Options", and the inspector stands below. pages/*.css has the styles of single
+pages. The page scrolls to the result of an action, such as a panel below the stage, if it is out of view."""
 
 from __future__ import annotations
 
@@ -46,11 +44,6 @@ def style(theme: str | None, page: str) -> str:
     files = own / "frame.css", own / "components" / "shared" / "texts.css", BUNDLE / "pages" / f"{page}.css"
     css = "\n".join(file.read_text("utf-8") for file in files)
     return f"<style>{css}{IN_DARK_POPUPS if theme == 'dark' else ''}</style>"
-
-
-def name_page(title: str) -> None:
-    """Draw the page's name in the top bar, where a phone has no navigation that shows it."""
-    st.html(f'<b class="page-name" aria-hidden="true">{html.escape(title)}</b>', width="content")
 
 
 def toolbar() -> DeltaGenerator:

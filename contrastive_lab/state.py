@@ -1,8 +1,6 @@
 """The session: the chosen run, the selected rows, and their representation in the URL."""
 
-import ctypes
 import runpy
-import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -38,12 +36,6 @@ def run(page: Callable[[], None]) -> None:
         page()
 
 
-def give_back() -> None:
-    """Release memory that glibc would keep after drawing, about a fifth (benchmarks/start.py)."""
-    if trim := getattr(ctypes.CDLL(None) if sys.platform == "linux" else None, "malloc_trim", None):
-        trim(0)
-
-
 def all_runs() -> list[Run]:
     """Return runs with a readable manifest, newest first, then the shipped ones."""
     return runs.list_runs()
@@ -56,7 +48,7 @@ def chosen_run() -> Run | None:
 
 def settle_run() -> None:
     """Choose the run of the URL, else keep the session's, else take the default."""
-    names = _names_of_runs()
+    names = list(_runs_to_choose())
     if (name := query_params.requested("run")) in names:
         st.session_state["run"] = name
         if not query_params.requested("vectors"):
@@ -65,11 +57,11 @@ def settle_run() -> None:
         st.session_state["run"] = DEFAULT_RUN if DEFAULT_RUN in names else names[0]
 
 
-def _names_of_runs() -> list[str]:
-    """Return the names of runs that can be chosen; an adviser's trial only if it is named."""
-    names = [run.name for run in all_runs() if run.weights.exists() or not run.shipped]
-    asked = (query_params.requested("run"), st.session_state.get("run"))
-    return [name for name in names if name in asked or not is_trial(name)]
+def _runs_to_choose() -> dict[str, Run]:
+    """Return the runs that can be chosen, by name; an adviser's trial only if it is named."""
+    named = (query_params.requested("run"), st.session_state.get("run"))
+    able = [run for run in all_runs() if run.weights.exists() or not run.shipped]
+    return {run.name: run for run in able if run.name in named or not is_trial(run.name)}
 
 
 def new_subject() -> str | None:
@@ -87,18 +79,15 @@ def set_subject(vectors: str | None) -> None:
 def pick_run(vectors: str | None = None) -> None:
     """Draw the run picker of a toolbar, kept in the URL; pages choose by `session_state["run"]`. vectors: the key of
     the file that is shown instead of a run."""
-    names = _names_of_runs()
-    if not names:
+    labels = {name: _label(run) for name, run in _runs_to_choose().items()}
+    if not labels:
         st.caption(_("No runs yet. Start one on the Train page."))
         return
     query_params.choose(RUN, st.session_state["run"])
-    labels = {run.name: _label(run) for run in all_runs()}
-    look: dict[str, Any] = {"format_func": lambda name: labels.get(name, name), "label_visibility": "collapsed"}
-    look["width"] = PICKER_WIDTH
-    box, about = st.selectbox, loaded_vectors.loaded().get(str(vectors))
-    if about is None:
+    look: dict[str, Any] = {"label_visibility": "collapsed", "width": PICKER_WIDTH}
+    if (about := loaded_vectors.loaded().get(str(vectors))) is None:
         look["on_change"] = lambda: choose_run(query_params.chosen(RUN))
-        query_params.one_of(box, _("Run"), names, name="run", key=RUN, **look)
+        query_params.one_of(st.selectbox, _("Run"), labels, name="run", key=RUN, **look)
         return
     key = "run-instead-of-vectors"  # no run is chosen: a choice leaves the vectors
     query_params.take("run")
@@ -108,7 +97,16 @@ def pick_run(vectors: str | None = None) -> None:
         choose_run(st.session_state[key])
 
     shown = _("no run: {vectors} is shown").format(vectors=about["name"])
-    box(_("Run"), names, index=None, key=key, placeholder=shown, on_change=leave, **look)
+    st.selectbox(
+        _("Run"),
+        list(labels),
+        index=None,
+        key=key,
+        placeholder=shown,
+        on_change=leave,
+        format_func=labels.__getitem__,
+        **look,
+    )
 
 
 def choose_run(name: str) -> None:
@@ -156,16 +154,14 @@ def pick_language() -> None:
     st.segmented_control("Language", options, key=LANGUAGE_SWITCH, required=True, on_change=take, **look)
 
 
-def selection(data: str | None = None) -> list[int]:
-    """Return the rows selected on all pages, of a data set's test split (default: the chosen run's)."""
-    by_data = st.session_state.get("selection", {})
-    return list(by_data.get(data or _own_data(), []))
+def selection(place: str) -> list[int]:
+    """Return the rows selected on all pages. place: as from `place_of`."""
+    return list(st.session_state.get("selection", {}).get(place, []))
 
 
-def select(rows: Sequence[int] | np.ndarray, data: str | None = None, by: str = "") -> None:
+def select(rows: Sequence[int] | np.ndarray, place: str, by: str = "") -> None:
     """Select rows on all pages. `by` is the key of the map on which they were chosen, if any."""
-    by_data = st.session_state.setdefault("selection", {})
-    by_data[data or _own_data()] = np.asarray(rows, np.int64).tolist()
+    st.session_state.setdefault("selection", {})[place] = np.asarray(rows, np.int64).tolist()
     st.session_state["selected"] = (st.session_state.get("selected", (0, ""))[0] + 1, by)
 
 
@@ -175,11 +171,6 @@ def stamp(key: str) -> str:
     if by != key:
         st.session_state[f"{key}:stamp"] = count
     return str(st.session_state.get(f"{key}:stamp", 0))
-
-
-def _own_data() -> str:
-    chosen = chosen_run()
-    return chosen.data_key if chosen else ""
 
 
 def data_of(space: Space) -> str:
@@ -192,6 +183,5 @@ def data_of(space: Space) -> str:
 
 def place_of(space: Space) -> str:
     """Return the name under which a selection of these rows is stored."""
-    data = data_of(space)
-    parts = [data, *([] if space.split in ("test", "") else [space.split])]
+    parts = [data_of(space), *([] if space.split in ("test", "") else [space.split])]
     return " ".join([*parts, *([space.layer] if space.layer == TOWERS else [])])  # whose rows are others

@@ -7,7 +7,7 @@ import streamlit as st
 from contrastive_lab import query_params, stage, state
 from contrastive_lab.locale import _
 from contrastive_lab.loss_lab import choices
-from contrastive_lab.loss_lab.batch import Toolbar, on_batch
+from contrastive_lab.loss_lab.batch import on_batch
 from contrastive_lab.loss_lab.circle import on_circle
 from contrastive_lab.loss_lab.lesson_panel import choose_lesson
 from contrastive_lab.playground import LOSSES
@@ -36,11 +36,10 @@ def page() -> None:
         subject, segment = (st.container(horizontal=True, width="content", key=f"lab-{slot}") for slot in SLOTS)
         st.html('<i class="knob-room"></i>')  # where the view puts its first knob
         choices.take_subject()
-        choices.read_old_address()
         lesson = choose_lesson()
-    own = choices.without_batch()
+    own = query_params.current("on", ("circle", "playground"), "")
     if not own:
-        shown = on_batch(run, losses, lesson, Toolbar(subject, segment))
+        shown = on_batch(run, losses, lesson, subject, segment)
         with head:
             choices.export(shown)
         return

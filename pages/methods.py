@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import streamlit as st
 
-from contrastive_lab import query_params, stage, state
-from contrastive_lab.components.family import draw_family
+from contrastive_lab import stage, state
 from contrastive_lab.locale import _
 from contrastive_lab.methods import (
     choose_method,
     choose_others,
     draw_details,
     draw_flow,
+    draw_tree,
     inspect_one,
     inspect_several,
-    take_click,
-    tree_of,
 )
 from contrastive_lab.progress import catalog_or_wait
 
@@ -34,8 +30,7 @@ def page() -> None:
             others = choose_others(name, methods)
     picture, inspector = stage.columns()
     with picture:
-        has = (query_params.requested("has") or "").split(",")
-        draw_family(tree_of(methods, name, others, has), partial(take_click, name, others))
+        draw_tree(methods, name, others)
         for each in (name, *others):
             draw_flow(each)
     with inspector:

@@ -31,7 +31,6 @@ from contrastive_core.lab.lab_view import (
     images_of_batch,
     label_name,
 )
-from contrastive_core.methods import Method
 from contrastive_core.methods._asymmetric import MomentumMethod
 from contrastive_core.models.encoders import forward_batch_size
 from contrastive_core.runs import checkpoints
@@ -44,10 +43,82 @@ from contrastive_core.spaces.towers import TEXT, Towers, towers_of, why_ordinary
 
 # Rows (n, d) and pictures (n, c, h, w) uint8 of one augmented view of each of some images.
 Encode = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
-Weights = Mapping[str, torch.Tensor]  # by name; empty unless rows are the trained encoder's z
+Weights = Mapping[str, Tensor]  # by name; empty unless rows are the trained encoder's z
+AT_ONCE = 500  # maximum images per forward pass if they are large
+PER_QUERY = 3  # rows of a memory per query; a quarter of the columns are keys of the queries
 
 
-def queue_of(
+def load_batch(run: Run, request: BatchRequest) -> LabBatch | TowerBatch:
+    """Return the requested rows; those of two towers if a file has them. Raises ValueError if there are none."""
+    source, rows, seed = request.source, request.images * request.views, request.seed
+    if source.startswith("file:"):
+        try:
+            return _batch_of_space(Space.of_vectors(source.removeprefix("file:")), rows, seed)
+        except FileNotFoundError:
+            raise ValueError(N_("These vectors are no longer stored here. Open their file again.")) from None
+    if source == TOWERS:
+        towers = towers_of(embed_run(run, request.split, TOWERS))
+        assert towers is not None  # a run's layer of this name has two towers
+        return _batch_of_towers(towers, Space.of_run(run, request.split, TOWERS).images(), rows, seed, only_a=True)
+    if run.is_recording:
+        return _batch_of_recording(run, request)
+    in_training = request.memory or source.startswith(SNAPSHOT)
+    split = "train" if in_training else request.split
+    dataset = data_of(run, split)
+    if split == "train":  # without samples that the run left out
+        dataset = training_set(dataset, run.has_towers, run.config.get("exclude"), run.config.get("relabel"))
+    if source.startswith(SNAPSHOT):
+        return _batch_of_snapshot(run, source.removeprefix(SNAPSHOT), dataset, rows, seed)
+    return _batch_of_images(run, request, dataset)
+
+
+def _batch_of_images(run: Run, request: BatchRequest, dataset: Dataset) -> LabBatch:
+    source, images, views, seed = request.source, request.images, request.views, request.seed
+    rng = np.random.default_rng(seed)
+    chosen, others = images_of_batch(np.asarray(dataset.labels), images, rng)
+    epoch, is_z = source.removeprefix(EPOCH), source == "z" or source.startswith(EPOCH)
+    weights = checkpoints.weights_after(run, "" if source == "z" else epoch) if is_z else None
+    method = random_encoder_of(run, dataset) if source == "random" else load_model(run, dataset, weights=weights)
+    method, weights = method.cpu(), weights or {}
+    generator = torch.Generator().manual_seed(seed)
+
+    @torch.no_grad()
+    def encode(x: Tensor) -> Tensor:  # (n, c, h, w) to (n, d): h, z (encoder and head), or the pixels
+        if source == "pixels":
+            return x.flatten(1) - 0.5
+        chunk = forward_batch_size(max(AT_ONCE, len(x)), x, method.encoder)  # small ones in one pass
+        found = torch.cat([method.features(part) for part in x.split(chunk)])
+        return found if source == "h" else method.project(found)
+
+    def pictures(x: Tensor) -> np.ndarray:
+        return np.asarray((x * 255).round().byte())
+
+    def once(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        raw = torch.from_numpy(np.array(dataset.images[rows]))
+        x = make_views(raw, method.recipe, 1, generator)[:, 0]
+        return encode(x).numpy(), pictures(x)
+
+    raw = torch.from_numpy(np.array(dataset.images[chosen]))
+    x = to_float(raw)[:, None] if views == 1 else make_views(raw, method.recipe, views, generator)
+    rows = encode(x.flatten(0, 1)).reshape(len(chosen), views, -1).numpy()
+    thumbs, memory = pictures(x.flatten(0, 1)), None
+    if request.memory == "queue":
+        size = int(run.config.get("method_knobs", {}).get("queue", len(others)))
+        memory = _queue_of(weights, dataset, others, PER_QUERY * images, once, size, rng)
+        if memory.thumbs is None:  # the run's own queue, so its own keys too
+            assert isinstance(method, MomentumMethod)
+            for part in ("key_encoder", "key_head"):
+                getattr(method, part).load_state_dict(checkpoints.strip_prefix(weights, f"{part}."))
+            rows[:, 1] = method.encode_keys(x[:, 1:2])[:, 0].numpy()
+    elif request.memory == "bank":
+        memory = _bank_of(weights, dataset, chosen, others[: PER_QUERY * images], once)
+    if memory is not None and memory.thumbs is not None:
+        thumbs = np.concatenate([thumbs, memory.thumbs])
+    ids = [dataset.ids[i] for i in chosen]
+    return LabBatch(rows, np.asarray(dataset.labels[chosen]), thumbs, dataset.classes, ids, memory)
+
+
+def _queue_of(
     weights: Weights,
     dataset: Dataset,
     others: np.ndarray,
@@ -57,9 +128,9 @@ def queue_of(
     rng: np.random.Generator,
 ) -> Memory:
     """Return `count` keys of the run's queue, newest first, or of a queue made of `others`. `size`: its length K."""
-    if int(weights.get("queue.enqueued", 0)):
+    if enqueued := int(weights.get("queue.enqueued", 0)):
         size = len(weights["queue.rows"])
-        filled = min(size, int(weights["queue.enqueued"]))  # the rest still holds initial values
+        filled = min(size, enqueued)  # the rest still holds initial values
         ages = 1 + np.sort(rng.permutation(filled)[:count])
         rows = weights["queue.rows"][(int(weights["queue.pointer"]) - ages) % size].numpy()
         note = message(
@@ -76,45 +147,39 @@ def queue_of(
         missing=_missing(weights, N_("queue")),
         count=_of(len(chosen), size),
     )
-    names: list[str] = [
-        message("key {index} ({label_name})", index=i, label_name=label_name(dataset, i)) for i in chosen.tolist()
-    ]
+    names = [message("key {index} ({label_name})", index=i, label_name=label_name(dataset, i)) for i in chosen.tolist()]
     return Memory(rows, thumbs, names, size, note)
 
 
-def bank_of(
-    weights: Weights, dataset: Dataset, queries: np.ndarray, others: np.ndarray, count: int, encode: Encode
-) -> Memory:
-    """Return the bank's slots of the queries and of `count` other images: the run's own, or filled with their images.
-    `queries`, `others`: row numbers in the training set; each image has one slot."""
-    slots = _by_class(dataset, np.concatenate([queries, others[:count]]))
-    query_slots = np.array([int(np.flatnonzero(slots == q)[0]) for q in queries])
-    size = len(dataset)
+def _bank_of(weights: Weights, dataset: Dataset, queries: np.ndarray, others: np.ndarray, encode: Encode) -> Memory:
+    """Return the bank's slots of the queries and of other images, each by its row number in the training set: the run's
+    own, or filled with their images."""
+    slots = _by_class(dataset, np.concatenate([queries, others]))
+    size, log_z = len(dataset), None
     share = message("{count} slots, including those of the queries", count=_of(len(slots), size))
-    names: list[str] = [
-        message("slot {index} ({label_name})", index=i, label_name=label_name(dataset, i)) for i in slots.tolist()
-    ]
     if len(weights.get("bank.rows", ())) == size:
-        rows, log_z = weights["bank.rows"][slots].numpy(), float(weights["bank.log_z"])
+        rows, thumbs = weights["bank.rows"][slots].numpy(), np.asarray(dataset.images[slots])
+        log_z = float(weights["bank.log_z"])
         note = message("This is the run's own memory bank after training: {share}.", share=share)
-        pictures = np.asarray(dataset.images[slots])
-        return Memory(
-            rows=rows,
-            thumbs=pictures,
-            names=names,
-            size=size,
-            note=note,
-            query_slots=query_slots,
-            log_z=None if log_z != log_z else log_z,
+    else:
+        rows, thumbs = encode(slots)
+        note = message(
+            "{missing}. The slots of the bank ({share}) are filled with one augmented view of each training image, "
+            "encoded by this encoder, as at the start of training.",
+            missing=_missing(weights, N_("bank")),
+            share=share,
         )
-    rows, pictures = encode(slots)
-    note = message(
-        "{missing}. The slots of the bank ({share}) are filled with one augmented view of each training image, "
-        "encoded by this encoder, as at the start of training.",
-        missing=_missing(weights, N_("bank")),
-        share=share,
+    return Memory(
+        rows=rows,
+        thumbs=thumbs,
+        names=[
+            message("slot {index} ({label_name})", index=i, label_name=label_name(dataset, i)) for i in slots.tolist()
+        ],
+        size=size,
+        note=note,
+        query_slots=np.array([int(np.flatnonzero(slots == q)[0]) for q in queries]),
+        log_z=None if log_z is None or np.isnan(log_z) else log_z,
     )
-    return Memory(rows, pictures, names, size, note, query_slots)
 
 
 def _missing(weights: Weights, kind: str) -> str:
@@ -130,99 +195,6 @@ def _by_class(dataset: Dataset, rows: np.ndarray) -> np.ndarray:
 
 def _of(n: int, size: int) -> str:
     return message("all {n}", n=f"{n:,}") if n >= size else message("{n} of {size}", n=f"{n:,}", size=f"{size:,}")
-
-
-AT_ONCE = 500  # maximum images per forward pass if they are large
-PER_QUERY = 3  # rows of a memory per query; a quarter of the columns are keys of the queries
-
-
-def load_batch(run: Run, request: BatchRequest) -> LabBatch | TowerBatch:
-    """Return the requested rows; those of two towers if a file has them. Raises ValueError if there are none."""
-    source, rows, seed = request.source, request.images * request.views, request.seed
-    if source.startswith("file:"):
-        return _batch_of_file(source.removeprefix("file:"), rows, seed)
-    if source == TOWERS:
-        towers = towers_of(embed_run(run, request.split, TOWERS))
-        assert towers is not None  # a run's layer of this name has two towers
-        return batch_of_towers(towers, Space.of_run(run, request.split, TOWERS).images(), rows, seed, only_a=True)
-    if run.is_recording:
-        return _batch_of_recording(run, request)
-    in_training = request.memory or source.startswith(SNAPSHOT)
-    split = "train" if in_training else request.split
-    dataset = data_of(run, split)
-    if split == "train":  # without samples that the run left out
-        dataset = training_set(dataset, run.has_towers, run.config.get("exclude"), run.config.get("relabel"))
-    if source.startswith(SNAPSHOT):
-        return _batch_of_snapshot(run, source.removeprefix(SNAPSHOT), dataset, rows, seed)
-    return _batch_of_images(run, request, dataset)
-
-
-def _batch_of_file(key: str, rows: int, seed: int) -> LabBatch | TowerBatch:
-    space = Space.of_vectors(key)
-    try:
-        vectors = space.rows()
-    except FileNotFoundError:
-        raise ValueError(N_("These vectors are no longer stored here. Open their file again.")) from None
-    assert vectors is not None  # loaded vectors always exist
-    if (towers := towers_of(vectors)) is not None:
-        return batch_of_towers(towers, space.images(), rows, seed)
-    pictures = space.images()
-    made = _batch_of_vectors(vectors, pictures, rows, seed)
-    return replace(made, about=why_ordinary(vectors), of_images=pictures is not None)
-
-
-def _batch_of_images(run: Run, request: BatchRequest, dataset: Dataset) -> LabBatch:
-    source, images, views, seed = request.source, request.images, request.views, request.seed
-    rng = np.random.default_rng(seed)
-    chosen, others = images_of_batch(np.asarray(dataset.labels), images, rng)
-    epoch, is_z = source.removeprefix(EPOCH), source == "z" or source.startswith(EPOCH)
-    weights = checkpoints.weights_after(run, "" if source == "z" else epoch) if is_z else None
-    method = random_encoder_of(run, dataset) if source == "random" else load_model(run, dataset, weights=weights)
-    method, weights = method.cpu(), weights or {}
-    generator = torch.Generator().manual_seed(seed)
-
-    def encode(x: Tensor) -> Tensor:
-        return _encode(method, source, x)
-
-    def once(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        raw = torch.from_numpy(np.array(dataset.images[rows]))
-        x = make_views(raw, method.recipe, 1, generator)[:, 0]
-        return encode(x).numpy(), _pictures(x)
-
-    raw = torch.from_numpy(np.array(dataset.images[chosen]))
-    x = to_float(raw)[:, None] if views == 1 else make_views(raw, method.recipe, views, generator)
-    rows = encode(x.flatten(0, 1)).reshape(len(chosen), views, -1).numpy()
-    thumbs, memory = _pictures(x.flatten(0, 1)), None
-    if request.memory == "queue":
-        size = int(run.config.get("method_knobs", {}).get("queue", len(others)))
-        memory = queue_of(weights, dataset, others, PER_QUERY * images, once, size, rng)
-        if memory.thumbs is None:  # the run's own queue, so its own keys too
-            assert isinstance(method, MomentumMethod)
-            for part in ("key_encoder", "key_head"):
-                getattr(method, part).load_state_dict(checkpoints.strip_prefix(weights, f"{part}."))
-            rows[:, 1] = method.encode_keys(x[:, 1:2])[:, 0].numpy()
-    elif request.memory == "bank":
-        memory = bank_of(weights, dataset, chosen, others, PER_QUERY * images, once)
-    if memory is not None and memory.thumbs is not None:
-        thumbs = np.concatenate([thumbs, memory.thumbs])
-    ids = [dataset.ids[i] for i in chosen]
-    return LabBatch(rows, np.asarray(dataset.labels[chosen]), thumbs, dataset.classes, ids, memory)
-
-
-@torch.no_grad()
-def _encode(method: Method, source: str, x: Tensor) -> Tensor:
-    """Return rows (n, d) of images (n, c, h, w): h, z (encoder and head), or the pixels."""
-    if source == "pixels":
-        return x.flatten(1) - 0.5
-    chunk = forward_batch_size(max(AT_ONCE, len(x)), x, method.encoder)  # small ones in one pass
-    rows = torch.cat([method.features(part) for part in x.split(chunk)])
-    return rows if source == "h" else method.project(rows)
-
-
-def _pictures(x: Any) -> np.ndarray:
-    """Convert images (n, c, h, w) in [0, 1] to uint8."""
-    pixels: np.ndarray = (x * 255).round().byte().numpy()
-    return pixels
 
 
 def _batch_of_snapshot(run: Run, epoch: str, dataset: Dataset, rows: int, seed: int) -> LabBatch:
@@ -247,24 +219,23 @@ def _batch_of_recording(run: Run, request: BatchRequest) -> LabBatch | TowerBatc
     if not number.isdigit() or f"{kind}:" not in (STEP, SNAPSHOT):
         raise ValueError(message("{name} is a recording: it has rows of steps and no encoder", name=run.name))
     place = Recorded(run, PROBE if f"{kind}:" == SNAPSHOT else "step", int(number))
-    space, count = Space.of_recording(place), request.images * request.views
-    vectors, pictures = space.rows(), space.images()
-    assert vectors is not None  # recorded rows always exist
-    if (towers := towers_of(vectors)) is not None:
-        return batch_of_towers(towers, pictures, count, request.seed)
-    batch = replace(_batch_of_vectors(vectors, pictures, count, request.seed), of_images=pictures is not None)
-    if not request.memory or f"{kind}:" == SNAPSHOT:
+    batch = _batch_of_space(Space.of_recording(place), request.images * request.views, request.seed)
+    if isinstance(batch, TowerBatch) or not request.memory or place.kind == PROBE:
         return batch
     queue = recorded_rows.read(run, place.number).queue[: PER_QUERY * request.images]
     if not len(queue):
         raise ValueError(N_("No queue was recorded with this step; compare views or classes."))
     note = message("{queue} keys were recorded with this step, taken evenly from the queue.", queue=f"{len(queue):,}")
-    names: list[str] = [message("queue key {index}", index=i) for i in range(1, len(queue) + 1)]
+    names = [message("queue key {index}", index=i) for i in range(1, len(queue) + 1)]
     return replace(batch, memory=Memory(queue, None, names, len(queue), note))
 
 
-def _batch_of_vectors(vectors: EmbeddingSet, pictures: np.ndarray | None, rows: int, seed: int) -> LabBatch:
-    """Return some rows of loaded vectors, by class. Rows with equal ids are views if every id has as many."""
+def _batch_of_space(space: Space, rows: int, seed: int) -> LabBatch | TowerBatch:
+    """Return some stored rows, by class. Rows with equal ids are views if every id has as many."""
+    vectors, pictures = space.rows(), space.images()
+    assert vectors is not None  # files and recordings always have rows
+    if (towers := towers_of(vectors)) is not None:
+        return _batch_of_towers(towers, pictures, rows, seed)
     ids, place = np.unique(np.array(vectors.ids), return_inverse=True)
     v = len(vectors) // len(ids)
     views = np.arange(len(vectors))[:, None]  # (b, v) row numbers
@@ -273,12 +244,18 @@ def _batch_of_vectors(vectors: EmbeddingSet, pictures: np.ndarray | None, rows: 
     labels = np.full(len(vectors), -1) if vectors.labels is None else vectors.labels
     views = views[np.random.default_rng(seed).permutation(len(views))][: max(1, rows // views.shape[1])]
     views = views[np.argsort(labels[views[:, 0]], kind="stable")]
-    image_labels = labels[views[:, 0]]
-    classes = vectors.classes or tuple(map(str, range(int(image_labels.max(initial=-1)) + 1)))
-    thumbs = None if pictures is None else np.asarray(pictures[views.ravel()])
-    z, image_ids = np.ascontiguousarray(vectors.features[views], np.float32), [vectors.ids[i] for i in views[:, 0]]
-    texts = row_texts(vectors, views[:, 0])
-    return LabBatch(z, image_labels, thumbs, classes, image_ids, texts=texts if any(texts) else ())
+    first = views[:, 0]
+    texts = row_texts(vectors, first)
+    return LabBatch(
+        rows=np.ascontiguousarray(vectors.features[views], np.float32),
+        labels=labels[first],
+        thumbs=None if pictures is None else np.asarray(pictures[views.ravel()]),
+        classes=vectors.classes or tuple(map(str, range(int(labels[first].max(initial=-1)) + 1))),
+        ids=[vectors.ids[i] for i in first],
+        about=why_ordinary(vectors),
+        texts=texts if any(texts) else (),
+        of_images=pictures is not None,
+    )
 
 
 # --- rows of two towers: as many whole groups as the matrix shows, chosen by a seed -----------------------
@@ -291,12 +268,12 @@ LONGEST = 200  # characters of a row's text
 LONGEST_ID = 40
 
 
-def batch_of_towers(towers: Towers, pictures: Any, most: int, seed: int, only_a: bool = False) -> TowerBatch:
+def _batch_of_towers(towers: Towers, pictures: Any, most: int, seed: int, only_a: bool = False) -> TowerBatch:
     """Return some rows of two towers, by class if rows have one: partners, their given negatives, and rows without a
     partner in the same proportion as in all rows, at most half.
     Args: pictures: (n, c, h, w) uint8 of all rows, or None; most: rows per tower; only_a: pictures of tower a only.
     Raises: UnusableEmbedding without partners."""
-    sides, given = towers.usable_sides(), towers.given_negatives()
+    sides, given, all_rows = towers.usable_sides(), towers.given_negatives(), towers.rows
     given = given[np.isin(given[:, 0], sides[1][0])]
     group_a, group_b = (group[group >= 0] for _, group in sides)
     shared = np.intersect1d(group_a, group_b)
@@ -309,33 +286,47 @@ def batch_of_towers(towers: Towers, pictures: Any, most: int, seed: int, only_a:
     related = [sides[0], (np.append(sides[1][0], given[:, 0]), np.append(sides[1][1], given[:, 1]))]
     chosen = _choose(related, order, [max(1, most - count) for count in kept])
     order = order[: len(chosen[0])]
-    if (labels := towers.rows.labels) is not None:  # keep groups of a class together
+    if (labels := all_rows.labels) is not None:  # keep groups of a class together
         by_class = np.argsort([labels[rows[0]] for rows in chosen[0]], kind="stable")
         order, chosen = order[by_class], [[groups[g] for g in by_class] for groups in chosen]
     parts = [np.array([*dict.fromkeys(np.concatenate(groups).tolist())]) for groups in chosen]
     others = [rng.permutation(rows)[: max(0, most - len(part))] for rows, part in zip(alone, parts, strict=True)]
     at = [np.append(part, rows).astype(np.int64) for part, rows in zip(parts, others, strict=True)]
-    shown, thumbs = _tower_pictures(pictures, at[0], at[1], only_a)
-    own, place = np.full(len(towers.rows), -1), {group: k for k, group in enumerate(order.tolist())}
+    thumbs, numbers = None, np.full(len(at[0]) + len(at[1]), -1)
+    if pictures is not None:
+        thumbs = np.asarray(pictures[at[0] if only_a else np.concatenate(at)])
+        flat = thumbs.reshape(len(thumbs), -1)
+        differ = np.flatnonzero(flat.min(1) < flat.max(1))  # a picture of a single color fills a gap in a file
+        numbers[differ] = np.arange(len(differ))
+        thumbs = thumbs[differ] if len(differ) else None
+    own, place = np.full(len(all_rows), -1), {group: k for k, group in enumerate(order.tolist())}
     own[towers.a], own[towers.b] = towers.group_a, towers.group_b
-    numbers = [place.get(g, len(order) + k) for k, g in enumerate(own[np.concatenate(at)].tolist())]
-    both = np.split(np.array(numbers), [len(at[0])])  # a row without a partner here has its own number
-    r = towers.rows
+    groups = [place.get(g, len(order) + k) for k, g in enumerate(own[np.concatenate(at)].tolist())]
     a, b = (
-        LabTower(name, r.features[rows], group, row_names(r, name, rows), row_texts(r, rows), part)
-        for name, rows, group, part in zip(
-            towers.names, at, both, (thumbs[: len(at[0])], thumbs[len(at[0]) :]), strict=True
+        LabTower(
+            title=name,
+            rows=all_rows.features[rows],
+            groups=np.array(groups)[part],  # a row without a partner here has its own number
+            names=[
+                message(
+                    "{tower} {row}", tower=name, row=printable(all_rows.ids[i].removeprefix(f"{name}:"), LONGEST_ID)
+                )
+                for i in rows.tolist()
+            ],
+            texts=row_texts(all_rows, rows),
+            thumbs=numbers[part].tolist(),
         )
+        for name, rows, part in zip(towers.names, at, (slice(len(at[0])), slice(len(at[0]), None)), strict=True)
     )
-    negatives = towers.given_in(*at)
-    number = len(np.setdiff1d(negatives[:, 1], np.flatnonzero(np.isin(b.groups, a.groups))))
-    return TowerBatch(a, b, shown, _part(towers, a, b, number), negatives)
-
-
-def row_names(rows: EmbeddingSet, tower: str, at: np.ndarray) -> list[str]:
-    """Name rows of a tower by the tower and their id."""
-    ids = (printable(rows.ids[i].removeprefix(f"{tower}:"), LONGEST_ID) for i in at.tolist())
-    return [message("{tower} {row}", tower=tower, row=row) for row in ids]
+    negatives, notes = towers.given_in(*at), []
+    if len(a.rows) < len(towers.a) or len(b.rows) < len(towers.b):
+        counts = thousands(n=len(a.rows), m=len(b.rows), total_a=len(towers.a), total_b=len(towers.b))
+        notes.append(message(SOME, a=a.title, b=b.title, **counts))
+    if count := len(np.setdiff1d(negatives[:, 1], np.flatnonzero(np.isin(b.groups, a.groups)))):
+        notes.append(message(GIVEN, **thousands(count=count)))
+    if (left := len(np.setxor1d(a.groups, b.groups)) - count) > 0:
+        notes.append(message(ALONE, **thousands(count=left)))
+    return TowerBatch(a, b, thumbs, join(" ", notes), negatives)
 
 
 def row_texts(rows: EmbeddingSet, at: np.ndarray) -> list[str]:
@@ -361,31 +352,3 @@ def _choose(sides: list[tuple[np.ndarray, np.ndarray]], order: np.ndarray, most:
             chosen[side].append(at[by_group[start[g] : stop[g]]][: left[side]])
             left[side] -= len(chosen[side][-1])
     return chosen
-
-
-def _tower_pictures(pictures: Any, a: np.ndarray, b: np.ndarray, only_a: bool) -> tuple[np.ndarray | None, list[int]]:
-    """Return pictures (k, c, h, w) of rows of a and b, and each row's picture number, −1 for none. A picture of a
-    single color counts as none, because it fills gaps in a file."""
-    rows = a if only_a else np.concatenate([a, b])
-    numbers = np.full(len(a) + len(b), -1)
-    if pictures is None:
-        return None, numbers.tolist()
-    shown = np.asarray(pictures[rows])
-    flat = shown.reshape(len(shown), -1)
-    differ = np.flatnonzero(flat.min(1) < flat.max(1))
-    numbers[differ] = np.arange(len(differ))
-    return (shown[differ] if len(differ) else None), numbers.tolist()
-
-
-def _part(towers: Towers, a: LabTower, b: LabTower, given: int) -> str:
-    """Describe which part of the towers' rows is shown; "" for all. given: number of given negatives."""
-    total_a, total_b = len(towers.a), len(towers.b)
-    parts = []
-    if len(a.rows) < total_a or len(b.rows) < total_b:
-        counts = thousands(n=len(a.rows), m=len(b.rows), total_a=total_a, total_b=total_b)
-        parts.append(message(SOME, a=towers.names[0], b=towers.names[1], **counts))
-    if given:
-        parts.append(message(GIVEN, **thousands(count=given)))
-    if (alone := len(np.setxor1d(a.groups, b.groups)) - given) > 0:
-        parts.append(message(ALONE, **thousands(count=alone)))
-    return join(" ", parts)

@@ -4,11 +4,11 @@ Shipped runs store the first view that the Loss Lab shows: losses on one batch, 
 
 from __future__ import annotations
 
-import hashlib
+import contextlib
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -51,17 +51,10 @@ DERIVATIVES = {  # of losses on distances, which papers leave out
 }
 IMAGE = (N_("image {number}"), N_("image {number}, view {letter}"))
 ROW = (N_("row {number}"), N_("row {number}, view {letter}"))
-FILE_PAIRINGS = {  # for rows that need not be images
-    "views": N_("Rows that share an id"),
-    "classes": N_("Rows of one class"),
-    "queue": N_("Key and queue (MoCo)"),
-    "bank": N_("Memory bank (Inst Disc)"),
-}
-SNAPSHOT = "snapshot:"
-EPOCH = "epoch:"
-STEP = "step:"  # of a recording
-SHOWN = 6  # maximum number of offered snapshots, including the first and the last
+FILE_PAIRINGS = PAIRINGS | {"views": N_("Rows that share an id"), "classes": N_("Rows of one class")}  # not of images
+SNAPSHOT, EPOCH, STEP = "snapshot:", "epoch:", "step:"  # prefixes of sources; a step is one of a recording
 MEMORIES = ("queue", "bank")
+PAIRED_BY = {"moco_v1": "queue", "moco_v2": "queue", "inst_disc": "bank", "sup_con": "classes", "metric": "classes"}
 ZERO = N_(
     "{zero} of these vectors are zero: they have no direction, so every cosine with them counts as 0 and no gradient "
     "reaches them."
@@ -77,8 +70,8 @@ class LabView:
     kernel: Kernel | None
     row_thumbs: list[int]
     column_thumbs: list[int]
-    names: list[str]
-    column_names: list[str]
+    names: Sequence[str]
+    column_names: Sequence[str]
     score_name: str
     value: float
     n_valid: int
@@ -93,11 +86,6 @@ class LabView:
     texts: Sequence[str] = ()  # texts of the anchors, "" for none; () if none has a text
     column_texts: Sequence[str] = ()
     given: Sequence[int] = ()  # places (row · w + column) of given negatives
-
-    def with_knobs(self, **values: float | None) -> LabView:
-        """Return the view with other values for its kernel's settings."""
-        kernel = Kernel(**{**(self.kernel or {}), **values})  # type: ignore[typeddict-item]
-        return replace(self, kernel=kernel)
 
 
 @dataclass(frozen=True)
@@ -133,7 +121,7 @@ class Memory:
 
     rows: np.ndarray
     thumbs: np.ndarray | None
-    names: list[str]
+    names: Sequence[str]
     size: int
     note: str  # a sentence on the owner of these rows
     query_slots: np.ndarray | None = None
@@ -208,9 +196,9 @@ def loss_knobs(run: Run, epoch: int | None = None) -> Knobs:
     return {**(run.config.get("loss_knobs") or {}), **new}
 
 
-def snapshots_of(run: Run, are_all: bool = False) -> dict[str, str]:
-    """Return the sources from some or all of a run's snapshots, first to last, with their titles."""
-    epochs = run.snapshots() if are_all else _some(run.snapshots())
+def snapshots_of(run: Run) -> dict[str, str]:
+    """Return the sources from a run's snapshots, first to last, with their titles."""
+    epochs = run.snapshots()
     template = N_("Snapshot: z after epoch {epoch}")
     first, last = N_("First snapshot: z after epoch {epoch}"), N_("Last snapshot: z after epoch {epoch}")
     if run.is_recording:
@@ -222,60 +210,11 @@ def snapshots_of(run: Run, are_all: bool = False) -> dict[str, str]:
     return {f"{SNAPSHOT}{e}": message(templates[e], epoch=f"{e:,}") for e in epochs}
 
 
-def steps_of(run: Run) -> dict[str, str]:
-    """Return the sources from some steps of a recording, first to last, with their titles."""
-    steps = _some(recorded_rows.steps(run))
-    return {f"{STEP}{step}": message("Vectors of step {step}", step=f"{step:,}") for step in steps}
-
-
-def _some(numbers: list[int]) -> list[int]:
-    """Return at most SHOWN evenly spaced numbers, including the first and the last."""
-    if len(numbers) <= SHOWN:
-        return numbers
-    return [numbers[round(q)] for q in np.linspace(0, len(numbers) - 1, SHOWN)]
-
-
 def label_name(dataset: Any, i: int) -> str:
     """Return the class name of a row, for any object with `labels` and `classes`."""
     label = int(dataset.labels[i])
     name = dataset.classes[label] if 0 <= label < len(dataset.classes) else N_("no label")
     return message("class {name}", name=name) if name.isdigit() else str(name)
-
-
-FOLDER = "loss_lab"  # of a shipped run
-THUMBS = "thumbs"
-
-
-def question(weights: str, batch: BatchRequest, pairing: str = "", loss: str = "", knobs: str = "") -> str:
-    """Return the key of a stored file: a loss on a batch, or a batch alone. weights: their hash; knobs: as JSON."""
-    return json.dumps([weights, asdict(batch), pairing, loss, knobs])
-
-
-def path_of(run: Run, loss: str) -> Path:
-    return run.path / FOLDER / f"{loss}.npz"
-
-
-def read_view(run: Run, loss: str, asked: str) -> LabView | None:
-    """Read the shipped view of a loss on a batch; None if the run has none."""
-    if (found := _read(run, loss, asked)) is None:
-        return None
-    meta, arrays = found
-    return LabView(**{**meta, **arrays})
-
-
-def opening_view(run: Run, loss: str) -> tuple[LabView, np.ndarray] | None:
-    """Return the first view of a shipped run in the Loss Lab, and its thumbnails; None if the run has none."""
-    if not run.shipped:
-        return None
-    try:
-        arrays = read_npz(path_of(run, loss))
-        kept = json.loads(arrays.pop("meta").tobytes(), object_hook=decode)
-        weights, batch = json.loads(kept["asked"])[:2]
-        view = LabView(**{**kept["meta"], **arrays})
-        thumbs = read_thumbs(run, question(weights, BatchRequest(**batch)))
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
-    return None if thumbs is None else (view, thumbs)
 
 
 def images_of_batch(labels: np.ndarray, images: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
@@ -285,49 +224,97 @@ def images_of_batch(labels: np.ndarray, images: int, rng: np.random.Generator) -
     return chosen[np.argsort(labels[chosen], kind="stable")], order[images:]
 
 
+def request_of(source: str, pairing: str, size: int, seed: int) -> BatchRequest:
+    """Return a batch request whose images, views and memory give a matrix of `size` columns."""
+    if source.startswith(STEP) and pairing == "queue":
+        return BatchRequest(source, size // 4, 2, seed, pairing)
+    if pairing not in MEMORIES or source.startswith((SNAPSHOT, STEP)):
+        return BatchRequest(source, size // 2, 2, seed)
+    if source.startswith("file:"):
+        return BatchRequest(source, size, 2, seed)
+    return BatchRequest(source, size // 4, 2, seed, pairing)
+
+
+def default_pairing(run: Run) -> str:
+    """Return the pairing of a run's own loss; for a recording, the pairing of its newest rows."""
+    if not run.is_recording:
+        return PAIRED_BY.get(str(run.config.get("method")), "views")
+    with contextlib.suppress(ValueError, OSError):
+        if steps := recorded_rows.steps(run):
+            rows = recorded_rows.read(run, steps[-1])
+            return "queue" if len(rows.queue) else "views" if rows.has_views else "classes"
+    return "classes"
+
+
+# --- files of a shipped run ------------------------------------------------------------------------
+
+
+FOLDER = "loss_lab"
+THUMBS = "thumbs"  # the file that names the thumbnails, which all runs share
+
+
+def question(weights: str, batch: BatchRequest, pairing: str = "", loss: str = "", knobs: str = "") -> str:
+    """Return the key of a stored file: a loss on a batch, or a batch alone. weights: their hash; knobs: as JSON."""
+    return json.dumps([weights, asdict(batch), pairing, loss, knobs])
+
+
+def path_of(run: Run, name: str) -> Path:
+    """Return the path of the view of a loss, or of THUMBS."""
+    return run.path / FOLDER / f"{name}.npz"
+
+
+def file_arrays(asked: str, meta: Mapping[str, object], **arrays: np.ndarray) -> dict[str, np.ndarray]:
+    """Return the arrays of a file: its key with plain values, and arrays."""
+    text = json.dumps({"asked": asked, "meta": encode(meta)}, default=lambda array: array.tolist())
+    return {"meta": np.frombuffer(text.encode(), np.uint8), **arrays}
+
+
+def read_view(run: Run, loss: str, asked: str) -> LabView | None:
+    """Read the shipped view of a loss on a batch; None if the run has none."""
+    found = _read(run, loss, asked)
+    return None if found is None else LabView(**found[1])
+
+
 def read_thumbs(run: Run, asked: str) -> np.ndarray | None:
     """Read the shipped thumbnails (n, c, h, w) of a batch; None if the run has none."""
     if (found := _read(run, THUMBS, asked)) is None:
         return None
     try:
-        return read_npz(IMAGES / FOLDER / Path(found[0]["file"]).name)[THUMBS]
+        return read_npz(IMAGES / FOLDER / Path(found[1]["file"]).name)[THUMBS]
     except (OSError, ValueError, KeyError):
         return None
 
 
-def thumbs_path(thumbs: np.ndarray) -> Path:
-    """Return the path of thumbnails, which all runs share."""
-    return IMAGES / FOLDER / f"{hashlib.sha256(thumbs.tobytes()).hexdigest()[:16]}.npz"
+def opening_view(run: Run) -> tuple[LabView, np.ndarray] | None:
+    """Return the first view of a shipped run under NT-Xent, and its thumbnails; None if the run has none."""
+    try:
+        if (found := _read(run, "nt_xent")) is None:
+            return None
+        weights, batch = json.loads(found[0])[:2]
+        view, thumbs = LabView(**found[1]), read_thumbs(run, question(weights, BatchRequest(**batch)))
+    except (ValueError, TypeError):
+        return None
+    return None if thumbs is None else (view, thumbs)
 
 
-def view_arrays(asked: str, view: LabView) -> dict[str, np.ndarray]:
-    """Return a view as the arrays of its file."""
-    values = {f.name: getattr(view, f.name) for f in fields(view)}
-    arrays = {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
-    return with_meta(asked, {name: value for name, value in values.items() if name not in arrays}, **arrays)
-
-
-def with_meta(asked: str, meta: Mapping[str, object], **arrays: np.ndarray) -> dict[str, np.ndarray]:
-    text = json.dumps({"asked": asked, "meta": encode(meta)}, default=lambda array: array.tolist())
-    return {"meta": np.frombuffer(text.encode(), np.uint8), **arrays}
-
-
-def _read(run: Run, name: str, asked: str) -> tuple[dict[str, Any], dict[str, np.ndarray]] | None:
-    """Read the plain values and arrays of a file with this key; None if there is none."""
+def _read(run: Run, name: str, asked: str = "") -> tuple[str, dict[str, Any]] | None:
+    """Read the key and the values of a file, if it has the key that is asked for; None if there is none."""
     if not run.shipped:
         return None
     try:
         arrays = read_npz(path_of(run, name))
         kept = json.loads(arrays.pop("meta").tobytes(), object_hook=decode)
+        return (kept["asked"], {**kept["meta"], **arrays}) if asked in ("", kept["asked"]) else None
     except (OSError, ValueError, KeyError):
         return None
-    return (kept["meta"], arrays) if kept["asked"] == asked else None
+
+
+# --- two towers ------------------------------------------------------------------------------------
 
 
 DIRECTIONS = ("a_to_b", "b_to_a")  # the first tower holds the anchors
 RUN_TOWERS = ("image", "caption")  # of a run trained on captions
 SOURCE = {"towers": N_("Images and captions (z)")}  # of such a run
-ARROW = N_("{anchors} → {candidates}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -338,8 +325,8 @@ class LabTower:
     title: str
     rows: np.ndarray
     groups: np.ndarray
-    names: list[str]
-    texts: list[str]
+    names: Sequence[str]
+    texts: Sequence[str]
     thumbs: list[int]
 
 
@@ -357,8 +344,8 @@ class TowerBatch:
     def sides(self, direction: str) -> tuple[LabTower, LabTower]:
         """Return the towers of the anchors and of the candidates. Raises ValueError for an unknown direction."""
         if direction not in DIRECTIONS:
-            values = {"choices": ", ".join(DIRECTIONS), "direction": repr(direction)}
-            raise ValueError(message("direction must be one of {choices}; got {direction}", **values))
+            text = N_("direction must be one of {choices}; got {direction}")
+            raise ValueError(message(text, choices=", ".join(DIRECTIONS), direction=repr(direction)))
         return (self.a, self.b) if direction == "a_to_b" else (self.b, self.a)
 
     @property
@@ -370,7 +357,6 @@ class TowerBatch:
 
 def direction_names(names: tuple[str, str]) -> dict[str, str]:
     """Return the directions with their titles. Args: names: of tower a and of tower b."""
-    return {
-        direction: message(ARROW, anchors=first, candidates=second)
-        for direction, (first, second) in zip(DIRECTIONS, (names, names[::-1]), strict=True)
-    }
+    a, b = names
+    arrow = N_("{anchors} → {candidates}")
+    return {"a_to_b": message(arrow, anchors=a, candidates=b), "b_to_a": message(arrow, anchors=b, candidates=a)}

@@ -1,5 +1,6 @@
 """The loss on a batch of the Loss Lab: which rows are compared, with the resulting loss and gradients."""
 
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import Any, NamedTuple
 
@@ -10,7 +11,7 @@ from contrastive_core import losses, pairs
 from contrastive_core.base.cards import KnobEntry, LossEntry
 from contrastive_core.base.messages import N_, join, message
 from contrastive_core.base.registry import Knobs
-from contrastive_core.lab.lab_view import MOST_DIMENSIONS, PAIRINGS, LabBatch, LabView, Memory, TowerBatch, Trade
+from contrastive_core.lab.lab_view import MOST_DIMENSIONS, PAIRINGS, LabBatch, LabView, TowerBatch, Trade
 from contrastive_core.losses import Anatomy
 from contrastive_core.losses._two_views import TwoViewLoss
 
@@ -18,14 +19,16 @@ TEMPERATURES = tuple(float(f"{t:.3g}") for t in np.geomspace(0.02, 2.0, 25))
 
 
 class Compared(NamedTuple):
-    """Pairs, with the thumbnails and names of anchors and candidates; `columns` selects the displayed candidates."""
+    """Pairs, with the thumbnails and names of anchors and candidates; `columns` selects the displayed candidates, and
+    `words` holds a view's texts and towers."""
 
     pairs: Any
     row_thumbs: list[int]
     column_thumbs: list[int]
-    names: list[str]
-    column_names: list[str]
+    names: Sequence[str]
+    column_names: Sequence[str]
     columns: slice = slice(None)
+    words: dict[str, Any] | None = None
 
 
 def compute_view(batch: LabBatch | TowerBatch, pairing: str, loss: str, knobs: Knobs) -> LabView:
@@ -34,20 +37,28 @@ def compute_view(batch: LabBatch | TowerBatch, pairing: str, loss: str, knobs: K
     Args: pairing: one of PAIRINGS; for two towers one of DIRECTIONS."""
     criterion = losses.create(loss, **knobs)
     compared = _across(batch, pairing) if isinstance(batch, TowerBatch) else _related(batch, pairing)
-    anatomy = criterion.anatomy(compared.pairs)
-    shown, score_name = compared.columns, anatomy.score_kind.replace("_", " ")
+    anatomy, shown = criterion.anatomy(compared.pairs), compared.columns
+    score_name = anatomy.score_kind.replace("_", " ")
     if anatomy.score_kind == "dot":
         score_name = N_("cosine similarity") if criterion.normalize else N_("similarity")
     mask = torch.zeros(anatomy.scores.shape, dtype=torch.uint8)
     for number, part in enumerate((anatomy.positive, anatomy.negative, anatomy.self_pair), 1):
         mask[part] = number
-    reason = "" if anatomy.output.n_valid else _why_undefined(anatomy, batch, pairing)
-    views = None
+    reason, views = "" if anatomy.output.n_valid else _why_undefined(anatomy, batch, pairing), None
     if isinstance(criterion, TwoViewLoss) and isinstance(batch, LabBatch) and not reason:
-        reason = _by_dimensions(criterion.card.title, anatomy)
-        if criterion.card.matrix:
-            views, reason = _views_to_show(batch, reason)
-    extras = {k: v.numpy() if hasattr(v, "numpy") else v for k, v in anatomy.extras.items()}
+        terms = {name: v for name, v in anatomy.extras.items() if torch.is_tensor(v) and v.ndim == 0}
+        reason = message(
+            "{title} compares dimensions over the batch and puts no weight on pairs. "
+            "Its value on this batch is {value} ({parts}).",
+            title=criterion.card.title,
+            value=f"{float(anatomy.output.value):.4g}",
+            parts=", ".join(f"{name.replace('_', ' ')} {value.item():.3g}" for name, value in terms.items()),
+        )
+        if criterion.card.matrix and (d := batch.rows.shape[2]) <= MOST_DIMENSIONS:
+            views = np.ascontiguousarray(batch.rows[:, :2], np.float32)
+        elif criterion.card.matrix:
+            wide = N_("The view of dimensions takes at most {most}, and these vectors have {d}.")
+            reason = join(" ", [reason, message(wide, most=f"{MOST_DIMENSIONS:,}", d=f"{d:,}")])
     return LabView(
         scores=np.ascontiguousarray(anatomy.scores.float()[:, shown]),
         mask=np.ascontiguousarray(mask[:, shown]),
@@ -62,27 +73,12 @@ def compute_view(batch: LabBatch | TowerBatch, pairing: str, loss: str, knobs: K
         per_anchor=anatomy.output.per_anchor.numpy(),
         weight=np.ascontiguousarray(anatomy.weight[:, shown]),
         grad=np.ascontiguousarray(anatomy.grad_scores[:, shown]),
-        extras=extras,
+        extras={k: v.numpy() if hasattr(v, "numpy") else v for k, v in anatomy.extras.items()},
         reason=reason,
         note=batch.note,
         views=views,
-        **_words(batch, pairing, compared),
+        **(compared.words or {}),
     )
-
-
-def _words(batch: LabBatch | TowerBatch, direction: str, compared: Compared) -> dict[str, Any]:
-    """Return the names of the towers and the texts of rows; {} if there are neither."""
-    if isinstance(batch, LabBatch):
-        if not batch.texts or batch.memory is not None:
-            return {}
-        said = [text for text in batch.texts for _ in range(batch.rows.shape[1])]
-        rows, columns = compared.row_thumbs, compared.column_thumbs  # indices in the batch, image-major
-        return {"texts": [said[i] for i in rows], "column_texts": [said[j] for j in columns]}
-    texts, column_texts = (tower.texts if any(tower.texts) else () for tower in batch.sides(direction))
-    titles = [tower.title for tower in batch.sides(direction)]
-    row, column = batch.given.T if direction == "a_to_b" else batch.given.T[::-1]
-    given = (row * len(compared.column_names) + column).tolist()
-    return {"towers": titles, "texts": texts, "column_texts": column_texts, "given": given}
 
 
 def _across(batch: TowerBatch, direction: str) -> Compared:
@@ -90,87 +86,68 @@ def _across(batch: TowerBatch, direction: str) -> Compared:
     anchors, candidates = batch.sides(direction)
     a, b = (torch.from_numpy(np.ascontiguousarray(tower.rows, np.float32)) for tower in (batch.a, batch.b))
     groups_a, groups_b = (torch.from_numpy(tower.groups.astype(np.int64)) for tower in (batch.a, batch.b))
-    made = pairs.from_towers(a, b, groups_a, groups_b, direction)
-    n = len(batch.a.rows)
-    shown = slice(n, None) if direction == "a_to_b" else slice(n)
-    return Compared(made, anchors.thumbs, candidates.thumbs, anchors.names, candidates.names, shown)
-
-
-def _views_to_show(batch: LabBatch, reason: str) -> tuple[np.ndarray | None, str]:
-    """Return the first and second views (b, 2, d) for the browser, None if they are too wide, and the reason."""
-    d = batch.rows.shape[2]
-    if d <= MOST_DIMENSIONS:
-        return np.ascontiguousarray(batch.rows[:, :2], np.float32), reason
-    wide = message(
-        "The view of dimensions takes at most {most}, and these vectors have {d}.",
-        most=f"{MOST_DIMENSIONS:,}",
-        d=f"{d:,}",
-    )
-    return None, join(" ", [reason, wide])
-
-
-def _by_dimensions(title: str, anatomy: Anatomy) -> str:
-    """Explain that a loss on dimensions has no weights on pairs, with its value and terms."""
-    parts = {k.replace("_", " "): v.item() for k, v in anatomy.extras.items() if torch.is_tensor(v) and v.ndim == 0}
-    return message(
-        "{title} compares dimensions over the batch and puts no weight on pairs. Its value on this batch is {value} "
-        "({parts}).",
-        title=title,
-        value=f"{float(anatomy.output.value):.4g}",
-        parts=", ".join(f"{name} {value:.3g}" for name, value in parts.items()),
+    texts, column_texts = (tower.texts if any(tower.texts) else () for tower in (anchors, candidates))
+    row, column = batch.given.T if direction == "a_to_b" else batch.given.T[::-1]
+    return Compared(
+        pairs=pairs.from_towers(a, b, groups_a, groups_b, direction),
+        row_thumbs=anchors.thumbs,
+        column_thumbs=candidates.thumbs,
+        names=anchors.names,
+        column_names=candidates.names,
+        columns=slice(len(a), None) if direction == "a_to_b" else slice(len(a)),
+        words={
+            "towers": [anchors.title, candidates.title],
+            "texts": texts,
+            "column_texts": column_texts,
+            "given": (row * len(candidates.names) + column).tolist(),
+        },
     )
 
 
 def _related(batch: LabBatch, pairing: str) -> Compared:
-    """Compare rows of one encoder according to the pairing."""
+    """Compare rows of one encoder according to the pairing: queries with keys and a memory, or all rows with all."""
     if pairing not in PAIRINGS:
-        values = {"pairings": ", ".join(PAIRINGS), "pairing": f"{pairing!r}"}
-        raise ValueError(message("pairing must be one of {pairings}; got {pairing}", **values))
-    z = torch.from_numpy(batch.rows)  # (b, v, d)
+        text = N_("pairing must be one of {pairings}; got {pairing}")
+        raise ValueError(message(text, pairings=", ".join(PAIRINGS), pairing=repr(pairing)))
+    z, memory = torch.from_numpy(batch.rows), batch.memory  # (b, v, d)
     b, v, _ = z.shape
     every = list(range(b * v))
     names = [batch.name(row) for row in every]
-    if pairing == "views":
-        return Compared(pairs.from_views(z), every, every, names, names)
-    if pairing == "classes":
-        return Compared(pairs.from_views(z, torch.from_numpy(batch.labels)), every, every, names, names)
+    if pairing in ("views", "classes"):
+        made = pairs.from_views(z, torch.from_numpy(batch.labels) if pairing == "classes" else None)
+        return _of_rows(batch, made, every, every, names)
     if v < 2:
-        raise ValueError(
-            N_(
-                "A query and a key need two views of each sample, but there is only one. Compare rows of one "
-                "class instead."
-            )
+        text = N_(
+            "A query and a key need two views of each sample, but there is only one. Compare rows of one class instead."
         )
-    q, k = z[:, 0], z[:, 1]
-    if batch.memory is not None:
-        return _with_memory(batch, batch.memory, pairing, q, k)
-    queries = torch.arange(0, b, 4)  # every fourth image is a query, so each class has some
-    rows, keys = [i * v for i in queries.tolist()], every[1::v]
-    queried = [names[row] for row in rows]
-    if pairing == "bank":
-        return Compared(pairs.from_bank(q[queries], queries, k), rows, keys, queried, names[1::v])
-    queued = [i for i in range(b) if i % 4]  # the keys of the others form the queue
-    columns = [keys[i] for i in [*queries.tolist(), *queued]]
-    batch_pairs = pairs.from_queue(q[queries], k[queries], k[queued])
-    return Compared(batch_pairs, rows, columns, queried, [names[i] for i in columns])
-
-
-def _with_memory(batch: LabBatch, memory: Memory, pairing: str, q: torch.Tensor, k: torch.Tensor) -> Compared:
-    """Compare queries (b, d) with their keys and the queue, or with the bank."""
-    b, v = batch.rows.shape[:2]
-    rows, m = torch.from_numpy(memory.rows), len(memory.rows)
-    thumbs = [-1] * m if memory.thumbs is None else [b * v + i for i in range(m)]
-    queries, keys = [i * v for i in range(b)], [i * v + 1 for i in range(b)]
-    queried = [batch.name(row) for row in queries]
+        raise ValueError(text)
+    q, k, keys = z[:, 0], z[:, 1], every[1::v]
+    if memory is None:
+        queries = torch.arange(0, b, 4)  # every fourth image is a query, so each class has some
+        rows = [i * v for i in queries.tolist()]
+        if pairing == "bank":
+            return _of_rows(batch, pairs.from_bank(q[queries], queries, k), rows, keys, names)
+        queued = [i for i in range(b) if i % 4]  # the keys of the others form the queue
+        columns = [keys[i] for i in [*queries.tolist(), *queued]]
+        return _of_rows(batch, pairs.from_queue(q[queries], k[queries], k[queued]), rows, columns, names)
+    stored, queried = torch.from_numpy(memory.rows), names[::v]
+    thumbs = [-1] * len(stored) if memory.thumbs is None else [b * v + i for i in range(len(stored))]
     if pairing == "queue":
-        names = [batch.name(key) for key in keys] + memory.names
-        return Compared(pairs.from_queue(q, k, rows), queries, keys + thumbs, queried, names)
+        key_names = [names[key] for key in keys]
+        return Compared(pairs.from_queue(q, k, stored), every[::v], keys + thumbs, queried, [*key_names, *memory.names])
     assert memory.query_slots is not None  # a bank has a slot for each query
-    bank = pairs.from_bank(q, torch.from_numpy(memory.query_slots), rows, log_z=memory.log_z)
-    return Compared(replace(bank, population=memory.size), queries, thumbs, queried, memory.names)
+    bank = pairs.from_bank(q, torch.from_numpy(memory.query_slots), stored, log_z=memory.log_z)
+    return Compared(replace(bank, population=memory.size), every[::v], thumbs, queried, memory.names)
 
 
-def _why_undefined(anatomy: Any, batch: LabBatch | TowerBatch, pairing: str) -> str:
+def _of_rows(batch: LabBatch, made: Any, rows: list[int], columns: list[int], names: list[str]) -> Compared:
+    """Return the comparison of rows of the batch (image-major numbers), with their texts if it has any."""
+    said = [text for text in batch.texts for _ in range(batch.rows.shape[1])]
+    words = {"texts": [said[i] for i in rows], "column_texts": [said[j] for j in columns]} if said else {}
+    return Compared(made, rows, columns, [names[i] for i in rows], [names[j] for j in columns], words=words)
+
+
+def _why_undefined(anatomy: Anatomy, batch: LabBatch | TowerBatch, pairing: str) -> str:
     if isinstance(batch, TowerBatch):
         return N_("No row has a negative here: all rows belong together. Choose more rows of each tower.")
     if not bool(anatomy.positive.any()):

@@ -3,7 +3,7 @@
 import re
 import sys
 import tomllib
-from collections.abc import Iterator
+from pathlib import Path
 
 from babel.messages.catalog import Catalog, Message
 from babel.messages.extract import DEFAULT_KEYWORDS, extract_from_file
@@ -35,33 +35,35 @@ ENGLISH_ONLY = ("contrastive_lab/widgets/", "contrastive_lab/components/report/"
 
 
 def extract(domain: str) -> Catalog:
-    """Return the messages marked in the source."""
+    """Return the messages marked in the source, and the texts of the methods' and losses' cards."""
     catalog, (extractor, patterns) = Catalog(), SOURCES[domain]
-    for path in sorted({path for pattern in patterns for path in ROOT.glob(pattern)}):
+    for path in _files(patterns):
         if not path.relative_to(ROOT).as_posix().startswith(ENGLISH_ONLY):
             for _line, message, _comments, _context in extract_from_file(extractor, path, KEYWORDS):
                 catalog.add(message)
-    if domain == "contrastive_lab":
-        for text in [word.strip() for word in WORDS.replace("\n", " ").split(", ")] + [*texts_of_cards()]:
-            catalog.add(text)
+    if domain != "contrastive_lab":
+        return catalog
+    texts = [word.strip() for word in WORDS.replace("\n", " ").split(", ")]
+    for path in _files(CARDS):
+        card = tomllib.loads(path.read_text("utf-8"))
+        for part in (card, *card.get("published", {}).values(), *(v for v in card.values() if isinstance(v, dict))):
+            texts += [part[key] for key in CARD_TEXTS if key in part]
+        texts += [row[-1] for key in ("builds_on", "terms") for row in card.get(key, ())]
+        boxes = [box.rstrip("*") for key in ("flow", "updates") for row in card.get(key, ()) for box in row]
+        texts += [box for box in boxes if re.search("[a-z]{2}", box)]
+    for text in texts:
+        catalog.add(text)
     return catalog
 
 
-def texts_of_cards() -> Iterator[str]:
-    """Yield the texts of the methods' and losses' cards, and the words in diagrams."""
-    for path in sorted({path for pattern in CARDS for path in ROOT.glob(pattern)}):
-        card = tomllib.loads(path.read_text("utf-8"))
-        for part in (card, *card.get("published", {}).values(), *(v for v in card.values() if isinstance(v, dict))):
-            yield from (part[key] for key in CARD_TEXTS if key in part)
-        yield from (row[-1] for key in ("builds_on", "terms") for row in card.get(key, ()))
-        boxes = (box.rstrip("*") for key in ("flow", "updates") for row in card.get(key, ()) for box in row)
-        yield from (box for box in boxes if re.search("[a-z]{2}", box))
+def _files(patterns: tuple[str, ...]) -> list[Path]:
+    return sorted({path for pattern in patterns for path in ROOT.glob(pattern)})
 
 
-def read(domain: str, language: str = "zh") -> Catalog:
-    """Return a catalog with its translations."""
-    with (FOLDER / language / "LC_MESSAGES" / f"{domain}.po").open("rb") as file:
-        return read_po(file, locale=language)
+def read(domain: str) -> Catalog:
+    """Return a catalog with its translations into Chinese."""
+    with (FOLDER / "zh" / "LC_MESSAGES" / f"{domain}.po").open("rb") as file:
+        return read_po(file, locale="zh")
 
 
 def is_translated(entry: Message) -> bool:
@@ -76,17 +78,12 @@ def main() -> int:
         catalog = read(domain)
         catalog.update(extract(domain), no_fuzzy_matching=True)
         catalog.obsolete.clear()
-        write(catalog, domain)
+        with (FOLDER / "zh" / "LC_MESSAGES" / f"{domain}.po").open("wb") as file:
+            write_po(file, catalog, width=100, no_location=True, omit_header=False, sort_output=True)
         missing += [m.id for m in catalog if m.id and not is_translated(m)]
     for source in missing:
         print(f"no translation: {source!r}")
     return 1 if missing else 0
-
-
-def write(catalog: Catalog, domain: str, language: str = "zh") -> None:
-    """Write a catalog, sorted and without source references."""
-    with (FOLDER / language / "LC_MESSAGES" / f"{domain}.po").open("wb") as file:
-        write_po(file, catalog, width=100, no_location=True, omit_header=False, sort_output=True)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 import contextlib
 import math
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,11 +12,11 @@ import streamlit as st
 from contrastive_core.base.cards import KnobEntry, LossEntry
 from contrastive_core.base.registry import Knobs
 from contrastive_core.engine import calls
-from contrastive_core.lab.lab_view import DERIVATIVES, LabView, Trade
+from contrastive_core.lab.lab_view import DERIVATIVES, NEGATIVE, LabView
 from contrastive_lab import figures, format, query_params
 from contrastive_lab.components.shared.mount import reported_state
 from contrastive_lab.locale import N_, _
-from contrastive_lab.loss_setting import LIMITS, LIVE, dragged
+from contrastive_lab.loss_setting import FURTHER, LIVE, dragged
 from contrastive_lab.setting_names import shown_value
 
 VALUES = "lab-values"  # of the session: the dragged knob's last value, by loss
@@ -55,21 +55,20 @@ def knob_form(key: str, loss: str, about: LossEntry, first: Knobs, left_out: Col
 
     Args: about: the loss's entry in the catalog; first: initial values other than the
         defaults; left_out: knobs without a control, which keep their values."""
-    values = {}
+    values, moved = {}, dragged(about)
     query_params.share(about["knobs"])
-    if shown := [name for name in about["knobs"] if name not in (*dragged(about), *LIVE, *left_out)]:
+    if shown := [name for name in about["knobs"] if name not in (*moved, *LIVE, *left_out)]:
         with st.container(horizontal=True, gap="large", vertical_alignment="bottom"):
             values = {n: _control(n, about["knobs"][n], f"lab-{loss}-{n}", first.get(n)) for n in shown}
     values = {name: value for name, value in values.items() if value is not None}
-    report = reported(key)
-    kept = st.session_state.setdefault(VALUES, {})
-    for name in dragged(about):
+    report, kept = reported(key), st.session_state.setdefault(VALUES, {})
+    told = {**(report.get("more") or {})}
+    if report.get("value") is not None:
+        told |= dict.fromkeys(LIVE, report["value"])
+    for name in moved:
         k = about["knobs"][name]
-        low, high = (k["low"], k["high"]) if name in LIVE else LIMITS[name][:2]
+        low, high = (k["low"], k["high"]) if name in LIVE else FURTHER[name][1:3]
         place = name if name == "temperature" else (loss, name)  # one temperature for all losses
-        told = report.get("more") or {}
-        if name in LIVE and report.get("value") is not None:
-            told = told | {name: report["value"]}
         value = math.nan
         with contextlib.suppress(ValueError):
             value = float(query_params.take(name) or "nan")
@@ -110,52 +109,34 @@ def formula(loss: str, about: LossEntry) -> None:
     st.markdown("\n".join(line.format(name=name, value=value, help=help) for name, value, help in knobs))
 
 
-# --- what the temperature trades -----------------------------------------------------------------
-
-
-NEGATIVE = 2  # of the view's mask
 TICKS = (0.02, 0.05, 0.1, 0.2, 0.5, 1, 2)
+GRAY = "#7C8794"
 
 
-def draw_trade(
-    trained: Any, view: LabView, classes_of: Callable[[], tuple[np.ndarray, np.ndarray] | None], at: float
-) -> None:
-    """Draw the trade-off of τ. Args: trained: the τ used to train the rows, if known; classes_of: returns classes of
-    the anchors (n) and of the candidates (w), −1 for none; at: the last released τ of the slider."""
-    same, classes = None, classes_of()
-    if classes is not None and (classes[0] >= 0).any():
-        same = (classes[0][:, None] == classes[1]) & (classes[0][:, None] >= 0)
+def draw_trade(view: LabView, same: np.ndarray | None, at: float, trained: Any) -> None:
+    """Draw the trade-off of τ. Args: same: (n, w) bool, pairs of one class, or None without labels; at: the last
+    released τ of the slider; trained: the τ used to train the rows, if known."""
     try:
         found = calls.temperature_trade(view.scores, view.mask == NEGATIVE, same)
     except ValueError as error:
         st.caption(format.plain(error))
         return
-    figures.draw(_figure(found, at, trained), "temperature", "trade")
-    st.caption(_in_words(found, at))
-
-
-def _figure(found: list[Trade], at: float, trained: Any) -> Any:
-    shares = {
-        N_("negatives that matter, of all"): [f.spread for f in found],
-        N_("push on the anchor's own class"): [f.own_class for f in found if f.own_class is not None],
-        N_("push on the hardest negative"): [f.hardest for f in found],
-    }
     x = [f.temperature for f in found]
-    figure = figures.curves({name: (x, values) for name, values in shares.items() if values}, "τ", "share", height=300)
+    shares = {
+        N_("negatives that matter, of all"): (x, [f.spread for f in found]),
+        N_("push on the anchor's own class"): (x, [f.own_class for f in found if f.own_class is not None]),
+        N_("push on the hardest negative"): (x, [f.hardest for f in found]),
+    }
+    figure = figures.curves({name: curve for name, curve in shares.items() if curve[1]}, "τ", "share", height=300)
     dashes = dict(zip(shares, ("solid", "dash", "dot"), strict=True))
     figure.for_each_trace(lambda trace: trace.update(mode="lines", line={"dash": dashes[trace.name]}))
-    gray = "#7C8794"
-    figure.add_vline(at, annotation_text=f"τ {at:g}", line={"color": gray})
+    figure.add_vline(at, annotation_text=f"τ {at:g}", line={"color": GRAY})
     if isinstance(trained, (int, float)) and abs(trained - at) > 1e-9:
-        text, line = _("trained at {trained}").format(trained=f"{trained:g}"), {"color": gray, "dash": "dash"}
+        text, line = _("trained at {trained}").format(trained=f"{trained:g}"), {"color": GRAY, "dash": "dash"}
         figure.add_vline(trained, annotation_text=text, annotation_position="bottom right", line=line)
     figure.update_xaxes(type="log", tickvals=TICKS, ticktext=[f"{t:g}" for t in TICKS])
     figure.update_yaxes(range=[0, 1])
-    return figure
-
-
-def _in_words(found: list[Trade], at: float) -> str:
-    """Describe the push at the current τ: the share of negatives that it covers, and its share on the own class."""
+    figures.draw(figure, "temperature", "trade")
     here = min(found, key=lambda f: abs(np.log(f.temperature / at)))
     template = _("At τ {temperature} the push covers {spread} % of the negatives.")
     if here.own_class is not None:
@@ -166,4 +147,4 @@ def _in_words(found: list[Trade], at: float) -> str:
     own_class = f"{100 * (here.own_class or 0):.0f}"
     text = template.format(temperature=f"{at:g}", spread=f"{100 * here.spread:.0f}", own_class=own_class)
     about = _("A low τ separates similar samples, a high τ keeps them together.")
-    return f"{text} {about} (Wang and Liu, 2021; Kukleva et al., 2023.)"
+    st.caption(f"{text} {about} (Wang and Liu, 2021; Kukleva et al., 2023.)")

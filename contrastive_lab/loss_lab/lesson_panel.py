@@ -4,7 +4,6 @@ import contextlib
 import html
 from collections.abc import Mapping
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any, TypedDict
 
 import streamlit as st
@@ -26,6 +25,7 @@ PLAY = -2  # the playground, with twins of a low and a high temperature, by its 
 WITH_THIS = -1  # a training with the loss and knobs on the page, by its number
 REVIEW = -3  # Samples with the file on the page, by its number
 LONGEST = 40  # characters of what a goal read
+KEPT = "lessons.json"  # in the folder of data
 
 
 class NextStep(TypedDict):
@@ -55,10 +55,10 @@ def choose_lesson() -> int:
     elif not is_its_run:
         leave()  # what a lesson says holds for its run alone
         number = 0
+    done = _kept()[0]
     with st.container(key="lesson-head" if number else "lesson-none", horizontal=True, wrap=False):
-        number = _list(number)
+        number = _choose_from_list(number, done)
         if number:
-            done = _kept()[0]
             text = _("Lesson {number} of {total}, {done} done")
             about = text.format(number=number, total=len(LESSONS), done=len(done))
             looks = [f"{'now ' * (n == number)}{'done' * (n in done)}" for n in range(1, len(LESSONS) + 1)]
@@ -68,30 +68,21 @@ def choose_lesson() -> int:
     return number
 
 
-def _list(number: int) -> int:
+def _choose_from_list(number: int, done: list[int]) -> int:
     """Draw all lessons with a tick for each finished one, in a popover that closes when one starts."""
-    done, words = _kept()[0], _words()
-    titles = {0: words["free"]}
+    title, free = (_(PANEL[name]) for name in ("control", "free"))
+    titles: dict[int, str] = {0: free}
     for n, lesson in enumerate(LESSONS, 1):
         titles[n] = f":material/{ICONS[n - 1]}: {n} · {_(lesson.title)}{' ✓' if n in done else ''}"
-    label = f"{words['control']} {len(done)}/{len(LESSONS)}"
 
     def play() -> None:
         st.session_state[ROUND] = _round() + 1  # closes the list
         query_params.begin({"on": "playground"})
 
-    with st.popover(label, key=f"lessons-{_round()}-{number}"):
-        chosen = query_params.one_of(
-            st.radio,
-            words["control"],
-            titles,
-            name="lesson",
-            key=CHOSEN,
-            text=lambda n: str(n or ""),
-            on_change=lambda: _begin(_known(query_params.chosen(CHOSEN))),
-            format_func=titles.get,
-            label_visibility="collapsed",
-        )
+    look: dict[str, Any] = {"text": lambda n: str(n or ""), "label_visibility": "collapsed"}
+    look["on_change"] = lambda: _begin(_known(query_params.chosen(CHOSEN)))
+    with st.popover(f"{title} {len(done)}/{len(LESSONS)}", key=f"lessons-{_round()}-{number}"):
+        chosen = query_params.one_of(st.radio, title, titles, name="lesson", key=CHOSEN, **look)
         label = _("Playground: train a small encoder")
         st.button(label, key="lab-playground", icon=":material/sports_esports:", on_click=play, width="stretch")
     return chosen
@@ -111,7 +102,8 @@ def panel_of(number: int) -> dict[str, object] | None:
     """Return a lesson's data for components/shared/lesson.js; None for no lesson."""
     if not number:
         return None
-    lesson, (done, met), words = LESSONS[number - 1], _kept(), _words()
+    lesson, (done, met) = LESSONS[number - 1], _kept()
+    words = {name: _(text) for name, text in PANEL.items()}
     after, choices = number + 1, []
     if number == len(LESSONS):  # the first unfinished one, or a training
         after = next((n for n in range(1, number) if n not in done), TRAIN)
@@ -183,7 +175,7 @@ def _kept() -> tuple[list[int], dict[str, list[str | None]]]:
     """Return the finished lessons, and the values at which goals of other lessons were met, from this computer's
     file."""
     try:
-        kept = json_files.read_object(_done_path())
+        kept = json_files.read_object(data_home() / KEPT)
         met = {
             str(n): [None if now is None else str(now)[:LONGEST] for now in goals]
             for n, goals in kept.get("met", {}).items()
@@ -205,11 +197,7 @@ def _keep(told: Mapping[str, object]) -> None:
     else:
         met[str(number)] = goals
     with contextlib.suppress(OSError):  # a full disk: the lesson is offered again
-        json_files.write_json(_done_path(), {"done": done, "met": met})
-
-
-def _done_path() -> Path:
-    return data_home() / "lessons.json"
+        json_files.write_json(data_home() / KEPT, {"done": done, "met": met})
 
 
 def _begin(number: int) -> None:
@@ -231,8 +219,3 @@ def _known(number: Any) -> int:
     """Return the number of a lesson; 0 for an unknown one."""
     text = str(number)
     return int(text) if text.isdecimal() and int(text) <= len(LESSONS) else 0
-
-
-def _words() -> dict[str, str]:
-    """Return the panel's texts in the session's language."""
-    return {name: _(text) for name, text in PANEL.items()}

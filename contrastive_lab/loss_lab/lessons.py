@@ -171,9 +171,7 @@ LESSONS = (
             "each negative gets some push."
         ),
         choices=(
-            LessonOption(
-                "loss", "lab-loss-True", N_("Loss"), {"pair_contrastive": N_("Pairs"), "triplet": N_("Triplets")}
-            ),
+            LessonOption("loss", "lab-loss", N_("Loss"), {"pair_contrastive": N_("Pairs"), "triplet": N_("Triplets")}),
         ),
     ),
     Lesson(
@@ -259,9 +257,7 @@ LESSONS = (
             "costs the negative cosine nothing. At λ = 0 Barlow Twins still forbids one point, but all dimensions may "
             "become copies of one."
         ),
-        choices=(
-            LessonOption("loss", "lab-loss-True", N_("Loss"), {"vicreg": "VICReg", "barlow_twins": "Barlow Twins"}),
-        ),
+        choices=(LessonOption("loss", "lab-loss", N_("Loss"), {"vicreg": "VICReg", "barlow_twins": "Barlow Twins"}),),
     ),
     Lesson(
         name="false_negative",
@@ -288,7 +284,7 @@ LESSONS = (
         ),
         choices=(
             LessonOption(
-                "loss", "lab-loss-True", N_("Loss"), {"info_nce": "InfoNCE", "hard_negative": N_("Hard negatives")}
+                "loss", "lab-loss", N_("Loss"), {"info_nce": "InfoNCE", "hard_negative": N_("Hard negatives")}
             ),
         ),
     ),
@@ -320,8 +316,6 @@ LESSONS = (
             "−bτ is the relative bias: the cosine above which a pair counts as matching. If it separates all positives "
             "from all negatives, the loss falls to zero as τ shrinks. The margin is half of the gap between the two."
         ),
-        choices=(
-            LessonOption("loss", "lab-loss-True", N_("Loss"), {"info_nce": N_("InfoNCE (CLIP)"), "siglip": "SigLIP"}),
-        ),
+        choices=(LessonOption("loss", "lab-loss", N_("Loss"), {"info_nce": N_("InfoNCE (CLIP)"), "siglip": "SigLIP"}),),
     ),
 )

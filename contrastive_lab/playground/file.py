@@ -11,10 +11,9 @@ from contrastive_core.cli.command_io import out_path, print_result
 from contrastive_core.lab.view import about_loss
 from contrastive_core.spaces.small_samples import SmallImages, load_samples
 from contrastive_lab import locale
-from contrastive_lab.components.playground import pack_playground
 from contrastive_lab.components.shared.mount import bundle, style_sheet
 from contrastive_lab.components.shared.transport import ALIGN
-from contrastive_lab.playground import LOSSES, view_of
+from contrastive_lab.playground import LOSSES, pack_playground
 from contrastive_lab.texts import data_script, el, verbatim
 
 STYLE = Path(__file__).with_name("file.css")
@@ -27,9 +26,8 @@ def kernels() -> dict[str, Mapping[str, object]]:
 
 def page(kernels: Mapping[str, Mapping[str, object]], small: SmallImages, name: str) -> str:
     """Return the complete file in both languages. `name`: the displayed name of the images."""
-    view = view_of(small, kernels)
     messages = {"en": {}, "zh": locale.browser_messages("zh")}
-    blobs = {language: pack_playground(view, language=language, messages=texts) for language, texts in messages.items()}
+    blobs = {name: pack_playground(small, kernels, language=name, messages=texts) for name, texts in messages.items()}
     ends = {language: ALIGN + int.from_bytes(blob[:ALIGN], "little") for language, blob in blobs.items()}
     script = bundle("playground/file.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()

@@ -11,14 +11,13 @@ from contrastive_core.runs.run import Run
 from contrastive_core.spaces import loaded_vectors
 from contrastive_core.spaces.small_samples import SmallImages
 from contrastive_lab import format, query_params
-from contrastive_lab.components.playground import draw_playground
+from contrastive_lab.components.shared.mount import mount
 from contrastive_lab.components.shared.transport import digest
 from contrastive_lab.guard import errors_shown
 from contrastive_lab.locale import _
 from contrastive_lab.path_input import path_input
-from contrastive_lab.playground import view_of
+from contrastive_lab.playground import pack_playground
 
-LINK = "play"  # the parameter of the address that holds the setting
 OPENED = "play-opened"  # of the session: how often own samples were chosen
 DIGITS = "digits"
 MINUTES = 10  # for which a folder's images are kept
@@ -53,6 +52,7 @@ def draw_stage(name: str, run: Run, kernels: Mapping[str, Mapping[str, object]])
     with errors_shown():
         with st.spinner(_("Reading images…")):
             small = _samples(name, run.config.get("root"))
-        view = view_of(small, kernels, query_params.requested(LINK) or "")
-        setting = draw_playground(view, f"playground-{digest(name)}")
-        query_params.keep(**{LINK: setting or None})
+        first = query_params.requested("play") or ""
+        key = f"playground-{digest(name)}"
+        setting = mount("playground", pack_playground(small, kernels, first), "setting", key, first=first)
+        query_params.keep(play=setting or None)

@@ -19,6 +19,7 @@ from contrastive_core.data.datasets import SPLITS
 from contrastive_core.engine import answers, catalog
 from contrastive_core.engine.answers.scores import evaluate
 from contrastive_core.lab.batch import load_batch
+from contrastive_core.lab.lab_view import default_pairing, request_of
 from contrastive_core.lab.view import about_loss, compute_view
 from contrastive_core.runs.run import Run
 from contrastive_core.runs.run_metrics import read_loop_check
@@ -30,8 +31,8 @@ from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.space import Space
 from contrastive_lab import format
 from contrastive_lab.components.loss_view import LossView, PairAxes
-from contrastive_lab.components.shared.transport import digest, thumbnail_sheet
-from contrastive_lab.loss_setting import default_pairing, request_of, setting_of
+from contrastive_lab.components.shared.transport import thumbnail_sheet
+from contrastive_lab.loss_setting import setting_of
 from contrastive_lab.report import views_asked
 from contrastive_lab.setting_names import shown_name, shown_value
 
@@ -206,7 +207,7 @@ def _loss_view(run: Run) -> tuple[LossView | None, str]:
         view = compute_view(batch, pairing, loss, about["values"])
     except (ValueError, OSError, TypeError) as error:
         return None, f"There is no live loss view: {error}"
-    setting = setting_of(view, about, about["values"], digest(run.name, loss))
+    setting = setting_of(view, about, about["values"], run.name)
     if view.kernel is None:  # nothing can be dragged: there is no library behind a file
         setting = replace(setting, knob=None)
     return LossView(setting, PairAxes.of(view, thumbnail_sheet(batch.thumbs)), loss, about["title"]), view.note

@@ -16,10 +16,9 @@ from contrastive_core.compare.comparison import CLAIMED, MARGIN
 from contrastive_core.compare.evaluation import name_of
 from contrastive_core.compare.verdicts import ACCURACIES
 from contrastive_lab import format, texts
-from contrastive_lab.components.loss_view import pack_loss_view
 from contrastive_lab.components.scatter import ScatterData, pack_scatter
 from contrastive_lab.components.shared.mount import bundle, style_sheet
-from contrastive_lab.components.shared.transport import ALIGN, ThumbnailSheet, digest, thumbnail_sheet
+from contrastive_lab.components.shared.transport import ALIGN, ThumbnailSheet, digest, pack, thumbnail_sheet
 from contrastive_lab.report.contents import MOST, Contents, Part, gather
 from contrastive_lab.texts import Html, data_script, el, verbatim
 
@@ -168,7 +167,7 @@ def _run(part: Part, number: int, sheet: ThumbnailSheet) -> Html:
     if view := part.loss_view:
         drag = "Drag the knob and every pair answers. " if view.first.knob else ""
         text = f"{drag}A batch of this run's own data under {view.title}; the encoder is frozen."
-        place = el("div", data_script(pack_loss_view(view)), data_part="loss_view")
+        place = el("div", data_script(pack(view)), data_part="loss_view")
         content += [el("h3", "What the loss does"), el("p", text, class_="about"), place]
     if part.settings:
         content += [el("h3", "Settings"), _definitions(part.settings)]

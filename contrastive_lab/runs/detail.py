@@ -52,7 +52,7 @@ def details(run: Run) -> None:
         score_strip.show_accuracies(run)
     if has_rows(run):
         newest = _("the newest rows") if run.is_recording else _("the newest weights")
-        sources = {"": newest, **lab_view.epochs_of(run), **lab_view.snapshots_of(run, are_all=True)}
+        sources = {"": newest, **lab_view.epochs_of(run), **lab_view.snapshots_of(run)}
         label, key = _("See its loss with"), f"run-rows-{cache.digest(run.name)}"
         with st.container(horizontal=True, vertical_alignment="bottom", wrap=False):
             rows = query_params.one_of(st.selectbox, label, sources, name="", key=key, format_func=sources.get)

@@ -18,12 +18,12 @@ from contrastive_core.lab.lab_view import LabBatch
 from contrastive_core.lab.view import about_loss, compute_view
 from contrastive_core.spaces.nearest import pca
 from contrastive_lab.components.circle import CircleStart, CircleView, pack_circle
-from contrastive_lab.components.loss_view import LossView, PairAxes, pack_loss_view
+from contrastive_lab.components.loss_view import LossView, PairAxes
 from contrastive_lab.components.scatter import MAX_IMAGES, MAX_POINTS, ScatterData, pack_scatter
 from contrastive_lab.components.scatter import rows_of as rows_reported
 from contrastive_lab.components.shared.mount import bundle, style_sheet
-from contrastive_lab.components.shared.transport import thumbnail_sheet
-from contrastive_lab.loss_setting import dragged, further_knobs, further_knobs_of, knob_of, live_knob, setting_of
+from contrastive_lab.components.shared.transport import pack, thumbnail_sheet
+from contrastive_lab.loss_setting import dragged, further_knobs_of, knob_of, live_knob, setting_of
 
 MOST = 1024  # rows that stay smooth under a drag
 SHOWN = ("view", "stage", "order", "masks")  # of the browser, kept when the data change
@@ -101,7 +101,7 @@ class KnobWidget(LabWidget):
         if self.live and isinstance(value, int | float) and math.isfinite(value):
             setattr(self, self.live, value)
         if isinstance(more := said.get("more"), Mapping):
-            self.about["values"].update({name: more[name] for name in further_knobs(self.about) if name in more})
+            self.about["values"].update({name: more[name] for name in dragged(self.about) if name in more})
 
 
 def loss_view(
@@ -174,20 +174,15 @@ class LossViewWidget(KnobWidget):
     def draw(self) -> None:
         if self._view.kernel is None:  # a loss that the browser cannot compute
             self._view = compute_view(self._batch, self._pairing, self.loss, self.knobs)
-        view, knobs = self._view, self.knobs
-        if view.kernel is not None:
-            view = view.with_knobs(**{name: knobs[name] for name in dragged(self.about)})
-        held = {k: v for k, v in knobs.items() if k not in dragged(self.about) or view.kernel is None}
-        key = digest(view.scores, view.mask, self.about["title"], sorted(held.items()), self._moves)
         shown = LossView(
-            first=setting_of(view, self.about, knobs, key),
-            axes=PairAxes.of(view, self._sheet),
+            first=setting_of(self._view, self.about, self.knobs, self._moves),
+            axes=PairAxes.of(self._view, self._sheet),
             name=self.loss,
             title=self.about["title"],
             anchor=self.anchor,
             start=self._shown,
         )
-        self.data = pack_loss_view(shown)
+        self.data = pack(shown)
 
 
 def circle(loss: str = "nt_xent", *, points: int = 24, groups: int = 2, scatter: int = 0, **knobs: Any) -> CircleWidget:
@@ -215,8 +210,7 @@ class CircleWidget(KnobWidget):
         self.draw()
 
     def draw(self) -> None:
-        names = [*([self.live] if self.live else []), *further_knobs(self.about)]
-        kernel = {**(self.about["kernel"] or {}), **{name: self.knobs[name] for name in names}}
+        kernel = {**(self.about["kernel"] or {}), **{name: self.knobs[name] for name in dragged(self.about)}}
         knob = knob_of(self.about, self.live, self.knobs[self.live]) if self.live else None
         more = further_knobs_of(self.about, self.knobs)
         self.data = pack_circle(CircleView(kernel, self.about["score"], knob, self._start, more=more))

@@ -1,6 +1,7 @@
 """The front page: its star is the Loss Lab's first view, its doors lead somewhere, own runs stand there."""
 
 import base64
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,13 +13,12 @@ from contrastive_core.base import json_files
 from contrastive_core.base.storage import ROOT, runs_home
 from contrastive_core.lab import lab_view
 from contrastive_lab import home
-from contrastive_lab.components.star import StarView
 from contrastive_lab.loss_lab import lesson_panel
 from contrastive_lab.loss_lab.lessons import LESSONS, RUN
 
 
 def test_the_star_shows_what_the_loss_lab_opens_on() -> None:
-    found = lab_view.opening_view(runs.load(RUN), "nt_xent")
+    found = lab_view.opening_view(runs.load(RUN))
     assert found is not None
     view, thumbs = found
     assert view.scores.shape == view.mask.shape == (64, 64)
@@ -31,7 +31,7 @@ def test_the_star_shows_what_the_loss_lab_opens_on() -> None:
 
 
 def test_a_run_without_a_view_has_no_star() -> None:
-    assert lab_view.opening_view(runs.create("own", {"method": "simclr"}), "nt_xent") is None
+    assert lab_view.opening_view(runs.create("own", {"method": "simclr"})) is None
 
 
 def test_every_door_leads_to_a_page() -> None:
@@ -39,6 +39,7 @@ def test_every_door_leads_to_a_page() -> None:
         assert door.title
         assert door.text
         assert (ROOT / "pages" / f"{door.page}.py").exists()
+        assert b"<svg" in base64.b64decode(home._picture_of(door.page))
 
 
 def test_without_runs_it_names_examples(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -80,14 +81,8 @@ def test_continue_leads_to_the_newest_run_and_not_to_an_advisers_try(monkeypatch
     for day, name in enumerate(("first", "second", "advice-digits-abcdef-e2-s0"), 1):
         run = runs.create(name, {"method": "simclr"})
         json_files.write_json(run.path / "run.json", {**run.manifest, "created": f"2026-01-0{day}T00:00:00"})
-    shown: list[StarView] = []
-    monkeypatch.setattr(home, "draw_star", lambda view, key, on_press: shown.append(view))
+    shown: list[dict[str, Any]] = []
+    monkeypatch.setattr(home, "pack", lambda **view: shown.append(view) or b"")
     app = page_on("home", monkeypatch)
     assert not app.exception
-    assert [str(text) for text in shown[-1].buttons] == ["Lesson 1: Two views of an image →", "Continue: second →"]
-
-
-def test_each_door_has_its_picture() -> None:
-    pictures = [base64.b64decode(picture.split("base64,")[1][:-2]) for picture in home.all_pictures()]
-    for drawn, mark in zip(pictures, (b"<image", b"<path", b"<text", b"<polyline"), strict=True):
-        assert mark in drawn
+    assert [str(text) for text in shown[-1]["buttons"]] == ["Lesson 1: Two views of an image →", "Continue: second →"]

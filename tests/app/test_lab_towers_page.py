@@ -106,15 +106,6 @@ def test_a_file_shown_on_one_page_is_the_subject_of_all(monkeypatch: pytest.Monk
     assert to_page(app, "samples").query_params["on"] == f"vectors:{key}"
 
 
-@pytest.mark.parametrize("loss", ["siglip", "hard_negative", "decoupled", "sup_con", "lifted_structure"])
-def test_an_address_opens_a_loss_between_towers(loss: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = joined(tower(0.0), tower(0.4), ("question", "answer"))
-    app = at_file(found, monkeypatch, size="16", loss=loss, direction="b_to_a")
-    assert not app.exception
-    assert not app.warning
-    assert app.query_params["loss"] == loss
-
-
 def test_a_loss_that_does_not_run_between_towers_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
     app = at_file(joined(tower(0.0), tower(0.4), ("question", "answer")), monkeypatch, loss="vicreg", size="16")
     assert not app.exception
@@ -126,21 +117,8 @@ def test_no_word_of_images_where_rows_are_texts(has_towers: bool, monkeypatch: p
     found = joined(tower(0.0), tower(0.4), ("question", "answer")) if has_towers else tower(0.0)
     labels = np.arange(len(found)) % 4
     rows = EmbeddingSet(found.features, labels, columns=found.columns)
-    app = at_file(rows, monkeypatch, size="16", trade="yes", loss="sup_con")
+    app = at_file(rows, monkeypatch, size="16", on="curves", loss="sup_con")
     assert not app.exception
     asked = [box for box in app.selectbox if box.label not in ("Vectors from", "Lessons")]
     options = [option for box in asked for option in box.options]
     assert "image" not in "\n".join([words(app), *options]).lower()
-
-
-def test_towers_without_a_shared_pair_and_three_towers_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    both = joined(tower(0.0, 8), tower(0.4, 8), ("question", "answer"))
-    apart = EmbeddingSet(both.features, columns=both.columns | {"pair": np.array([str(i) for i in range(16)])})
-    app = at_file(apart, monkeypatch)
-    assert not app.exception
-    assert "No usable row of question has a partner" in words(app)
-    three = EmbeddingSet(both.features, columns=both.columns | {"tower": np.array([*"abc"] * 5 + ["a"])})
-    app = at_file(three, monkeypatch)
-    assert not app.exception
-    assert "The column tower has 3 names" in words(app)
-    assert "loss_lab-direction" not in {box.key for box in app.selectbox}

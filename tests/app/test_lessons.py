@@ -15,13 +15,12 @@ from contrastive_core import losses, pairs, runs
 from contrastive_core.base.memory import read_npz
 from contrastive_core.base.storage import ROOT
 from contrastive_core.lab.batch import load_batch
-from contrastive_core.lab.lab_view import BatchRequest, LabBatch, LabView, TowerBatch
+from contrastive_core.lab.lab_view import BatchRequest, LabBatch, LabView, TowerBatch, request_of
 from contrastive_core.lab.view import compute_view
 from contrastive_core.spaces import results
 from contrastive_lab import query_params
 from contrastive_lab.loss_lab import lesson_panel
 from contrastive_lab.loss_lab.lessons import LESSONS
-from contrastive_lab.loss_setting import request_of
 
 CHECKS = ROOT / "contrastive_lab" / "components" / "shared" / "lesson_checks.js"
 BY_NAME = {lesson.name: lesson for lesson in LESSONS}

@@ -107,12 +107,6 @@ def test_maps_are_drawn_while_scores_are_taken(monkeypatch: pytest.MonkeyPatch) 
     assert len(drawn) == 1
 
 
-def test_methods_have_cards(monkeypatch: pytest.MonkeyPatch) -> None:
-    app = page_on("methods", monkeypatch)
-    assert not app.exception
-    assert "Where paper, code and notes differ" in text_of(app)
-
-
 def test_of_many_pictures_those_of_the_drawn_rows_are_sent() -> None:
     import io
 

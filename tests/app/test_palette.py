@@ -74,19 +74,14 @@ def difference(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     return np.sqrt(d_l**2 + d_c**2 + d_h**2 + r_t * d_c * d_h)  # type: ignore[no-any-return]
 
 
-@pytest.mark.parametrize(
-    ("first", "second", "expected"),
-    [
+def test_the_formula_agrees_with_its_authors() -> None:
+    for first, second, expected in (
         ((50.0, 2.6772, -79.7751), (50.0, 0.0, -82.7485), 2.0425),
         ((50.0, 2.5, 0.0), (73.0, 25.0, -18.0), 27.1492),
         ((60.2574, -34.0099, 36.2677), (60.4626, -34.1751, 39.4387), 1.2644),
         ((2.0776, 0.0795, -1.1350), (0.9033, -0.0636, -0.5514), 0.9082),
-    ],
-)
-def test_the_formula_agrees_with_its_authors(
-    first: tuple[float, ...], second: tuple[float, ...], expected: float
-) -> None:
-    assert difference(np.array(first), np.array(second)) == pytest.approx(expected, abs=1e-4)
+    ):
+        assert difference(np.array(first), np.array(second)) == pytest.approx(expected, abs=1e-4)
 
 
 def papers() -> list[str]:

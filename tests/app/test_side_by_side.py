@@ -1,11 +1,14 @@
 """Methods: the tree leads to each, and what differs between a few is true of them."""
 
+from collections.abc import Callable
+
 import pytest
 from opened_page import page_on
 
 from contrastive_core import methods
 from contrastive_core.engine import catalog
-from contrastive_lab.methods import BOTTOM, FILTERS, TOP, aspects, passes, places_of, query_params, take_click, tree_of
+from contrastive_lab import methods as page
+from contrastive_lab.methods import BOTTOM, FILTERS, TOP, aspects, passes, places_of, tree_of
 
 
 def test_aspects_are_those_of_the_methods() -> None:
@@ -35,18 +38,28 @@ def test_up_to_three_stand_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_a_click_in_the_tree_reads_and_with_shift_compares(monkeypatch: pytest.MonkeyPatch) -> None:
+    clicks: list[Callable[[], None]] = []
     chosen: dict[str, object] = {}
-    monkeypatch.setattr(query_params, "choose", chosen.__setitem__)
-    monkeypatch.setattr(query_params, "key_of", lambda name: name)
-    take_click("simclr", ["byol"], "clip", False)
-    assert chosen.pop("method") == "clip"
-    for clicked, beside in (("clip", ["byol", "clip"]), ("byol", [])):
-        take_click("simclr", ["byol"], clicked, True)
-        assert chosen.pop("methods-beside-simclr") == beside
-    take_click("simclr", ["byol", "clip", "nnclr"], "swav", True)
-    assert chosen.pop("methods-beside-simclr") == ["clip", "nnclr", "swav"]  # three at most
-    take_click("simclr", ["byol"], "simclr", True)
-    assert not chosen
+    monkeypatch.setattr(page, "mount", lambda *_some, on_change, **_more: clicks.append(on_change))
+    monkeypatch.setattr(page.query_params, "choose", chosen.__setitem__)
+    for others, clicked, is_beside, found in (
+        (["byol"], "clip", False, {"-method": "clip"}),
+        (["byol"], "clip", True, {"methods-beside-simclr": ["byol", "clip"]}),
+        (["byol"], "byol", True, {"methods-beside-simclr": []}),
+        (
+            ["byol", "clip", "nnclr"],
+            "swav",
+            True,
+            {"methods-beside-simclr": ["clip", "nnclr", "swav"]},
+        ),  # three at most
+        (["byol"], "simclr", True, {}),
+    ):
+        chosen.clear()
+        report = {"name": clicked, "isBeside": is_beside}
+        monkeypatch.setattr(page, "reported_state", lambda _key, _state, report=report: report)
+        page.draw_tree(catalog.read()["methods"], "simclr", others)
+        clicks[-1]()
+        assert chosen == found
 
 
 @pytest.mark.parametrize(
@@ -70,18 +83,18 @@ def test_methods_are_filtered_by_what_they_have(chosen: list[str], found: set[st
 def test_the_tree_tells_of_every_method_and_every_debt() -> None:
     cards = catalog.read()["methods"]
     tree = tree_of(cards, "byol", ["clip"], ["labels", "of no use"])
-    told = {member.name: member for member in tree.methods}
-    assert "MoCo v1 (momentum encoder)" in told["byol"].hint
-    assert "SimSiam" in told["byol"].hint.splitlines()[1]
-    assert all(member.hint for member in tree.methods)  # none stands alone
-    states = {state: {m.name for m in tree.methods if m.state == state} for state in ("chosen", "beside", "kin")}
+    hints = {method["name"]: method["hint"] for method in tree["methods"]}
+    assert "MoCo v1 (momentum encoder)" in hints["byol"]
+    assert "SimSiam" in hints["byol"].splitlines()[1]
+    assert all(hints.values())  # none stands alone
+    states = {
+        state: {m["name"] for m in tree["methods"] if m["state"] == state} for state in ("chosen", "beside", "kin")
+    }
     assert states["chosen"] == {"byol"}
     assert states["beside"] == {"clip"}
     assert states["kin"] == {"moco_v1", "simclr", "moco_v3", "nnclr", "simsiam"}
-    assert {line.ends for line in tree.lines if line.state} == {
-        tuple(ends) for ends in (line.ends for line in tree.lines) if "byol" in ends
-    }
-    assert tree.has == ["labels"]
+    assert all((line["state"] == "on") == ("byol" in line["ends"]) for line in tree["lines"])
+    assert tree["has"] == ["labels"]
 
 
 def test_no_two_methods_of_the_tree_lie_on_each_other() -> None:

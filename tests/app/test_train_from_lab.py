@@ -1,7 +1,6 @@
 """From the Loss Lab to Train: a loss and the knobs that were dragged arrive in the form. From a run to the Loss Lab."""
 
 from typing import Any
-from urllib.parse import parse_qs
 
 import pytest
 from opened_page import page_on
@@ -9,7 +8,6 @@ from streamlit.testing.v1 import AppTest
 
 from contrastive_core import runs
 from contrastive_core.engine import catalog
-from contrastive_core.runs.run import Run
 from contrastive_lab.loss_lab import batch, controls, lesson_panel
 from contrastive_lab.loss_setting import dragged
 
@@ -67,18 +65,3 @@ def test_what_cannot_be_trained_so_offers_a_lesson(monkeypatch: pytest.MonkeyPat
     imported = runs.load("simclr-shapes")
     imported.manifest["imported"] = {"encoder": "small"}
     assert not batch.can_train(imported)
-
-
-def test_a_run_leads_to_the_lab_at_any_saved_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
-    epochs = list(range(1, 13))
-    monkeypatch.setattr(Run, "snapshots", lambda run: epochs)
-    app = page_on("runs", monkeypatch)
-    picker = next(s for s in app.selectbox if s.label == "See its loss with")
-    app = picker.set_value("snapshot:8").run()
-    links = [e.proto for e in app.get("page_link") if e.proto.label == "Loss Lab"]
-    assert [parse_qs(link.query_string) for link in links] == [{"run": [app.header[0].value], "rows": ["snapshot:8"]}]
-    lab = page_on("home", monkeypatch, run="simclr-shapes")
-    lab.switch_page("pages/loss_lab.py")
-    lab.query_params["rows"] = "snapshot:8"
-    picker = next(s for s in lab.run().selectbox if s.label == "Vectors from")
-    assert picker.value == "snapshot:8"

@@ -3,7 +3,8 @@
 import streamlit as st
 
 from contrastive_core import losses
-from contrastive_lab.components.circle import CircleStart, CircleView, draw_circle
+from contrastive_lab.components.circle import CircleStart, CircleView, pack_circle
+from contrastive_lab.components.shared.mount import mount
 from contrastive_lab.components.shared.transport import SliderKnob
 
 asked = st.query_params
@@ -12,5 +13,6 @@ kernel = loss.kernel()
 name = kernel["knob"] if kernel else "none"
 knob = SliderKnob(name, 0.01, 3.0, kernel[name], log=True)
 start = CircleStart(groups=int(asked.get("groups", 3)), points=int(asked.get("n", 24)))
-chosen = draw_circle(CircleView(kernel, loss.score, knob, start), "ring")
+blob = pack_circle(CircleView(kernel, loss.score, knob, start))
+chosen = dict(mount("circle", blob, "chosen", "ring", first={}) or {})
 st.text(f"chosen {chosen}")

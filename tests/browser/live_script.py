@@ -6,14 +6,7 @@ from dataclasses import replace
 import numpy as np
 import streamlit as st
 
-from contrastive_lab.components.loss_view import (
-    Alternatives,
-    ComputedLoss,
-    LossSetting,
-    LossView,
-    PairAxes,
-    draw_loss_view,
-)
+from contrastive_lab.components.loss_view import LossSetting, LossView, PairAxes, draw_loss_view
 from contrastive_lab.components.shared.transport import SliderKnob, thumbnail_sheet
 
 asked = st.query_params
@@ -66,7 +59,7 @@ st.session_state.runs = st.session_state.get("runs", 0) + 1
 chosen = st.session_state.get("lab", {}).get("chosen") or {}
 value = chosen.get("value") or 0.5
 start = {k: asked[k] for k in ("view", "stage", "order", "second", "masks") if k in asked}
-computed = ComputedLoss(dots, dots, dots.sum(1))
+computed = {"pair": dots, "grad": dots, "loss": dots.sum(1)}
 choice = chosen.get("second", start.get("second", ""))
 second = {
     "loss:pair": LossSetting(
@@ -87,7 +80,7 @@ first = LossSetting(
     scores,
     mask,
     None if kernel is None else kernel | {kernel["knob"]: value},
-    computed,
+    computed if kernel is None else None,
     replace(knob, value=value),
     1.5,
     score_name,
@@ -105,7 +98,7 @@ found = draw_loss_view(
         axes,
         anchor=int(asked.get("anchor", 0)),
         start=start | {"second_value": chosen.get("second_value")},
-        alternatives=Alternatives([(f"loss:{k}", k) for k in ("pair", "server", "refused")]),
+        losses=[(f"loss:{k}", k) for k in ("pair", "server", "refused")],
         choice=choice,
         second=second,
         heard=chosen.get("report"),

@@ -1,16 +1,29 @@
-"""The circle: its points do what the loss wants (unit/components/test_circle_gradients.py holds their gradients)."""
+"""The circle in a browser: its points do what the loss wants (unit/components/test_circle_gradients.py holds their
+gradients), the work of a frame, downloads, two towers, and answers that come late."""
 
+import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from patience import repainted
-from ring_page import FIND, ask, visit
+from patience import finder, repainted
+
+FIND = finder(".lab", "_ring")
 
 
 @pytest.fixture(scope="module")
 def address(script_pages: str) -> str:
     return f"{script_pages}/circle"
+
+
+def visit(page: Any, address: str, **asked: Any) -> None:
+    page.goto(f"{address}?" + "&".join(f"{k}={v}" for k, v in asked.items()))
+    page.wait_for_function(f"() => ({FIND})()?.force")
+
+
+def ask(page: Any, what: str) -> Any:
+    return page.evaluate(f"() => {{ const ring = ({FIND})(); return {what}; }}")
 
 
 def test_running_lowers_the_loss_and_pausing_stops(page: Any, address: str) -> None:
@@ -82,3 +95,94 @@ def test_without_motion_a_run_shows_its_end_alone(page: Any, address: str) -> No
     page.wait_for_function(f"() => ({FIND})().step >= 300")
     page.get_by_role("button", name="Run", exact=True).wait_for()
     assert ask(page, "ring.timings.length") <= 1
+
+
+COUNT = """() => {
+  window.counts = {math: 0, dom: 0};
+  for (const name of ["sin", "cos", "exp", "log", "log1p"]) {
+    const plain = Math[name];
+    Math[name] = (x) => { window.counts.math++; return plain(x); };
+  }
+  const root = ring.root;
+  new MutationObserver((all) => (window.counts.dom += all.length)).observe(
+    root, {subtree: true, childList: true, characterData: true, attributes: true});
+}"""
+
+
+def test_the_work_of_a_frame_is_bounded(page: Any, address: str) -> None:
+    """Two hundred points: one step a frame, a fixed number of operations a pair, and next to
+    nothing to lay out. How long that takes is the machine's."""
+    visit(page, address, n=200)
+    ask(page, f"({COUNT})()")
+    page.get_by_role("button", name="Run", exact=True).click()
+    page.wait_for_function(f"() => ({FIND})().step > 20")
+    page.get_by_role("button", name="Pause").click()
+    repainted(page)
+    steps, frames = ask(page, "[ring.step, ring.timings.length]")
+    assert steps == frames
+    counts = page.evaluate("window.counts")
+    assert 200**2 < counts["math"] / steps <= 16 * 200**2
+    assert counts["dom"] <= 6 * (steps + 5)
+
+
+def test_the_circle_can_be_taken_along(page: Any, address: str) -> None:
+    visit(page, address, n=6, groups=2)
+    page.get_by_role("button", name="Step", exact=True).click()
+    repainted(page)
+    with page.expect_download() as got:
+        page.get_by_role("button", name="CSV").click()
+    lines = Path(got.value.path()).read_text().splitlines()
+    assert lines[0] == "point,group,angle,force,loss,tower"
+    assert len(lines) == 1 + 6 + 2 + 1
+    assert [row.split(",")[1::4] for row in lines[1:4]] == [["0", "0"], ["1", "0"], ["0", "0"]]  # group and tower
+    forces = [float(row.split(",")[3]) for row in lines[1:7]]
+    assert abs(sum(forces)) < 1e-6 * max(map(abs, forces))  # nothing turns the circle as a whole
+    with page.expect_download() as got:
+        page.get_by_role("button", name="PNG").click()
+    assert Path(got.value.path()).read_bytes()[:4] == b"\x89PNG"
+
+
+def test_two_towers_meet_and_the_report_names_them(page: Any, address: str) -> None:
+    visit(page, address, n=12, loss="siglip")
+    page.get_by_role("checkbox", name="two towers").check()
+    page.get_by_text(re.compile("'towers': 1")).wait_for()
+    assert ask(page, "[ring.n, ring.count, ring.M.filter((m) => m === 1).length]") == [12, 6, 12]
+    assert "Gap between the towers" in page.locator(".hint").first.inner_text()
+    assert page.get_by_text("discs and squares: the two towers").is_visible()
+    page.get_by_role("checkbox", name="two towers").uncheck()
+    page.get_by_text(re.compile("'towers': 0")).wait_for()
+    assert ask(page, "ring.M.includes(0)") is False
+
+
+def test_one_group_and_groups_of_one_say_why_nothing_moves(page: Any, address: str) -> None:
+    visit(page, address, n=4, groups=4)
+    assert "nothing moves" in page.locator(".hint").first.inner_text()
+    visit(page, address, groups=1)
+    assert "NaN" not in page.locator(".lab").inner_text()
+
+
+def test_an_answer_to_an_older_report_moves_no_slider(page: Any, address: str) -> None:
+    """What was let go last stays, whatever is on its way; nothing moves what is in the hand."""
+    visit(page, address)
+    found = page.evaluate(
+        f"""async () => {{
+          const ring = ({FIND})(), values = [], slider = ring.slider, load = performance
+            .getEntriesByType("resource").find((e) => e.name.endsWith("circle/main.js")).name;
+          const {{ applyMeta }} = await import(load);
+          for (const at of [200, 500, 800]) {{
+            const older = {{ ...ring.meta, heard: ring.reports }};
+            slider.value = at;
+            slider.dispatchEvent(new Event("input"));
+            applyMeta(ring, {{ ...older, heard: 99 }});
+            values.push(Number(slider.value) === at);
+            slider.dispatchEvent(new Event("change"));
+            applyMeta(ring, older);
+            const used = ring.kernel[ring.meta.kernel.knob];
+            values.push(Number(slider.value) === at, used === ring.value);
+          }}
+          applyMeta(ring, {{ ...ring.meta, heard: ring.reports }});
+          values.push(Number(slider.value) !== 800);
+          return values;
+        }}"""
+    )
+    assert found == [True] * 10

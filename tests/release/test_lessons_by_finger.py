@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from lessons_by_hand import GOAL_OF, TRIPLETS, begun, choose_loss, collapse, done, type_into
+from lessons_by_hand import GOAL_OF, begun, choose_loss, done, type_into
 from patience import SLOW
 
 from contrastive_core.base.storage import ROOT
@@ -16,7 +16,7 @@ def app(serve: Callable[..., str]) -> str:
     return serve(ROOT / "app.py")
 
 
-def test_all_lessons_with_a_finger_from_the_front_page(app: str, browser: Any) -> None:
+def test_lessons_with_a_finger(app: str, browser: Any) -> None:
     context = browser.new_context(has_touch=True, viewport={"width": 390, "height": 844})
     context.set_default_timeout(SLOW)
     page = context.new_page()
@@ -42,22 +42,6 @@ def test_all_lessons_with_a_finger_from_the_front_page(app: str, browser: Any) -
     done(page).tap()
     begun(page, 3)
     touch(0.2)
-    done(page).tap()
-    begun(page, 4)
-    touch(0.8)
-    done(page).tap()
-    begun(page, 5)
-    touch(0.2)
-    page.locator("[data-choice=loss-triplet]").tap()
-    page.locator(".goals").filter(has_text=TRIPLETS).wait_for(timeout=SLOW)
-    touch(0.2)
-    done(page).tap()
-    begun(page, 6)
-    for choice in ("positives-classes", "form-in"):
-        page.locator(f"[data-choice={choice}]").tap()
-    done(page).tap()
-    begun(page, 7)
-    collapse(page, lambda node: node.tap())
     page.goto(f"{app}/loss_lab?lesson=9")
     begun(page, 9)
     choose_loss(page, "hard_negative", by_finger=True)

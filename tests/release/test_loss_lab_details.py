@@ -64,7 +64,7 @@ def test_a_queue_and_a_bank_stand_beside_the_queries(page: Any, address: str) ->
         if run == "moco_v1":  # keys of other images in the batch
             page.locator("button[data-key=mask]").click()
             page.locator(".legend").get_by_text("not compared").wait_for()
-    visit(page, f"{address}/loss_lab?run=simclr-shapes&rows=snapshot:24&pairing=classes&panel=two")
+    visit(page, f"{address}/loss_lab?run=simclr-shapes&rows=snapshot:24&pairing=classes&on=matrix&second=same")
     page.locator(".panel select").select_option("rows:snapshot:1")
     page.locator(".panel tr", has_text="now, τ").wait_for()
 
@@ -75,7 +75,7 @@ def test_a_queue_and_a_bank_stand_beside_the_queries(page: Any, address: str) ->
 def test_matrices_of_dimensions_are_saved_as_the_page_shows_them(
     page: Any, address: str, loss: str, kind: str, rows: int
 ) -> None:
-    page.goto(f"{address}/loss_lab?run=vicreg-shapes&on=batch&size=32&loss={loss}")
+    page.goto(f"{address}/loss_lab?run=vicreg-shapes&size=32&loss={loss}")
     page.get_by_role("rowheader", name="Loss of the batch", exact=True).wait_for(timeout=SLOW)
     page.get_by_role("button", name="Export").click()
     with page.expect_download(timeout=SLOW) as got:

@@ -1,9 +1,8 @@
 """Points on a circle that follow a loss's own gradient, computed in the browser."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from contrastive_lab.components.shared.mount import mount
 from contrastive_lab.components.shared.transport import SliderKnob, pack
 
 
@@ -30,13 +29,6 @@ class CircleView:
     lesson: Mapping[str, object] | None = None  # what its panel shows (../shared/lesson.js)
     heard: int | None = None  # the number, `report`, of the last report; answers to older ones move nothing
     more: Sequence[SliderKnob] = ()  # knobs that are dragged below `knob`
-
-
-def draw_circle(
-    view: CircleView, key: str = "circle", on_change: Callable[[], None] | None = None
-) -> dict[str, object]:
-    """Draw the circle; return the last released values: the knob's `value`, the fields of CircleStart, `report`."""
-    return dict(mount("circle", pack_circle(view), "chosen", key, first={}, on_change=on_change) or {})
 
 
 def pack_circle(view: CircleView) -> bytes:

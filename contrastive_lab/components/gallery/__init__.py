@@ -1,7 +1,6 @@
 """Images with captions that can be selected."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -24,16 +23,13 @@ def draw_gallery(
 
     Args: labels: names for screen readers, default the captions. points: draw one line, where hovering over an image
     highlights its point: the content of a map, and the images' rows on it ("map", "rows")."""
-    look = {"size": size, "title": title, "points": points}
-    return _draw(images, key, captions=captions, labels=labels or captions, selected=selected, **look)
+    look = {"labels": labels or captions, "size": size, "title": title, "points": points}
+    blob = pack(thumbnails=thumbnail_sheet(images), captions=captions, selected=selected, **look)
+    return list(mount("gallery", blob, "selected", key, first=list(selected)) or [])
 
 
 def draw_strip(images: np.ndarray, labels: Sequence[str], size: int, height: int, title: str, key: str) -> list[int]:
     """Draw images in a box that scrolls above `height` pixels; at most one is selected. labels: for screen readers."""
-    look = {"size": size, "height": height, "title": title, "single": True}
-    return _draw(images, key, captions=[""] * len(labels), labels=labels, selected=(), **look)
-
-
-def _draw(images: np.ndarray, key: str, **meta: Any) -> list[int]:
-    blob = pack(thumbnails=thumbnail_sheet(images), **meta)
-    return list(mount("gallery", blob, "selected", key, first=list(meta["selected"])) or [])
+    look = {"labels": labels, "size": size, "height": height, "title": title, "single": True}
+    blob = pack(thumbnails=thumbnail_sheet(images), captions=[""] * len(labels), selected=[], **look)
+    return list(mount("gallery", blob, "selected", key, first=[]) or [])

@@ -4,22 +4,13 @@ main.js mounts the view, drag.js follows the knob, ../shared/kernels computes th
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from contrastive_lab.components.shared.mount import mount
 from contrastive_lab.components.shared.transport import NO_THUMBNAILS, SliderKnob, ThumbnailSheet, pack
-
-
-@dataclass(frozen=True, eq=False)
-class ComputedLoss:
-    """The values of a loss without a browser kernel."""
-
-    pair: np.ndarray  # (n, w) weight on pairs
-    grad: np.ndarray  # (n, w)
-    loss: np.ndarray  # (n)
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +21,7 @@ class LossSetting:
     scores: np.ndarray | None = None  # (n, w), what the loss compares; None: `reason` says why
     mask: np.ndarray | None = None  # (n, w): 0 not comparable, 1 positive, 2 negative, 3 self
     kernel: Mapping[str, object] | None = None  # the loss's `kernel()`; None: drawn as `computed`
-    computed: ComputedLoss | None = None
+    computed: Mapping[str, np.ndarray] | None = None  # `pair` (n, w) weights, `grad` (n, w) and `loss` (n)
     knob: SliderKnob | None = None
     loss: float | None = None  # of the batch, as the library has it
     score_name: str = "similarity"
@@ -54,19 +45,19 @@ class PairAxes:
 
     @classmethod
     def of(cls, view: Any, sheet: ThumbnailSheet) -> PairAxes:
-        """Return the axes of a view computed by the library, with thumbnails if the sheet has any."""
-        said = {"towers": view.towers, "texts": view.texts, "column_texts": view.column_texts, "given": view.given}
-        if not sheet.picture:
-            return cls(view.names, view.column_names, **said)
-        return cls(view.names, view.column_names, sheet, view.row_thumbs, view.column_thumbs, **said)
-
-
-@dataclass(frozen=True)
-class Alternatives:
-    """Second settings that the caller can compute, as (choice, text)."""
-
-    losses: Sequence[tuple[str, str]] = ()
-    rows: Sequence[tuple[str, str]] = ()
+        """Return the axes of a `LabView`, with thumbnails if the sheet has any."""
+        has_pictures = bool(sheet.picture)
+        return cls(
+            names=view.names,
+            column_names=view.column_names,
+            thumbnails=sheet,
+            row_thumbs=view.row_thumbs if has_pictures else (),
+            column_thumbs=view.column_thumbs if has_pictures else (),
+            towers=view.towers,
+            texts=view.texts,
+            column_texts=view.column_texts,
+            given=view.given,
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +70,8 @@ class LossView:
     title: str = ""  # what a saved picture calls the loss
     anchor: int = 0
     start: Mapping[str, object] = field(default_factory=dict)  # to begin with, of what is reported
-    alternatives: Alternatives = Alternatives()
+    losses: Sequence[tuple[str, str]] = ()  # second settings that the host can compute, as (choice, text)
+    other_rows: Sequence[tuple[str, str]] = ()  # the same loss on other rows
     choice: str = ""
     second: LossSetting | None = None
     lesson: Mapping[str, object] | None = None  # what its panel shows (../shared/lesson.js)
@@ -93,15 +85,4 @@ def draw_loss_view(view: LossView, key: str = "live", on_change: Callable[[], No
     """Draw the view; `on_change` is called for each report. Returns the last released values: `value`, `anchor`,
     `view`, `stage`, `order`, `masks`, `second`, `second_value`, `more` (further knobs), and `of`, the `name` for which
     they were chosen."""
-    blob = pack_loss_view(view)
-    return dict(mount("loss_view", blob, "chosen", key, first={}, on_change=on_change) or {})
-
-
-def pack_loss_view(view: LossView) -> bytes:
-    """Return the data of the view for the browser, in any host."""
-    return pack(view, first=_sent(view.first), second=view.second and _sent(view.second))
-
-
-def _sent(setting: LossSetting) -> LossSetting:
-    """Remove values that the browser computes itself."""
-    return setting if setting.kernel is None else replace(setting, computed=None)
+    return dict(mount("loss_view", pack(view), "chosen", key, first={}, on_change=on_change) or {})

@@ -68,7 +68,7 @@ export function drawPushes(lab) {
   lab.pushBox.hidden = isFar(lab);
   if (lab.pushBox.hidden) return;
   const at = lab.anchor * lab.w,
-    offered = lab.meta.alternatives.losses.map(([choice]) => choice),
+    offered = lab.meta.losses.map(([choice]) => choice),
     found = hardestShares(lab.S.subarray(at, at + lab.w), lab.M.subarray(at, at + lab.w), lab.kernel);
   lab.pushes.forEach(({ name, fill, told, row }, k) => {
     fill.style.width = `${100 * gliding(lab, name, found[k])}%`;

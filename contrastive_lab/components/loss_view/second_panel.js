@@ -78,11 +78,11 @@ export function keepPinned(lab, name) {
 function openTwo(lab) {
   const { canvas, note } = lab.panels.two,
     forms = formsOf(lab),
-    others = lab.meta.alternatives;
+    { losses, otherRows } = lab.meta;
   const groups = [
     [_("This loss, on the same rows"), Object.entries(forms).map(([key, [text]]) => [key, _(text)])],
-    [_("Another loss, on the same rows"), others.losses],
-    [_("This loss, on other vectors"), others.rows],
+    [_("Another loss, on the same rows"), losses],
+    [_("This loss, on other vectors"), otherRows],
   ];
   const known = groups.flatMap(([, all]) => all.map(([key]) => key));
   if (!known.includes(lab.second.choice)) {

@@ -5,11 +5,9 @@ The app serves a component's ES module and its imports as files. All components 
 distributions. The app also runs from a bare checkout, so the folder is declared here to the active runtime.
 
 Other hosts accept a single module and serve no files. There each module becomes a function that is called once, in the
-order of the imports, and returns its exports. Only one module is requested, so no URL must be resolved. This works from
-a kernel's message, from a file on a phone, and where a page's policy forbids `blob:` and `data:` scripts (import maps
-and object URLs would need them). The bundle is created on first use from the files that the app serves, so a checkout
-needs no build and no node. This is not a JavaScript parser. Prettier, which checks these files, writes each import and
-export at the start of a line in one of the few forms below; any other form raises an error."""
+order of the imports, and returns its exports. This works where a page's policy forbids `blob:` and `data:` scripts, and
+needs no build and no node. It is not a JavaScript parser: Prettier writes each import and export at the start of a line
+in one of the few forms below; any other form raises an error."""
 
 import hashlib
 import re
@@ -38,13 +36,28 @@ def mount(
         part: one of PARTS: the folder with its main.js. blob: the result of `pack`.
         key: any text. first: the initial state.
         on_change: called before the page is redrawn, when the browser reports a state."""
-    _declare()
+    from streamlit.components.v2.get_bidi_component_manager import get_bidi_component_manager
+    from streamlit.components.v2.manifest_scanner import ComponentConfig, ComponentManifest
+
+    manager = get_bidi_component_manager()
+    if manager.get_component_path(f"{DISTRIBUTION}.{part}") is None:  # once for each runtime
+        components = [ComponentConfig(name, COMPONENTS.name) for name in PARTS]
+        manager.register_from_manifest(ComponentManifest(DISTRIBUTION, "0", components), COMPONENTS.parent)
     renderer = _renderer(part)
     if state is None:
         return renderer(key=component_key(key), data=blob)
     report = {f"on_{state}_change": on_change or (lambda: None)}
     result = renderer(key=component_key(key), data=blob, default={state: first}, **report)
     return getattr(result, state)
+
+
+@cache
+def _renderer(part: str) -> Any:
+    import streamlit as st
+
+    return st.components.v2.component(
+        f"{DISTRIBUTION}.{part}", html="<div></div>", css=f"shared/{PARTS[part]}.css", js=f"{part}/main.js"
+    )
 
 
 def component_key(text: str) -> str:
@@ -59,27 +72,6 @@ def reported_state(key: str, state: str) -> Any:
     import streamlit as st
 
     return (st.session_state.get(component_key(key)) or {}).get(state)
-
-
-@cache
-def _renderer(part: str) -> Any:
-    import streamlit as st
-
-    return st.components.v2.component(
-        f"{DISTRIBUTION}.{part}", html="<div></div>", css=f"shared/{PARTS[part]}.css", js=f"{part}/main.js"
-    )
-
-
-def _declare() -> None:
-    """Register the components' folder with the active runtime, once."""
-    from streamlit.components.v2.get_bidi_component_manager import get_bidi_component_manager
-    from streamlit.components.v2.manifest_scanner import ComponentConfig, ComponentManifest
-
-    manager = get_bidi_component_manager()
-    if manager.get_component_path(f"{DISTRIBUTION}.{next(iter(PARTS))}") is not None:
-        return
-    components = [ComponentConfig(part, COMPONENTS.name) for part in PARTS]
-    manager.register_from_manifest(ComponentManifest(DISTRIBUTION, "0", components), COMPONENTS.parent)
 
 
 # --- bundles ---------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ import io
 import itertools
 import json
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -23,25 +24,21 @@ def pack(view: Any = None, **more: Any) -> bytes:
 
     Arrays (floats as float32), bytes and thumbnails become bytes under the path of their field. Everything else becomes
     JSON, with field names in JavaScript's spelling."""
-    places: dict[str, tuple[int, int]] = {}
     arrays: dict[str, bytes] = {}
-    parts, offset = [], 0
-    meta = localized(_plain(_fields({} if view is None else vars(view), more), "", arrays))
+    meta = localized(_plain(_fields({} if view is None else vars(view), **more), "", arrays))
+    places: dict[str, tuple[int, int]] = {}
+    parts: list[bytes] = []
     for path, data in arrays.items():
-        places[path] = (offset, len(data))
-        padding = -len(data) % ALIGN
-        parts += [data, b"\0" * padding]
-        offset += len(data) + padding
+        places[path] = (sum(map(len, parts)), len(data))
+        parts += [data, b"\0" * (-len(data) % ALIGN)]
     header = json.dumps({"meta": meta, "places": places}).encode()
     header += b" " * (-(len(header) + ALIGN) % ALIGN)
     return len(header).to_bytes(ALIGN, "little") + header + b"".join(parts)
 
 
-def _fields(values: Mapping[str, object], more: Mapping[str, object]) -> dict[str, object]:
+def _fields(values: Mapping[str, object], **more: object) -> dict[str, object]:
     """Return the fields by their JavaScript names: `column_names` becomes columnNames."""
-    names = {name: name.split("_") for name in {**values, **more}}
-    camel = {name: first + "".join(map(str.capitalize, rest)) for name, (first, *rest) in names.items()}
-    return {camel[name]: value for name, value in {**values, **more}.items()}
+    return {re.sub("_(.)", lambda match: match[1].upper(), name): v for name, v in {**values, **more}.items()}
 
 
 def _plain(value: Any, path: str, arrays: dict[str, bytes]) -> Any:
@@ -61,24 +58,25 @@ def _plain(value: Any, path: str, arrays: dict[str, bytes]) -> Any:
         case list() | tuple() | range():
             return [_plain(one, path, arrays) for one in value]
         case _:
-            return _plain(_fields(vars(value), {}), path, arrays)
+            return _plain(_fields(vars(value)), path, arrays)
     return None
 
 
 def localized(meta: dict[str, object]) -> dict[str, object]:
-    """Translate meta data into the session's language, and add the messages of the browser components."""
+    """Translate messages of the library and constants under a key of TEXTS into the session's language, names stay; and
+    add the messages of the browser components."""
     if (language := locale.language()) == "en":
         return meta
-    return {**_translated(meta), "language": language, "messages": locale.browser_messages(language)}
 
+    def translated(node: Any, key: str) -> Any:
+        if isinstance(node, dict):
+            return {k: translated(v, str(k)) for k, v in node.items()}
+        if isinstance(node, list):
+            return [translated(one, key) for one in node]
+        is_text = isinstance(node, locale.Message) or (isinstance(node, str) and key in TEXTS)
+        return locale.text(node) if is_text else node
 
-def _translated(node: Any, key: str = "") -> Any:
-    """Translate messages of the library and constants under a key of TEXTS; names stay."""
-    if isinstance(node, dict):
-        return {k: _translated(v, str(k)) for k, v in node.items()}
-    if isinstance(node, (list, tuple)):
-        return [_translated(one, key) for one in node]
-    return locale.text(node) if isinstance(node, locale.Message) or (isinstance(node, str) and key in TEXTS) else node
+    return {**translated(meta, ""), "language": language, "messages": locale.browser_messages(language)}
 
 
 @dataclass(frozen=True)

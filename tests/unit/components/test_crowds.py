@@ -3,7 +3,7 @@ map: one in each crowd, the same ones each time, never two of one place."""
 
 import numpy as np
 
-from contrastive_lab.components.scatter.crowds import MAJORITY, crowds, medoids
+from contrastive_lab.components.scatter import MAJORITY, crowds, medoids
 
 RNG = np.random.default_rng(0)
 

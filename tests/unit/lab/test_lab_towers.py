@@ -8,7 +8,6 @@ import torch
 from cases import cases
 
 from contrastive_core import losses, pairs
-from contrastive_core.lab import lab_view
 from contrastive_core.lab.batch import load_batch
 from contrastive_core.lab.lab_view import BatchRequest, LabBatch, TowerBatch, direction_names
 from contrastive_core.lab.view import compute_view
@@ -176,13 +175,6 @@ def test_three_towers_are_one_set_and_the_batch_says_so() -> None:
     two = EmbeddingSet(found.features, columns={"tower": np.where(names == "audio", "image", names)})
     key = loaded_vectors.save_vectors(two, "mine.npz")
     assert "no column pair" in load_batch(Run(Path(), {}), BatchRequest(f"file:{key}", 8, 1, 0)).note
-
-
-def test_the_first_anchor_has_a_confusable_candidate_of_the_other_tower() -> None:
-    view = compute_view(loaded(captioned()), "b_to_a", "info_nce", {})
-    anchor = lab_view.confusable_anchor(view)
-    gap = np.where(view.mask == 2, view.scores, -2).max(1) - np.where(view.mask == 1, view.scores, -2).max(1)
-    assert anchor == gap.argmax()
 
 
 def test_a_clip_run_gives_its_images_and_captions(clip_run: Run) -> None:
