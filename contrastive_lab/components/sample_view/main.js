@@ -1,4 +1,4 @@
-// One sample: the share of its loss's gradient that each pair has, drawn again in the browser while the knob is dragged.
+// One sample: the share of each pair in its gradient of the loss, drawn again in the browser as the knob is dragged.
 
 import { pictureOf } from "../gallery/grid.js";
 import { sizeCanvas } from "../shared/canvas.js";
