@@ -2,7 +2,7 @@
 
 A loss of this family writes its `formula` once, in the terms of its paper: log-sum-exps over
 positives, negatives or both, and means over positives. `MatrixLogits` computes them from the matrix,
-`TiledLogits` tile by tile without it; `is_tiled` chooses by the number of scores.
+`TiledLogits` tile by tile without it; `over_tiles` chooses by the number of scores.
 
 The *effective number of negatives* is the exponential of the entropy of the shares that an anchor's negatives have
 in its gradient (after Wang & Liu 2021, arXiv 2012.09740). For a plain softmax the shares are its weights."""
@@ -254,16 +254,6 @@ class FormulaLoss(LogitLoss):
         """Whether the formula needs the logit of each positive, not only their mean."""
         return False
 
-    def is_tiled(self, pairs: Pairs) -> bool:
-        """Return whether the loss of these pairs is computed tile by tile, without the matrix."""
-        least = TILED_FROM if pairs.anchors.device.type == "cpu" else BLOCK
-        if len(pairs) * pairs.width < least or self.score != "dot" or not pairs.by_id:
-            return False
-        if not (self.lists_positives or self.limit):
-            return True
-        most = most_in_a_group(pairs)
-        return most is not None and most <= LISTED
-
     @abstractmethod
     def formula(self, logits: MatrixLogits, pairs: Pairs) -> Tensor:
         """Return the loss (n) of the anchors for which it is defined; any value for the others."""
@@ -276,8 +266,13 @@ class FormulaLoss(LogitLoss):
         return self.of_logits(MatrixLogits(self.logits(scores, pairs), masks), pairs)
 
     def over_tiles(self, pairs: Pairs, on_fraction: OnFraction) -> Result | None:
-        if not self.is_tiled(pairs):
+        least = TILED_FROM if pairs.anchors.device.type == "cpu" else BLOCK
+        if len(pairs) * pairs.width < least or self.score != "dot" or not pairs.by_id:
             return None
+        if self.lists_positives or self.limit:
+            most = most_in_a_group(pairs)
+            if most is None or most > LISTED:
+                return None
         return self.of_logits(TiledLogits(pairs, self.logit_scale, on_fraction), pairs)
 
     def of_logits(self, logits: MatrixLogits, pairs: Pairs) -> Result:

@@ -136,8 +136,7 @@ def _only(knobs: Knobs, name: str, *allowed: str) -> Knobs:
 
 
 class ProjectionHead(nn.Module):
-    """Head that maps h (b, in_dim) to z (b, out_dim): none (z is h), linear, or an MLP of `depth` layers (linear,
-    BatchNorm if `batch_norm`, ReLU). Raises ValueError for another kind."""
+    """Head that maps h (b, in_dim) to z (b, out_dim): none (z is h), linear, or an MLP of `depth` layers."""
 
     def __init__(
         self, kind: str, in_dim: int, out_dim: int = 128, hidden: int = 256, depth: int = 2, batch_norm: bool = False
@@ -189,11 +188,8 @@ def split_norms(module: nn.Module, splits: int) -> None:
 
 
 def forward_batch_size(most: int, images: Any, encoder: Any = None) -> int:
-    """Return how many images (n, c, h, w) one forward pass takes, so that memory is bounded for large images: `most`
-    for images of up to PIXELS pixels, and for larger ones the number with the same total of pixels.
-
-    `encoder.pixels`, the size to which an encoder scales its images, counts too. For example, 500 images of 64 pixels
-    become 40 of 224, whose first ResNet-50 layer needs 0.13 GB instead of 1.6 GB."""
+    """Return how many images (n, c, h, w) one forward pass takes: `most` up to PIXELS pixels, and for larger ones, also
+    by `encoder.pixels`, the number with the same total of pixels, so memory is bounded."""
     h, w = images.shape[-2:]
     own = int(getattr(encoder, "pixels", 0))
     return max(1, most * PIXELS // max(PIXELS, h * w, own * own))

@@ -58,9 +58,8 @@ def pretrained(name: str) -> list[Pretrained]:
 
 
 def create_network(name: str, channels: int, pixels: int = 0) -> tuple[nn.Module, int]:
-    """Return an untrained network without its classifier, and the width of its output. Raises ValueError.
-
-    `pixels`: side of the images, for networks whose parameters depend on it (0: the network's default)."""
+    """Return an untrained network without its classifier, and the width of its output. `pixels`: side of the images,
+    for networks whose parameters depend on it (0: the network's default). Raises ValueError."""
     library, _, model = name.partition(":")
     return (_timm_network if library == "timm" else _torchvision_network)(model, channels, pixels)
 

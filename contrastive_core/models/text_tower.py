@@ -31,9 +31,8 @@ MAX_SCALE = 100.0  # of 1/τ, as in CLIP
 
 
 class TextTower(nn.Module):
-    """Text encoder that maps tokens (b, length) int64 to h (b, 128): the mean over the words. Under 0.5 M parameters
-    with 2,000 words. Its state holds the vocabulary as bytes, so `from_state` needs nothing else. Raises BadSetting for
-    another kind."""
+    """Text encoder of tokens (b, length) int64 to h (b, 128): the mean over the words. Its state holds the vocabulary
+    as bytes, so `from_state` needs nothing else. Raises BadSetting for another kind."""
 
     out_dim = WIDTH
 
@@ -135,10 +134,9 @@ _hash_of = FileCache(storage.sha256_file, 256)
 
 
 class SentenceTower(nn.Module):
-    """Text encoder that maps the features of a batch of texts to h (b, d). Dropout is off, so all processes agree.
-
-    A frozen tower's weights stay in its folder; its state is `digest` (32) uint8, the SHA-256 of the folder's files.
-    Raises BadSetting for a folder that cannot be opened."""
+    """Text encoder of a batch of texts to h (b, d), without dropout. A frozen tower's weights stay in its folder; its
+    state is `digest` (32) uint8, the SHA-256 of the folder's files. Raises BadSetting for a folder that cannot be
+    opened."""
 
     digest: Tensor
 

@@ -40,11 +40,8 @@ class World:
 
 
 def init_process_group(device: str = "cpu") -> World:
-    """Join the other processes of this command; without them, the world has one process.
-
-    Args: device: "cuda" for one GPU per process, "cuda:N" for a named one.
-    Raises: ValueError when this machine has fewer GPUs than processes, or one GPU is named for several. Only one
-        process of the machine raises it; the others raise `Elsewhere`."""
+    """Join the other processes of this command; without them, the world has one process. `device`: "cuda" for one GPU
+    per process, "cuda:N" for a named one. One process of a machine raises ValueError, the others `Elsewhere`."""
     local_rank, local_size = _local()
     cuda = device.split(":")[0] == "cuda"
     try:
@@ -78,9 +75,8 @@ def new_group(timeout: timedelta | None = None) -> Any:
 
 
 def _check_peers(group: Any) -> None:
-    """Check that no other program answers in place of a process: gloo listens on the loopback interface without a
-    secret and accepts the first connection. Each pair exchanges a proof directly, before any pickle. Raises
-    RuntimeError."""
+    """Check that no other program answers in place of a process: gloo accepts the first connection without a secret.
+    Each pair exchanges a proof directly, before any pickle. Raises RuntimeError."""
     if RENDEZVOUS not in os.environ or dist.get_backend(group) != "gloo":
         return
     rank, size, name = dist.get_rank(), dist.get_world_size(), group.group_name
@@ -193,10 +189,8 @@ def broadcast_object(value: Any) -> Any:
 
 def raise_together(work: Callable[[], T], patient: bool = False) -> T:
     """Run `work` on every process. If it fails on some, the lowest failing rank raises its error and every other
-    process raises `Elsewhere`, so no process continues alone or waits for one that has ended.
-
-    Args: patient: allow some processes much more than the usual timeout (ten minutes on GPUs), for decoding a folder of
-        images or a download."""
+    process `Elsewhere`, so nobody waits for a process that has ended. `patient`: allow far more than the usual
+    timeout."""
     group = _patient_group(dist.group.WORLD) if patient and not is_single_process() else None
     result: T | None = None
     error: Exception | None = None

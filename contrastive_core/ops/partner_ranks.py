@@ -17,9 +17,8 @@ TIE = 1e-6  # cosines closer than this are equal: float32 products of equal rows
 
 
 def contents(rows: Float[np.ndarray, "n d"], texts: np.ndarray | None = None) -> Int64[np.ndarray, " n"]:
-    """Return a content number for each row. Rows with the same text have the same content; without texts, rows with
-    bit-identical vectors do. A blank text is equal to no other. If all vectors of a tower are equal, it has collapsed,
-    and every row counts as different content. Args: texts: (n), or None if the rows have no text."""
+    """Return a content number for each row: of its text, or else of its bit pattern. A blank text is equal to no other;
+    if all vectors of a tower are equal, it has collapsed, and every row counts as different."""
     if texts is None:
         keys = [hashlib.blake2b(row.tobytes(), digest_size=16).digest() for row in np.ascontiguousarray(rows)]
         number = dict.fromkeys(keys)

@@ -109,8 +109,8 @@ class Pairs:
 
     @cached_property
     def views(self) -> int | None:
-        """The number of consecutive rows that are the views of each image, if every row is compared with all others.
-        Otherwise None, and also if checking would wait for a device."""
+        """The number of consecutive rows that are the views of each image, if every row is compared with all others;
+        else None."""
         size, n = self.group_size, len(self)
         if not size or n % size or self.across or not self.symmetric or not is_free_to_read(self.anchors):
             return None

@@ -41,9 +41,8 @@ def live_settings_of(config: Mapping[str, Any]) -> dict[str, Live]:
 
 
 def branch(run: Run, *every: Mapping[str, object], epoch: int | None = None) -> list[Run]:
-    """Create stopped runs that continue from one state of `run` before its end, each with changed values from the next
-    step on. Resuming them trains them. Args: every: changed values by name, one mapping per new run; epoch: the epoch
-    of the state; None: the newest. Raises: BadSetting for values that cannot be changed; ValueError if no such state is
+    """Create stopped runs that continue from one state of `run` before its end, each with changed values (`every`) from
+    the next step on. `epoch`: that of the state; None: the newest. Raises: BadSetting; ValueError if no such state is
     kept."""
     config, live = run.config, live_settings_of(run.config)
     checked_values = [{name: checked(live, name, to) for name, to in values.items()} for values in every]

@@ -45,9 +45,8 @@ StepLoss = tuple[Pairs, LossOutput, Tensor]  # pairs of all processes, their los
 
 
 def global_pairs(pairs: Pairs, by_label: bool) -> Pairs:
-    """Return the pairs of local anchors with the candidates of every process. Candidates without a row id (bank, queue,
-    momentum keys) are not gathered. Row ids, and groups unless they are class labels (`by_label`), become unique over
-    the processes."""
+    """Return the pairs of local anchors with the candidates of every process, except those without a row id (bank,
+    queue, keys). Row ids, and groups unless they are labels (`by_label`), become unique over the processes."""
     if is_single_process() or not pairs.by_id or not (pairs.candidate_rows != NO_ROW).any():
         return pairs
     group_ids = torch.cat([pairs.anchor_groups, pairs.candidate_groups])

@@ -200,9 +200,9 @@ SMALL_WEIGHT = 0.01  # of the default: as good as none
 
 @torch.no_grad()
 def spread_of(pairs: Pairs, loss: Loss, has_texts: bool) -> dict[str, float]:
-    """Return the mean and the smallest standard deviation of the dimensions of a global batch: of z, not of a
-    predictor's output; with `has_texts`, of images and texts separately. `z_scale`: that of raw rows, if the loss
-    depends on their length. All processes call it together."""
+    """Return the mean and the smallest deviation of the dimensions of a global batch: of z, not of predictions, by
+    tower with `has_texts`; `z_scale`: that of raw rows, if the loss depends on their length. All processes call it
+    together."""
     rows = pairs.candidates if pairs.across else pairs.anchors  # anchors are those of this process
     towers = {"": rows}
     if has_texts:

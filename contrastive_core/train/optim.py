@@ -58,8 +58,7 @@ def trust(w: Tensor, g: Tensor, weight_decay: float) -> Tensor:
 
 
 def _without_compiler(cls: type[torch.optim.Optimizer]) -> type[torch.optim.Optimizer]:
-    """Return the optimizer without torch's wrappers that disable the compiler. They import torch._dynamo, which takes
-    seconds, and no step is compiled here."""
+    """Return the optimizer without torch's wrappers that disable the compiler and take seconds to import."""
     names = ("add_param_group", "zero_grad", "state_dict", "load_state_dict")
     methods = {name: inspect.unwrap(getattr(cls, name)) for name in names}
     return type(cls.__name__, (cls,), {**methods, "step": torch.no_grad()(inspect.unwrap(cls.step))})
@@ -80,9 +79,8 @@ def create_optimizer(
     momentum: float = 0.9,
     scales: Mapping[int, float] = MappingProxyType({}),
 ) -> torch.optim.Optimizer:
-    """Create SGD with momentum, AdamW or LARS for the parameters that require gradients. `scales`: a factor of the
-    learning rate by the parameter's id (default: 1). Raises ValueError for an unknown name, or if there is nothing to
-    train."""
+    """Create an optimizer of the parameters that require gradients. `scales`: a factor of the learning rate by the
+    parameter's id (default: 1). Raises ValueError for an unknown name, or if there is nothing to train."""
     trained = [p for p in parameters if p.requires_grad]
     if not trained:
         raise ValueError(N_("nothing to train: every parameter is frozen"))

@@ -54,9 +54,8 @@ RATES = {  # learning rate, its batch size, weight decay and source of optimizer
 def resolve(
     config: TrainConfig, facts: DatasetInfo, device: torch.device | None = None, processes: int = 1
 ) -> Resolved:
-    """Fill in the defaults of the method for a data set. `device`: the training device; default: the CPU.
-
-    Raises: ValueError (BadSetting, UnknownName) for unknown names and knobs."""
+    """Fill in the defaults of the method for a data set. `device`: of the training; default: the CPU. Raises
+    ValueError."""
     cls = methods.get(config.method)
     defaults = defaults_of(config, facts)
     values = {name: value for name, (value, _) in defaults.items()}
@@ -124,8 +123,7 @@ def defaults_of(config: TrainConfig, facts: DatasetInfo) -> dict[str, Default]:
 
 
 def suggested(encoder: str, pixels: int, epochs: int, is_start: bool = False) -> tuple[str, str]:
-    """Return the recipe for an encoder on images of `pixels` a side, and the reason. `is_start`: from trained
-    weights."""
+    """Return the recipe for an encoder on images of `pixels` a side, and the reason."""
     if is_start:
         return "short", N_("it starts from trained weights, and recipes were published for new ones")
     if encoder == "small":
@@ -167,8 +165,7 @@ def _published_defaults(
 
 
 def _as_made_for(config: TrainConfig, channels: int) -> Knobs:
-    """Return the encoder's knobs, completed by the image size and channel normalization that its model or start run
-    requires."""
+    """Return the encoder's knobs with the image size and normalization that its model or start run requires."""
     knobs, name = config.encoder_knobs, config.encoder
     if name.partition(":")[0] not in LIBRARIES:
         return knobs
@@ -317,9 +314,8 @@ def why_epochs(method: str, dataset: str, epochs: int) -> str:
 
 
 def with_image_size(config: TrainConfig, listings: image_sets.Listings | None = None) -> TrainConfig:
-    """Return the settings with the size of a folder's images filled in; unchanged if it is set, and for data sets with
-    a fixed image size. `listings`: those of the folder, if it was listed already. Raises ValueError if the folder does
-    not exist."""
+    """Return the settings with the size of a folder's images filled in, if none is set. `listings`: those of the
+    folder, if known. Raises ValueError if it does not exist."""
     if config.image_size is not None or not datasets.is_files(config.dataset):
         return config
     files = (listings or image_sets.listings_of(config.dataset))["train"].files
@@ -339,9 +335,8 @@ def with_cache(config: TrainConfig, listings: image_sets.Listings | None = None)
 
 
 def size_of(config: TrainConfig, median: Callable[[], int]) -> int:
-    """Return the side in pixels to which a folder's images are scaled: the one for which the encoder was designed
-    (`encoder.pixels`, the size that timm or torchvision names, or 224 for a ResNet with the stem for ImageNet); else
-    `median`, of the training images' shorter sides, at most 64. A ResNet accepts smaller images as they are."""
+    """Return the side in pixels to which a folder's images are scaled: that of the encoder's design, else `median` of
+    the shorter sides, at most 64. A ResNet accepts smaller images as they are."""
     size = made_for(config)
     if size is None or (config.encoder.startswith("resnet") and median() <= SMALL):
         size = image_sets.usual_side(median())

@@ -77,9 +77,8 @@ class TrainSetup:
 
 
 def prepare(config: TrainConfig, world: World | None = None, dataset: Dataset | None = None) -> TrainSetup:
-    """Load the data, fill in defaults, build model and optimizer. `dataset`: the training set of these settings, if it
-    is already loaded. Raises ValueError (BadSetting, UnknownName, NoDevice, …) with a sentence for settings that cannot
-    be trained."""
+    """Load the data, fill in defaults, build model and optimizer. `dataset`: the training set, if it is already loaded.
+    Raises ValueError with a sentence for settings that cannot be trained."""
     world = world or collectives.world()
     check_names(config)
     device = for_process(config.device, world.local_rank, world.local_size)
@@ -272,9 +271,7 @@ def misfit(run: Run, channels: int | None, knobs: Knobs) -> str:
 
 
 def load_initial_weights(method: Method, config: TrainConfig) -> None:
-    """Load the weights of the run `config.start` into encoder and head (and the key encoder). The position embedding of
-    a vision transformer for another image size is resized. Raises BadSetting if shapes differ, or if the weights were
-    trained on images of another kind."""
+    """Load the weights of the run `config.start` into encoder, key encoder and, if set, head. Raises BadSetting."""
     name = str(config.start)
     run = runs.load(name)
     if why := misfit(run, method.image_shape[0], config.encoder_knobs):
@@ -308,10 +305,9 @@ def capture(encoder: nn.Module, config: TrainConfig, device: torch.device, world
 
 
 class CapturedForward:
-    """The forward pass of an encoder as a captured CUDA graph, with another one for its backward pass, so a step waits
-    less for the host. The kernels, and therefore the losses, stay the same. A graph has only one buffer for its
-    activations. The plain forward pass is used for other batch sizes than the first, in evaluation, and before the
-    previous backward pass has ended."""
+    """The forward pass of an encoder as a captured CUDA graph, so a step waits less for the host; losses stay the same.
+    A graph has one buffer for its activations: the plain pass is used for other batch sizes than the first, in
+    evaluation, and before the previous backward pass has ended."""
 
     def __init__(self, encoder: nn.Module, amp: bool) -> None:
         self.encoder, self.amp, self.plain = encoder, amp, encoder.forward
