@@ -54,17 +54,6 @@ def test_metric_compares_by_class() -> None:
     assert positives(pairs) == [[2], [3], [0], [1]]
 
 
-@pytest.mark.parametrize(
-    "loss", ["pair_contrastive", "triplet", "lifted_structure", "n_pair", "soft_nearest_neighbor", "sup_con"]
-)
-def test_metric_takes_any_supervised_loss(loss: str) -> None:
-    method = make("metric")
-    method.loss = losses.create(loss)
-    out = step(method, optimizer(method), torch.Generator(), 0)
-    assert out.value.isfinite()
-    assert out.n_valid > 0
-
-
 @pytest.mark.parametrize("name", methods.names())
 def test_every_loss_runs_on_every_method_or_says_why_not(name: str) -> None:
     for loss in losses.names():
@@ -92,13 +81,6 @@ def test_an_impossible_pairing_is_refused_before_training() -> None:
         prepare(TrainConfig("nnclr", "digits", loss="invariance_spread"))
     with pytest.raises(BadSetting, match=r"two views of each image: .*pairs\.from_views"):
         prepare(TrainConfig("cpc", "digits", loss="vicreg"))
-
-
-@pytest.mark.parametrize("kind", ["class_balanced", "n_pair", "lifted"])
-def test_metric_draws_its_batches_in_three_ways(kind: str) -> None:
-    method = make("metric", batches=kind)
-    assert method.batch_kind == kind
-    assert step(method, optimizer(method), torch.Generator(), 0).n_valid > 0
 
 
 def test_lifted_batches_keep_the_hardest_negatives_of_their_pairs() -> None:
@@ -195,15 +177,6 @@ def test_moco_shuffled_keys_come_back_in_order() -> None:
         method.key_head(method.key_encoder(x)),
         atol=1e-5,
     )
-
-
-def test_moco_v1_and_v2_differ_in_head_temperature_and_blur() -> None:
-    one, two = methods.get("moco_v1"), methods.get("moco_v2")
-    assert methods.knobs("moco_v1")["head"].default == "linear"
-    assert methods.knobs("moco_v2")["head"].default == "nonlinear"
-    a, b = (cls.defaults(methods.DatasetInfo((3, 32, 32), 5000, 8)) for cls in (one, two))
-    assert a["recipe"][0].blur == 0 < b["recipe"][0].blur
-    assert a["loss_knobs"][0]["temperature"] < b["loss_knobs"][0]["temperature"]
 
 
 # --- Inst Disc ---------------------------------------------------------------------------------

@@ -7,9 +7,8 @@ from datetime import timedelta
 import numpy as np
 import pytest
 import torch
-from cases import cases
 
-from contrastive_core import methods, runs
+from contrastive_core import runs
 from contrastive_core.base.device import for_process
 from contrastive_core.base.errors import CannotGoOn, Elsewhere, NoDevice
 from contrastive_core.metrics import knn
@@ -185,26 +184,15 @@ def test_processes_wait_patiently_for_work_that_takes_long(monkeypatch) -> None:
     assert met == ["patient", "patient"]
 
 
-@pytest.mark.parametrize("how", ["moved", "removed"])
-def test_a_run_whose_folder_is_gone_ends_and_says_so(how: str, tmp_path) -> None:
+def test_a_run_whose_folder_is_gone_ends_and_says_so(tmp_path) -> None:
     setup = prepare(SHORT)
     run = runs.create("gone", setup.config.to_dict())
 
     def lose(lines: list[dict]) -> None:
         if lines[-1]["step"] == 2 and run.path.exists():
             shutil.move(run.path, tmp_path / "elsewhere")
-            if how == "removed":
-                shutil.rmtree(tmp_path / "elsewhere")
 
     with pytest.raises(CannotGoOn, match="renamed, moved or deleted") as caught:
         loop.train(setup, run, on_lines=lose)
     assert not isinstance(caught.value, ValueError)  # the command ends with 1
     assert not run.path.exists()
-
-
-@cases("name", methods.names())
-@cases("n_train", [50, 360, 5000])
-def test_the_reason_of_a_batch_size_names_that_size(name: str, n_train: int) -> None:
-    defaults = methods.get(name).defaults(methods.DatasetInfo((3, 32, 32), n_train, 5))
-    size, reason = defaults["batch_size"]
-    assert reason.startswith(str(size))

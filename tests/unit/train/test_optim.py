@@ -10,7 +10,7 @@ from torch import nn
 from contrastive_core import methods
 from contrastive_core.base import device
 from contrastive_core.base.errors import NoDevice
-from contrastive_core.train.optim import LARS, SCHEDULES, create_optimizer, learning_rate, set_learning_rate
+from contrastive_core.train.optim import LARS, SCHEDULES, create_optimizer, learning_rate
 from contrastive_core.train.state import own_kernels
 
 
@@ -79,12 +79,6 @@ def test_schedules_at_their_corners() -> None:
     assert learning_rate(99, 100, 1.0, "one_cycle") < 0.01
     with pytest.raises(ValueError, match="known: constant"):
         learning_rate(0, 1, 1.0, "linear")
-
-
-def test_the_rate_reaches_every_group() -> None:
-    optimizer = create_optimizer("adamw", net().parameters(), 0.1, 0.1)
-    set_learning_rate(optimizer, 0.02)
-    assert {g["lr"] for g in optimizer.param_groups} == {0.02}
 
 
 def test_devices() -> None:
