@@ -31,8 +31,16 @@ class Alignment(Metric):
 
     def score(self, train: EmbeddingSet | None, test: EmbeddingSet, graphs: Graphs) -> MetricResult:
         if test.views is not None:
-            per_image = _of_views(test.views, pick_device(graphs.device))
-            about = {"pairs": N_("augmented views"), "images": len(per_image)}
+            m, v, d = test.views.shape
+            if v < 2:
+                raise CannotScore(N_("Alignment needs two views of an image; got one"))
+            means, (i, j), step = [], np.triu_indices(v, 1), max(1, BLOCK // v)
+            for start in range(0, m, step):
+                some = test.views[start : start + step].reshape(-1, d)
+                x = unit_rows(some, pick_device(graphs.device)).double().reshape(-1, v, d)
+                means.append((x[:, i] - x[:, j]).square().sum(2).mean(1).cpu().numpy())
+            per_image = np.concatenate(means)  # (m)
+            about = {"pairs": N_("augmented views"), "images": m}
             interval = mean_interval(per_image)
             return MetricResult(float(per_image.mean()), None, interval, N_("squared distance"), about)
         if (towers := towers_of(test)) is not None:
@@ -48,20 +56,6 @@ class Alignment(Metric):
         influence = pairs_influence(value, per_sample, partners)
         interval, unit = mean_interval(influence, value), N_("squared distance")
         return MetricResult(value, per_sample, interval, unit, about, {INFLUENCE: influence})
-
-
-def _of_views(views: np.ndarray, device: torch.device) -> np.ndarray:
-    """Return the mean ‖x−y‖² over the pairs of views of each image: (m, v, d) → (m)."""
-    m, v, d = views.shape
-    if v < 2:
-        raise CannotScore(N_("Alignment needs two views of an image; got one"))
-    a, b = np.triu_indices(v, 1)
-    means = []
-    for start in range(0, m, max(1, BLOCK // v)):
-        some = views[start : start + max(1, BLOCK // v)]
-        x = unit_rows(some.reshape(-1, d), device).double().reshape(-1, v, d)
-        means.append((x[:, a] - x[:, b]).square().sum(2).mean(1).cpu().numpy())
-    return np.concatenate(means)
 
 
 def _of_towers(towers: Towers) -> MetricResult:

@@ -62,7 +62,9 @@ class Knn(Metric):
         n, hits = int((truth >= 0).sum()), int(np.nansum(right))
         curve = {str(j): float((by(j) == truth)[truth >= 0].mean()) for j in CURVE if j <= neighbors.k}
         classes = np.union1d(np.unique(train_labels), np.unique(truth[truth >= 0]))
-        table = confusion(truth, predicted, classes)  # (c, c)
+        known = truth >= 0  # counted here: scikit-learn's import takes longer than the vote on a small set
+        cell = np.searchsorted(classes, truth[known]) * len(classes) + np.searchsorted(classes, predicted[known])
+        table = np.bincount(cell, minlength=len(classes) ** 2).reshape(len(classes), -1)  # (c, c): true, predicted
         extras = {"k": k, "temperature": self.temperature, "n": n, **neighbors.about, "curve": curve}
         if len(classes) <= SHOWN:
             extras["per_class"] = [
@@ -72,15 +74,6 @@ class Knn(Metric):
             ]
         arrays = {PREDICTED: predicted, "confusion": table, "confusion_labels": classes}
         return MetricResult(hits / n, right, wilson(hits, n), "share", extras, arrays)
-
-
-def confusion(truth: np.ndarray, predicted: np.ndarray, classes: np.ndarray) -> np.ndarray:
-    """Return the confusion matrix (c, c): counts of rows by true class (first axis) and predicted class (second).
-    Importing scikit-learn for it would take longer than the vote on a small set."""
-    rows = truth >= 0
-    cell = np.searchsorted(classes, truth[rows]) * len(classes)
-    cell += np.searchsorted(classes, predicted[rows])
-    return np.bincount(cell, minlength=len(classes) ** 2).reshape(len(classes), -1)
 
 
 def leave_one_out(rows: EmbeddingSet, device: str = "auto") -> float | None:

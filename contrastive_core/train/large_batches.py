@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -235,10 +234,15 @@ def parts_of(batch: Batch, size: int, processes: int) -> list[Batch]:
 
 def _cached(setup: TrainSetup, batch: Batch, parts: list[Batch], evaluate: Callable[[Pairs], StepLoss]) -> StepLoss:
     start, states, encoded = setup.generator.get_state(), [], []
-    with torch.no_grad(), _running_statistics_kept(setup.method):
+    norms = [m for m in setup.method.modules() if isinstance(m, _BatchNorm) and m.training and m.track_running_stats]
+    for norm in norms:  # the first pass uses a batch's statistics and keeps the running ones
+        norm.track_running_stats = False
+    with torch.no_grad():
         for part in parts:
             states.append(_random_states(setup.device))
             encoded.append(_encoded(setup, part, start))
+    for norm in norms:
+        norm.track_running_stats = True
     rows = tuple(torch.cat(x) for x in zip(*encoded, strict=True))
     rows = tuple(x.requires_grad_() if x.is_floating_point() else x for x in rows)
     loss = evaluate(_related(setup, rows, batch))
@@ -294,19 +298,6 @@ def _encoded(setup: TrainSetup, part: Batch, start: Tensor) -> Rows:
 def _related(setup: TrainSetup, rows: Rows, batch: Batch) -> Pairs:
     with torch.autocast(setup.device.type, torch.bfloat16, enabled=bool(setup.config.amp)):
         return setup.method.relate(rows, batch, setup.generator)
-
-
-@contextmanager
-def _running_statistics_kept(module: nn.Module) -> Iterator[None]:
-    """Let training batch norms use a batch's statistics without updating their running statistics."""
-    norms = [m for m in module.modules() if isinstance(m, _BatchNorm) and m.training and m.track_running_stats]
-    for norm in norms:
-        norm.track_running_stats = False
-    try:
-        yield
-    finally:
-        for norm in norms:
-            norm.track_running_stats = True
 
 
 def _random_states(device: torch.device) -> tuple[Tensor, ...]:
