@@ -10,7 +10,7 @@ import numpy as np
 from contrastive_core.base.errors import CannotScore
 from contrastive_core.base.json_files import JsonObject
 from contrastive_core.base.memory import rows_of_sample, sample_text
-from contrastive_core.base.messages import message
+from contrastive_core.base.messages import N_, message
 from contrastive_core.base.score import INFLUENCE, Z95, wilson
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.neighbor_graphs import Graphs
@@ -76,18 +76,14 @@ class Metric:
 
     def _check(self, rows: EmbeddingSet) -> None:
         not_finite, zero = len(rows.problems["not_finite"]), len(rows.problems["zero"])
+        name = message("{split} rows", split=rows.split) if rows.split else "rows"
         if not_finite:
-            raise CannotScore(
-                "{not_finite} {where} hold values that are not finite", not_finite=not_finite, where=_named(rows)
-            )
+            text = N_("{not_finite} {where} hold values that are not finite")
+            raise CannotScore(text, not_finite=not_finite, where=name)
         if zero and self.unit_rows:
-            raise CannotScore("{count} {where} are all zeros and have no direction", count=zero, where=_named(rows))
+            raise CannotScore("{count} {where} are all zeros and have no direction", count=zero, where=name)
         if self.needs_labels:
             labels_of(rows, self.title)
-
-
-def _named(rows: EmbeddingSet) -> str:
-    return message("{split} rows", split=rows.split) if rows.split else "rows"
 
 
 def labels_of(rows: EmbeddingSet, title: str) -> np.ndarray:

@@ -54,14 +54,58 @@ def pretrained(name: str) -> list[Pretrained]:
     """Return all known weights of an encoder, the default ones first; for an encoder without weights, one entry without
     a source. Raises ValueError."""
     library, _, model = name.partition(":")
-    return _of_timm(model) if library == "timm" else _of_torchvision(model)
+    if library == "timm":
+        return _of_timm(model)
+    base, enum = _torchvision_weights(model)
+    tag = model.partition(".")[2]
+    if tag and tag not in enum.__members__:
+        members = ", ".join(enum.__members__)
+        raise BadSetting("{base} has no weights {tag}; it has: {members}", base=base, tag=f"{tag!r}", members=members)
+    entries = []
+    for weights in [enum[tag]] if tag else dict.fromkeys([enum.DEFAULT, *enum]):
+        images = weights.transforms()
+        entry = Pretrained(
+            f"torchvision:{base}.{weights.name}",
+            images.crop_size[0],
+            tuple(images.mean),
+            tuple(images.std),
+            weights.url,
+            files=(weights.url.rsplit("/", 1)[-1],),
+            license=weights.meta.get("license", ""),
+            size=round(weights.meta.get("_file_size", 0) * 2**20),
+            size_is_exact=True,
+        )
+        entries.append(entry)
+    return entries
 
 
 def create_network(name: str, channels: int, pixels: int = 0) -> tuple[nn.Module, int]:
     """Return an untrained network without its classifier, and the width of its output. `pixels`: side of the images,
     for networks whose parameters depend on it (0: the network's default). Raises ValueError."""
     library, _, model = name.partition(":")
-    return (_timm_network if library == "timm" else _torchvision_network)(model, channels, pixels)
+    if library == "timm":
+        return _timm_network(model, channels, pixels)
+    from torchvision import models
+
+    base, _ = _torchvision_weights(model)
+    settings: dict[str, object] = {}
+    if base in ("googlenet", "inception_v3"):
+        settings = {"aux_logits": False, "init_weights": False, "transform_input": True}
+    elif base.startswith("vit_") and pixels:
+        settings = {"image_size": pixels}
+    elif base.startswith("maxvit_") and pixels:
+        settings = {"input_size": (pixels, pixels)}
+    net = models.get_model(base, weights=None, **settings)
+    last_name, last = [(k, m) for k, m in net.named_modules() if isinstance(m, (nn.Linear, nn.Conv2d))][-1]
+    net.set_submodule(last_name, nn.Identity())
+    if base.startswith("mnasnet"):  # its own loads no tensors that come without its version
+        net._load_from_state_dict = partial(nn.Module._load_from_state_dict, net)  # type: ignore[method-assign]
+    first_name, first = next((k, m) for k, m in net.named_modules() if isinstance(m, nn.Conv2d))
+    if first.in_channels != channels:
+        size: Any = (first.kernel_size, first.stride, first.padding)
+        other = nn.Conv2d(channels, first.out_channels, *size, bias=first.bias is not None)  # type: ignore[misc]
+        net.set_submodule(first_name, other)
+    return net, int(last.in_features if isinstance(last, nn.Linear) else last.in_channels)
 
 
 def fixed_pixels(name: str) -> int:
@@ -114,54 +158,6 @@ def _torchvision_weights(name: str) -> tuple[str, Any]:
             "torchvision has no model {base}; torchvision.models.list_models() lists them", base=f"{base!r}"
         )
     return base, models.get_model_weights(base)
-
-
-def _of_torchvision(model: str) -> list[Pretrained]:
-    base, enum = _torchvision_weights(model)
-    tag = model.partition(".")[2]
-    if tag and tag not in enum.__members__:
-        members = ", ".join(enum.__members__)
-        raise BadSetting("{base} has no weights {tag}; it has: {members}", base=base, tag=f"{tag!r}", members=members)
-    entries = []
-    for weights in [enum[tag]] if tag else dict.fromkeys([enum.DEFAULT, *enum]):
-        images = weights.transforms()
-        entry = Pretrained(
-            f"torchvision:{base}.{weights.name}",
-            images.crop_size[0],
-            tuple(images.mean),
-            tuple(images.std),
-            weights.url,
-            files=(weights.url.rsplit("/", 1)[-1],),
-            license=weights.meta.get("license", ""),
-            size=round(weights.meta.get("_file_size", 0) * 2**20),
-            size_is_exact=True,
-        )
-        entries.append(entry)
-    return entries
-
-
-def _torchvision_network(name: str, channels: int, pixels: int) -> tuple[nn.Module, int]:
-    from torchvision import models
-
-    base, _ = _torchvision_weights(name)
-    settings: dict[str, object] = {}
-    if base in ("googlenet", "inception_v3"):
-        settings = {"aux_logits": False, "init_weights": False, "transform_input": True}
-    elif base.startswith("vit_") and pixels:
-        settings = {"image_size": pixels}
-    elif base.startswith("maxvit_") and pixels:
-        settings = {"input_size": (pixels, pixels)}
-    net = models.get_model(base, weights=None, **settings)
-    name, last = [(k, m) for k, m in net.named_modules() if isinstance(m, (nn.Linear, nn.Conv2d))][-1]
-    net.set_submodule(name, nn.Identity())
-    if base.startswith("mnasnet"):  # its own loads no tensors that come without its version
-        net._load_from_state_dict = partial(nn.Module._load_from_state_dict, net)  # type: ignore[method-assign]
-    name, first = next((k, m) for k, m in net.named_modules() if isinstance(m, nn.Conv2d))
-    if first.in_channels != channels:
-        size: Any = (first.kernel_size, first.stride, first.padding)
-        other = nn.Conv2d(channels, first.out_channels, *size, bias=first.bias is not None)  # type: ignore[misc]
-        net.set_submodule(name, other)
-    return net, int(last.in_features if isinstance(last, nn.Linear) else last.in_channels)
 
 
 def _timm(name: str) -> Any:

@@ -25,11 +25,7 @@ def from_views(z: Float[Tensor, "b v d"], labels: Int[Tensor, " b"] | None = Non
         z: embeddings (images, views, d).
         labels: class per image, -1 for none; default: every image is its own group.
         anchors: "all", or "first_view" (all views stay candidates).
-
-    Raises:
-        ValueError: another number of dimensions, of labels, or an unknown `anchors`.
-        TypeError: `z` is not a tensor.
-    """
+    Raises: ValueError for other dimensions or labels, or an unknown `anchors`; TypeError if `z` is no tensor."""
     check_rows("z", z, VIEWS)
     b, v, d = z.shape
     rows = _arange(b * v, z)
@@ -86,8 +82,7 @@ def from_queue(
         queries, keys: (n, d), row i of both is image i.
         queue: (k, d) older keys.
         queue_groups: by default every queue row is a group of its own.
-    Raises: ValueError when the shapes do not match.
-    """
+    Raises: ValueError when the shapes do not match."""
     check_rows("queue", queue, "(k, d)")
     _check_listed(queries=queries, keys=keys)
     n, k = len(queries), len(queue)
@@ -114,8 +109,7 @@ def from_bank(
         features: (n, d); index: (n) each image's slot; bank: (m, d).
         noise: (n, k) slots drawn per anchor, repeats allowed; default: the whole bank.
         log_z: the bank's estimate of the log normalizer, for `nce`.
-    Raises: ValueError for shapes that differ or an index outside the bank.
-    """
+    Raises: ValueError for shapes that differ or an index outside the bank."""
     check_comparable(features=features, bank=bank)
     check_labels("index", index, len(features), "row")
     n, m = len(features), len(bank)
@@ -139,8 +133,7 @@ def from_pairs(a: Float[Tensor, "n d"], b: Float[Tensor, "n d"], same: Bool[Tens
     """Return the pairs of two lists: row i of `a` is compared with row i of `b` only.
 
     Args: a, b: (n, d); same: (n), true (or 1) where the two belong together.
-    Raises: ValueError when the shapes do not match.
-    """
+    Raises: ValueError when the shapes do not match."""
     _check_listed(a=a, b=b)
     if same.shape != a.shape[:1]:
         raise ValueError(message("same must be ({n},); got shape {shape}", n=len(a), shape=tuple(same.shape)))
@@ -162,8 +155,7 @@ def from_mask(
     Args:
         anchors: (n, d); candidates: (m, d).
         positive, negative: (n, m), true where the pair is one.
-    Raises: ValueError when shapes do not match or a pair is in both masks.
-    """
+    Raises: ValueError when shapes do not match or a pair is in both masks."""
     check_comparable(anchors=anchors, candidates=candidates)
     n, m = len(anchors), len(candidates)
     for name, mask in (("positive", positive), ("negative", negative)):
@@ -195,11 +187,8 @@ def from_towers(
         groups_a, groups_b: (n), (m) whole numbers, equal where rows belong together (several captions of one image),
             -1 for none; default: row i belongs to row i.
         direction: "both", or "a_to_b", "b_to_a" for the anchors of one tower only.
-
-    Raises:
-        ValueError: widths, types or numbers that differ, groups of one tower alone, or an unknown direction.
-        TypeError: a tower is not a tensor.
-    """
+    Raises: ValueError for widths, types or numbers that differ, groups of one tower alone, or an unknown direction;
+        TypeError if a tower is no tensor."""
     check_comparable(a=a, b=b)
     if (groups_a is None) != (groups_b is None) or (groups_a is None and len(a) != len(b)):
         text = N_("towers of {n} and {m} rows need both groups_a and groups_b, which say which rows belong together")
