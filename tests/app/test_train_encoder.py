@@ -179,7 +179,7 @@ def test_a_training_starts_from_another_runs_encoder(monkeypatch: pytest.MonkeyP
 
 def test_a_start_that_does_not_fit_is_said_beside_its_field(monkeypatch: pytest.MonkeyPatch) -> None:
     app = page_at("train", monkeypatch, data="digits", start="simclr-shapes")
-    assert any("was trained on color images, but these are gray" in e.value for e in app.error)
+    assert any("was trained on images with 3 channels, but these have 1" in e.value for e in app.error)
     assert app.button(key="start").disabled
     field(app, "Further settings, one per line").set_value("encoder.gray_as_color=on").run()
     assert not app.error
