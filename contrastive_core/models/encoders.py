@@ -52,10 +52,17 @@ def create_encoder(
     channels = 3 if gray_as_color else channels
     if (own := len(_scale(colors)[0])) not in (1, channels):
         raise BadSetting("colors has means of {own} channels; the images have {channels}", own=own, channels=channels)
+    size = pixels or image_size
     if name == "small":
-        body, out_dim = _small(channels, pixels or image_size, **_only(knobs, name, "width"))
+        body, out_dim = _small(channels, size, **_only(knobs, name, "width"))
     elif name in RESNETS:
-        body, out_dim = _resnet(name, channels, pixels or image_size, **_only(knobs, name, "stem"))
+        stem = _only(knobs, name, "stem").get("stem") or ("small" if size <= 64 else "imagenet")
+        if stem not in STEMS:
+            raise BadSetting("stem must be one of {stems}; got {stem}", stems=", ".join(STEMS), stem=f"{stem!r}")
+        body, out_dim = create_network(f"torchvision:{name}", channels if stem == "imagenet" else 3)
+        if stem != "imagenet":  # SimCLR's for CIFAR: 3×3, no stride, no pooling; solo-learn pads by 2
+            body.conv1 = nn.Conv2d(channels, 64, 3, 1, 2 if stem == "padded" else 1, bias=False)
+            body.maxpool = nn.Identity()
     elif name.partition(":")[0] in LIBRARIES:
         _only(knobs, name)
         pixels = pixels or fixed_pixels(name)
@@ -113,17 +120,6 @@ def _small(channels: int, size: int, width: float = 1.0) -> tuple[nn.Module, int
     for c_in, c_out, stride in zip([channels, *w], w, strides, strict=False):
         layers += [nn.Conv2d(c_in, c_out, 3, stride, 1, bias=False), nn.BatchNorm2d(c_out), nn.ReLU(inplace=True)]
     return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten()), w[-1]
-
-
-def _resnet(name: str, channels: int, size: int, stem: str = "") -> tuple[nn.Module, int]:
-    stem = stem or ("small" if size <= 64 else "imagenet")
-    if stem not in STEMS:
-        raise BadSetting("stem must be one of {stems}; got {stem}", stems=", ".join(STEMS), stem=f"{stem!r}")
-    net, out_dim = create_network(f"torchvision:{name}", channels if stem == "imagenet" else 3)
-    if stem != "imagenet":  # SimCLR's for CIFAR: 3×3, no stride, no pooling; solo-learn pads by 2
-        net.conv1 = nn.Conv2d(channels, 64, 3, 1, 2 if stem == "padded" else 1, bias=False)
-        net.maxpool = nn.Identity()
-    return net, out_dim
 
 
 def _only(knobs: Knobs, name: str, *allowed: str) -> Knobs:

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from contrastive_core.base.messages import N_, message
 
@@ -42,19 +42,15 @@ class LARS(torch.optim.Optimizer):
             for w in group["params"]:
                 if (g := w.grad) is None:
                     continue
-                rate = trust(w, g, beta) if w.ndim >= 2 else torch.ones((), device=w.device)
+                rate = torch.ones((), device=w.device)  # λ
+                if w.ndim >= 2:
+                    of_w, of_g = w.norm(), g.norm()
+                    rate = torch.where((of_w > 0) & (of_g > 0), ETA * of_w / (of_g + beta * of_w), rate)
                 if "momentum_buffer" not in self.state[w]:
                     self.state[w]["momentum_buffer"] = torch.zeros_like(w)
                 v = self.state[w]["momentum_buffer"]
                 v.mul_(m).add_((g + beta * w) * (lr * rate))
                 w.sub_(v)
-
-
-def trust(w: Tensor, g: Tensor, weight_decay: float) -> Tensor:
-    """Return λ of a layer's weights w and gradient g, as a scalar tensor."""
-    of_w, of_g = w.norm(), g.norm()
-    ratio = ETA * of_w / (of_g + weight_decay * of_w)
-    return torch.where((of_w > 0) & (of_g > 0), ratio, torch.ones_like(ratio))
 
 
 def _without_compiler(cls: type[torch.optim.Optimizer]) -> type[torch.optim.Optimizer]:
