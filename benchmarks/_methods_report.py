@@ -9,7 +9,7 @@ import numpy as np
 
 from contrastive_core import methods
 from contrastive_core.base.memory import read_npz
-from contrastive_core.compare.verdicts import SettingScores, contrast, interval_and_basis, interval_of
+from contrastive_core.compare.verdicts import SettingScores, contrast, interval_and_basis
 
 SCORES = {"knn": "kNN", "linear_probe": "probe"}
 TITLES = {"frozen": "simclr-shapes, frozen"}
@@ -35,7 +35,7 @@ def percent(made: SettingScores | None) -> str:
     """Mean and 95 % interval in per cent, over seeds and images; of images alone where one seed is all there is."""
     if made is None:
         return ""
-    ends = interval_and_basis(made)[0] if len(made.scores) == 1 else interval_of(made)
+    ends = interval_and_basis(made)[0] if len(made.scores) != 2 else None
     text = f"{100 * made.mean:.1f}"
     return (
         f"{text} [{max(0.0, 100 * ends[0]):.1f}, {min(100.0, 100 * ends[1]):.1f}]"

@@ -23,9 +23,9 @@ import numpy as np
 from scipy.special import expit, logit, ndtri
 from scipy.stats import beta
 
-from contrastive_core.base.score import INFLUENCE, difference, wilson
+from contrastive_core.base.score import INFLUENCE, Score, Scores, difference, wilson
 from contrastive_core.compare import verdicts
-from contrastive_core.compare.verdicts import PairedTest, SettingScores, paired_tests
+from contrastive_core.compare.verdicts import Difference, SettingScores, paired_tests
 from contrastive_core.metrics import MetricResult, create
 from contrastive_core.samples.label_audit import audit, draw
 from contrastive_core.spaces.embedding_set import EmbeddingSet
@@ -68,7 +68,7 @@ def settings_rows(simulations: int, rng: np.random.Generator) -> Iterator[tuple[
             pair = [(one.label, seed, right > 0.5) for one in made[:2] for seed, right in one.right.items()]
             groups, right = [(name, seed) for name, seed, _ in pair], np.stack([right for *_, right in pair])
             methods += "is better than" in verdicts.compare_methods(groups, right)
-            low, high = verdicts.interval_of(made[0]) or (0.0, 0.0)
+            low, high = verdicts.interval_and_basis(made[0])[0] or (0.0, 0.0)
             inside += low <= 0.8 <= high
         shape = f"{n:,} images, seeds ±{100 * deviation:.1f} points"
         for statement, count in (("sweep of four", sweep), ("adviser, three finalists", adviser), ("methods", methods)):
@@ -181,14 +181,14 @@ def score_rows(simulations: int, rng: np.random.Generator) -> Iterator[tuple[str
         yield from _false_tests(shape, tests)
 
 
-def _tested(results: dict[str, MetricResult]) -> dict[str, tuple[float, np.ndarray]]:
+def _tested(results: dict[str, MetricResult]) -> Scores:
     """The value and the influences of each score that is compared by a test on these."""
-    return {name: (r.value, r.arrays[INFLUENCE]) for name, r in results.items() if INFLUENCE in r.arrays}
+    return {name: Score(name, value=r.value, arrays=r.arrays) for name, r in results.items() if INFLUENCE in r.arrays}
 
 
-def _false_tests(shape: str, simulated: list[list[PairedTest]]) -> Iterator[tuple[str, str, float, bool]]:
-    for name in dict.fromkeys(row.score for row in simulated[0]):
-        share = float(np.mean([row.p < 0.05 for rows in simulated for row in rows if row.score == name]))
+def _false_tests(shape: str, simulated: list[list[Difference]]) -> Iterator[tuple[str, str, float, bool]]:
+    for name in dict.fromkeys(row.metric for row in simulated[0]):
+        share = float(np.mean([row.p < 0.05 for rows in simulated for row in rows if row.metric == name]))
         yield f"{name}, two encoders: false difference", shape, share, share <= FALSE
     share = float(np.mean([any(row.p_corrected < 0.05 for row in rows) for rows in simulated]))
     yield "any of these, corrected: false difference", shape, share, share <= FALSE

@@ -21,7 +21,7 @@ import torch
 
 from contrastive_core import runs
 from contrastive_core.compare.embed import data_of, embed_run, load_model
-from contrastive_core.compare.likeness import explain_pair
+from contrastive_core.compare.likeness import Picture, explain
 from contrastive_core.data.augmentations import to_float
 from contrastive_core.ops.partner_ranks import unit_rows
 
@@ -40,7 +40,7 @@ def measure(name: str, layer: str, pairs: int) -> None:
         cosines[i] = -1
         two = np.stack([dataset.images[k] for k in (int(i), int(cosines.argmax()))])
         began = time.perf_counter(), time.process_time()
-        found.append(explain_pair(encoder, two))
+        found.append(explain((Picture(encoder, two[0]), Picture(encoder, two[1]))))
         seconds.append((time.perf_counter() - began[0], time.process_time() - began[1]))
         with torch.inference_mode():
             rows_of = encoder(to_float(torch.from_numpy(two))).double()

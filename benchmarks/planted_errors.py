@@ -34,6 +34,7 @@ from contrastive_core import runs
 from contrastive_core.compare import embed
 from contrastive_core.data import datasets
 from contrastive_core.data.augmentations import to_float
+from contrastive_core.runs.train_config import from_dict
 from contrastive_core.samples import issues as sample_issues
 from contrastive_core.samples import run_samples as sample_build
 from contrastive_core.spaces.embedding_set import EmbeddingSet
@@ -173,7 +174,7 @@ def main() -> None:
     for name in args.data:
         run = runs.load(f"simclr-{name}")
         dataset = datasets.load(name, "train")
-        method, random = (embed.load_model(run, dataset, "cpu"), embed.random_encoder_of(run, dataset))
+        method, random = (embed.load_model(run, dataset, "cpu"), embed.untrained(from_dict(run.config), dataset))
         outcomes = [outcome(name, seed, method, random) for seed in args.seeds]
         by_seed = [one.precision for one in outcomes]
         print(f"\n{name}, {run.name}, average precision, mean over seeds {args.seeds}:")

@@ -100,11 +100,11 @@ def adapter(simulations: int) -> None:
     every, held, below = encoded(WHOLE), 0, []
     for number in range(simulations):
         documents, some = encoded(DOCUMENTS), rng.choice(WHOLE, QUERIES, replace=False)
-        found = judge((documents[0], documents[1]), (every[0][some], every[1][some]), seed=number)
-        at = np.sort(found.first)
+        adapter, found, _, first = judge((documents[0], documents[1]), (every[0][some], every[1][some]), seed=number)
+        at = np.sort(first)
         old, new, queries = (unit_rows(x) for x in (documents[0][at], documents[1][at], every[1]))
-        truth = float(overlap(nearest(queries, found.adapter(old)), nearest(queries, new)).mean())
-        bound = max(one.bound for one in found.kept if one.kind == found.adapter.kind)
+        truth = float(overlap(nearest(queries, adapter(old)), nearest(queries, new)).mean())
+        bound = max(one["bound"] for one in found["kept"] if one["kind"] == adapter.kind)
         held += bound <= truth
         below.append(100 * (truth - bound))
     share = held / simulations

@@ -11,7 +11,7 @@ Of each run: manifest, status, the lines of its epochs, encoder, head and text t
 made from these very weights, and four snapshots of a few images with their captions. So that pages open
 without torch and without a wait, also, all compressed: h and z of the test images in float16, their maps
 (PCA and UMAP), every score with what it says of each sample in float32 (Compare tests pairs on these,
-engine/answers/comparisons.py), how alike the snapshots are, the table of the training images by the loss
+engine/answers/comparisons.py), the table of the training images by the loss
 that the run was trained with, in float32 (Samples), and that loss on a batch (Loss Lab). Of a run with two towers also
 z of both, and what Explore, Samples and Compare ask of its pairs. Once for all runs of a data set, in
 checkpoints/images: its decoded test images, and the thumbnails of the Loss Lab's batches. The published
@@ -98,7 +98,7 @@ def _snapshots(run: Run, made: Run) -> None:
 
 
 def prepare(run: Run) -> None:
-    """What pages open at once: rows, maps, every score, how alike the snapshots are."""
+    """What pages open at once: rows, maps, every score."""
     shutil.rmtree(data_home() / "embeddings" / run.name, ignore_errors=True)
     for folder in ("embeddings", *results.FOLDERS.values()):
         shutil.rmtree(run.path / folder, ignore_errors=True)
@@ -107,26 +107,22 @@ def prepare(run: Run) -> None:
         arrays["features"] = arrays["features"].astype(np.float16)
         _write_small(run.path / "embeddings" / f"test-{layer}.npz", arrays)
     keep_scores(run)
-    epochs, weights = run.snapshots(), run.weights_hash()
     for layer in layers_of(run):
         space = Space.of_run(run, "test", layer).values
         for kind in ("pca", "umap"):
             _keep("map", answers.with_defaults({"space": space, "kind": kind}))
         if layer == TOWERS:
             keep_pairs(run)
-        else:
-            _keep("snapshots", {"run": run.name, "layer": layer, "epochs": epochs, "weights": weights})
     keep_table(run)
     keep_loss_lab(run)
 
 
 def keep_pairs(run: Run) -> None:
-    """What pages ask of two towers: recall, zero-shot accuracy, the lists of pairs, and what training changed."""
-    space, epochs = {"space": Space.of_run(run, "test", TOWERS).values}, run.snapshots()
+    """What pages ask of two towers: recall, zero-shot accuracy and the lists of pairs."""
+    space = {"space": Space.of_run(run, "test", TOWERS).values}
     _keep("towers", space)
     _keep("zero_shot", {**space, "templates": list(DEFAULT_TEMPLATES)})
     _keep("tower_pairs", space)
-    _keep("checkpoints", {"run": run.name, "epochs": [epochs[0], epochs[-1]], "weights": run.weights_hash()})
 
 
 def _keep(kind: str, values: JsonObject) -> None:

@@ -35,7 +35,6 @@ JUDGED = N_(
 )
 PURE = 0.9  # share above which a crowd has its class's name alone
 NEAREST = 11  # samples that are tied to the selected one
-AGREE = N_("Draws this map with two more seeds and counts the neighbors that all three maps share.")
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,25 +88,6 @@ def caption(drawn_map: DrawnMap, rows_title: str = "") -> None:
     text = format.map_of(drawn_map.settings, rows_title) + format.quality_of(drawn_map.quality)
     help = locale.text(JUDGED) if drawn_map.quality else None
     st.caption(text + _("Scores are computed in the embedding, not on the map."), help=help)
-
-
-def agreement(space: Space, map_settings: Mapping[str, float | str]) -> None:
-    """Draw, on request, how many neighbors on the map stay the same for three seeds."""
-    values = question(space, "umap", map_settings)
-    ask = f"three {sorted(values['space'].items())} {sorted(map_settings.items())}"
-    if cache.result("agreement", values) is None and not st.session_state.get(ask):
-        label, help = _("Is the map the same with two other UMAP seeds?"), locale.text(AGREE)
-        st.button(label, help=help, on_click=st.session_state.update, args=[{ask: True}])
-        return
-    result = answer_or_wait("agreement", values, message("Maps of two more seeds"))
-    if result is not None:
-        seeds = ", ".join(map(str, result.meta["seeds"]))
-        st.caption(
-            _(
-                "Maps with seeds {seeds} share {agreement} % of the {k} nearest points. The differences come from the "
-                "seed, not from the data."
-            ).format(seeds=seeds, agreement=f"{100 * result.meta['agreement']:.0f}", k=result.meta["k"])
-        )
 
 
 def draw(

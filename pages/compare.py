@@ -5,18 +5,8 @@ from __future__ import annotations
 import streamlit as st
 
 from contrastive_core.spaces.space import Space
-from contrastive_lab import guard, query_params, stage, state
-from contrastive_lab.compare import (
-    disagreements,
-    duels,
-    overview,
-    score_tables,
-    setting_curves,
-    similarity,
-    space_picker,
-    towers,
-    verdict,
-)
+from contrastive_lab import cache, guard, query_params, stage, state
+from contrastive_lab.compare import disagreements, overview, score_tables, similarity, space_picker, towers, verdict
 from contrastive_lab.compare.disagreements import ComparedSamples
 from contrastive_lab.figures import draw_map_buttons
 from contrastive_lab.locale import N_, _
@@ -25,17 +15,11 @@ from contrastive_lab.samples import example
 
 VIEWS = (N_("Overview"), N_("Disagreements"), N_("Similarity"), N_("Tables"))
 CURVES = N_("Plot by setting")
-RARE = (duels.VIEW, CURVES, towers.CHECKPOINTS, towers.THRESHOLD)  # reached from the last control of the toolbar
-# Views of older links.
-FORMER = dict.fromkeys(("Maps", "By class"), "Overview") | dict.fromkeys(("Scores", "Every test"), "Tables")
-FORMER |= {"Where they disagree": "Disagreements", "How alike": "Similarity"}
+RARE = (towers.DUELS, CURVES, towers.THRESHOLD)  # reached from the last control of the toolbar
 
 
 def page() -> None:
     st.title(_("Compare"))
-    if (former := query_params.requested("view")) in FORMER:
-        query_params.take("view")
-        query_params.ask({"view": FORMER[former]})
     example.show_questions()
     ready = space_picker.ready()
     with stage.toolbar():
@@ -54,15 +38,15 @@ def page() -> None:
         overview.without_common(reason, names, ready)
     elif view == CURVES:
         with stage.below():
-            setting_curves.axis(ready, layer, names)
-    elif view == towers.CHECKPOINTS:
-        with stage.below():
-            towers.compare_checkpoints(names)
+            score_tables.curves(ready, layer, names)
     elif view == towers.THRESHOLD:
         with stage.below():
             towers.show_threshold(spaces)
-    elif view == duels.VIEW:
-        duels.show(spaces)
+    elif view == towers.DUELS:
+        if all(cache.embedding(space) is not None for space in spaces[:2]):
+            towers.show_duels(spaces)
+        else:
+            verdict.known(spaces, waits=True)
     elif view == "Overview" or samples is None:
         overview.show(spaces, samples)
     else:
@@ -85,7 +69,7 @@ def _tools(names: list[str], spaces: list[Space], layer: str, samples: ComparedS
     st.space("stretch")
     asked = query_params.current("view", [*VIEWS, *RARE], VIEWS[0])
     are_towers = space_picker.are_towers(spaces)
-    views = list(dict.fromkeys([*VIEWS, *([duels.VIEW] if are_towers else []), asked]))
+    views = list(dict.fromkeys([*VIEWS, *([towers.DUELS] if are_towers else []), asked]))
     title = _("Disagreements {n}").format(n=f"{samples.one_right:,}") if samples and samples.metric else ""
     view = query_params.one_of(
         st.segmented_control,
@@ -111,9 +95,7 @@ def _tools(names: list[str], spaces: list[Space], layer: str, samples: ComparedS
             key = towers.THRESHOLD
             st.button(_("Match threshold"), on_click=overview.open_view, args=(key,), type="tertiary")
         else:  # of images with labels, where the scores decide
-            st.button(_(duels.VIEW), on_click=overview.open_view, args=(duels.VIEW,), type="tertiary")
-        if space_picker.with_towers(names):
-            st.button(_("Checkpoints"), on_click=overview.open_view, args=(towers.CHECKPOINTS,), type="tertiary")
+            st.button(_(towers.DUELS), on_click=overview.open_view, args=(towers.DUELS,), type="tertiary")
     return view
 
 

@@ -131,8 +131,6 @@ def side_by_side(subject: Subject, bar: Bar, view: View) -> None:
         export.offer_files(space, rows, drawn_map.xy, picked)
     with bar.more:
         embedding_map.caption(drawn_map, view.rows_title)
-        if drawn_map.settings["kind"] == "umap":
-            embedding_map.agreement(space, view.settings)
 
 
 state.run(page)

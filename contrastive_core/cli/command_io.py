@@ -241,6 +241,12 @@ def score_beside_chance(scores: Scores, chance: Scores, key: str) -> str:
     return score_text(scores[key]) + beside
 
 
+def table_lines(cells: Sequence[Sequence[str]]) -> list[str]:
+    """Align the columns of a table, the first to the left. Args: cells: rows of texts, the heads first."""
+    wide = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    return ["  ".join([row[0].ljust(wide[0]), *map(str.rjust, row[1:], wide[1:])]) for row in cells]
+
+
 def out_path(path: str, *endings: str, option: str = "--out") -> Path:
     """Check the path of a file to write, before any work starts. Args: option: that names it. Raises ValueError."""
     out = Path(path)

@@ -5,7 +5,6 @@ import sys
 from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import TypedDict
 
 import numpy as np
 
@@ -19,6 +18,7 @@ from contrastive_core.cli.command_io import (
     progress_of,
     score_beside_chance,
     spaces_of,
+    table_lines,
     towers_space,
 )
 from contrastive_core.compare.adapter import KINDS, Adapter, adapter_request, title_of
@@ -41,45 +41,11 @@ SHOWN = 60  # characters of a text
 Cells = tuple[str, float, float, tuple[float, float], float]  # title, of a, of b, interval of the difference, p
 
 
-class TowerRecall(TypedDict):
-    """The recall between two towers and its chance level, as plain scores by metric, with warnings."""
-
-    own: dict[str, object]
-    chance: dict[str, object]
-    warnings: list[str]
-
-
-class ChangedQuery(TypedDict):
-    """A query, and of each of two spaces the value of a metric and the first answer."""
-
-    id: str
-    text: str
-    values: list[float]
-    answers: list[str]
-
-
-class QueryFigures(TypedDict):
-    """The comparison of two spaces by metrics of queries."""
-
-    margin: float  # points
-    against: Sequence[str]  # a sentence for each metric
-    groups: list[dict[str, object]]
-    changed: list[ChangedQuery]
-    queries: list[str]
-    per_query: dict[str, list[list[float]]]
-
-
 def compare(args: Namespace) -> None:
     """Compare runs on the same samples: which one is better, how similar their embeddings are, or what differs."""
-    if args.adapter:
-        write_adapter(args)
-        return
-    if args.differences:
-        name_differences(args)
-        return
-    if args.duels:
-        judge_duels(args)
-        return
+    for is_chosen, command in ((args.adapter, _adapter), (args.differences, _differences), (args.duels, _duels)):
+        if is_chosen:
+            return command(args)
     metrics = [name.strip() for name in args.metrics.split(",")] if args.metrics else [*ACCURACIES]
     check_accuracies(metrics)
     spaces = spaces_of(args)
@@ -87,16 +53,16 @@ def compare(args: Namespace) -> None:
         values = {**comparison_request(spaces, every_score=False, qrels=args.qrels), "metrics": metrics}
         values |= {"is_scored_only": True} if args.qrels else {}
         made = answers.make("comparison", values, on_progress, args.device)
-        comparison = Comparison.of(made.meta, made.arrays)
-        by_order = {"spaces": values["spaces"]}
-        random = None if args.qrels else answers.make("calibration", by_order, on_progress, args.device)
-        recalls = {} if args.qrels else _recalls(spaces, comparison.names, args.device, on_progress)
+        comparison, by_chance, recalls = Comparison.of(made.meta, made.arrays), {}, {}
+        if not args.qrels:
+            by_chance = answers.make("calibration", {"spaces": values["spaces"]}, on_progress, args.device).arrays
+            recalls = _recalls(spaces, comparison.names, args.device, on_progress)
         sets = [answers.rows_of(space, on_progress, args.device) for space in spaces[:2]]
     lines = [*comparison.verdicts.values()] or [comparison.verdict]
     lines += [d.contrast.sentence for d in comparison.differences if len(comparison.names) > 2]
-    if random is not None and len(comparison.names) == 2:
+    if by_chance and len(comparison.names) == 2:
         for m in MEASURES:
-            limit, calibrated, p = (random.arrays[f"{name}:{m}"][0, 1] for name in ("chance", "calibrated", "p"))
+            limit, calibrated, p = (by_chance[f"{name}:{m}"][0, 1] for name in ("chance", "calibrated", "p"))
             value = getattr(comparison, m)[0, 1]
             lines.append(f"{m} {value:.3f}, by chance {limit:.3f}, calibrated {calibrated:.3f}, p = {p:.3f}")
     if note := recall_text(comparison.recall):
@@ -108,15 +74,12 @@ def compare(args: Namespace) -> None:
         own, chance = scores_from_json(found["own"]), scores_from_json(found["chance"])
         lines += [f"{own[key].title} of {name}: {score_beside_chance(own, chance, key)}" for key in chance]
         lines += [f"{name}: {warning}" for warning in found["warnings"]]
-    by_chance = random.arrays if random else {}
     record: dict[str, object] = {
         **{name: getattr(comparison, name) for name in ("verdict", "verdicts", "accuracy", "made_of", "recall")},
         "runs": comparison.names,
         "towers": recalls,
         "differences": [{**vars(d), "claimed": d.claimed} for d in comparison.differences],
-        "cka": comparison.cka.tolist(),
-        "overlap": comparison.overlap.tolist(),
-        "procrustes": comparison.procrustes.tolist(),
+        **{m: getattr(comparison, m).tolist() for m in MEASURES},
         "by_chance": {m: np.where(np.isnan(v), np.array(None), v).tolist() for m, v in by_chance.items()},
     }
     if any(m not in ACCURACIES for m in comparison.correct):
@@ -128,9 +91,9 @@ def compare(args: Namespace) -> None:
 
 def _recalls(
     spaces: Sequence[Space], names: Sequence[str], device: str, on_progress: OnProgress
-) -> dict[str, TowerRecall]:
+) -> dict[str, JsonObject]:
     """Return the recall between two towers, the chance level and warnings, by the name of the space."""
-    found: dict[str, TowerRecall] = {}
+    found: dict[str, JsonObject] = {}
     for name, space in zip(names, spaces, strict=True):
         if run := space.run:
             if not run.has_towers:
@@ -139,8 +102,7 @@ def _recalls(
         elif towers_of(answers.rows_of(space, on_progress, device)) is None:
             continue
         meta = answers.make("towers", {"space": space.values}, on_progress, device).meta
-        warnings = [str(text) for text in meta.get("warnings", ())]
-        found[name] = {"own": meta["scores"]["own"], "chance": meta["scores"]["chance"], "warnings": warnings}
+        found[name] = {**meta["scores"], "warnings": [str(text) for text in meta["warnings"]]}
     return found
 
 
@@ -149,8 +111,9 @@ def _recalls(
 
 def query_figures(
     comparison: Comparison, sets: Sequence[EmbeddingSet], margin: float, top: int
-) -> tuple[list[str], QueryFigures]:
-    """Return the comparison of query metrics as lines of text and as plain values.
+) -> tuple[list[str], JsonObject]:
+    """Return the comparison of query metrics as lines of text and as plain values: `against`, a sentence for each
+    metric; `groups`; `changed`, queries with a value and an answer of each space; and the values `per_query`.
     Args: sets: rows of the first two spaces; margin: relevant difference in points; top: number of queries to list."""
     first, (a, b) = next(iter(comparison.correct)), comparison.names[:2]
     pair = [d for d in comparison.differences if (d.a, d.b) == (a, b)]
@@ -158,18 +121,24 @@ def query_figures(
     groups = [(sets[0].class_name(d.label), d) for d in comparison.by_class(first, 0, 1)]
     values = [comparison.accuracy[d.metric] for d in pair]
     rows = [(d.title, own[0], own[1], d.interval, d.p_corrected) for own, d in zip(values, pair, strict=True)]
-    lines = _table("", a, b, rows)
-    lines += ["", *against]
+    lines = [*_table("", a, b, rows), "", *against]
     if groups:
         rows = [(f"{name} ({d.n:,})", *d.accuracies, d.interval, d.p) for name, d in groups]
         lines += _table(comparison.titles[first], a, b, rows)
-    at, judged = comparison.changed(first), comparison.judged[first]
-    changed = _changed(comparison, first, sets, [int(q) for q in at[: max(top, 0)]])
+    rows_changed, judged = comparison.changed(first), comparison.judged[first]
+    shown = rows_changed[: max(top, 0)].tolist()
+    ids = [comparison.ids[q] for q in shown]
+    text_of, changed = dict(zip(sets[0].ids, sets[0].columns.get(TEXT, ()), strict=False)), list[JsonObject]()
+    for q, name, *answers_of_both in zip(shown, ids, *(answers_of(rows, ids) for rows in sets), strict=True):
+        own = comparison.correct[first][:2, q].astype(float).tolist()
+        changed.append({"id": name, "text": str(text_of.get(name, "")), "values": own, "answers": answers_of_both})
     if changed:
-        lines += ["", f"{comparison.titles[first]} differs on {len(at):,} of {judged.sum():,} queries, most on:"]
+        head = f"{comparison.titles[first]} differs on {len(rows_changed):,} of {judged.sum():,} queries, most on:"
+        lines += ["", head]
     for row in changed:
-        both = (f"    {value:.2f}  {_short(said)}" for value, said in zip(row["values"], row["answers"], strict=True))
-        lines += [f"  {row['id']}  {_short(row['text'])}".rstrip(), *both]
+        lines.append(f"  {row['id']}  {_short(row['text'])}".rstrip())
+        for value, answer in zip(row["values"], row["answers"], strict=True):
+            lines.append(f"    {value:.2f}  {_short(answer)}")
     return lines, {
         "margin": margin,
         "against": against,
@@ -180,32 +149,13 @@ def query_figures(
     }
 
 
-def _changed(
-    comparison: Comparison, metric: str, sets: Sequence[EmbeddingSet], at: Sequence[int]
-) -> list[ChangedQuery]:
-    """Return some queries with their values and answers."""
-    ids = [comparison.ids[q] for q in at]
-    said = [answers_of(rows, ids) for rows in sets]
-    texts = dict(zip(sets[0].ids, sets[0].columns.get(TEXT, ()), strict=False))
-    return [
-        {
-            "id": name,
-            "text": str(texts.get(name, "")),
-            "values": comparison.correct[metric][:2, q].astype(float).tolist(),
-            "answers": list(both),
-        }
-        for q, name, *both in zip(at, ids, *said, strict=True)
-    ]
-
-
 def _table(head: str, a: str, b: str, rows: Sequence[Cells]) -> list[str]:
     """Format the metrics of two spaces as table lines: values in percent, difference in points with interval, and p."""
     cells = [(head, a, b, "A − B", "95 %", "p, corrected")]
     for name, one, two, (low, high), p in rows:
         values = (f"{100 * one:.1f}", f"{100 * two:.1f}", f"{100 * (one - two):+.1f}")
         cells.append((name, *values, f"{100 * low:+.1f} to {100 * high:+.1f}", f"{p:.2g}"))
-    wide = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    return ["", *("  ".join([row[0].ljust(wide[0]), *map(str.rjust, row[1:], wide[1:])]) for row in cells)]
+    return ["", *table_lines(cells)]
 
 
 def _short(text: str) -> str:
@@ -215,27 +165,26 @@ def _short(text: str) -> str:
 # --- groups that differ, and decisions between first answers ---
 
 
-def name_differences(args: Namespace) -> None:
+def _differences(args: Namespace) -> None:
     """Print the groups in which two spaces differ, and the basis of the result. Raises ValueError."""
     spaces = spaces_of(args)
     values = differences_request(spaces)
     with progress_of(args) as on_progress:
         found = Differences.of(answers.make("differences", values, on_progress, args.device).meta)
         ids = answers.rows_of(spaces[0], on_progress, args.device).ids
-    lines, groups = [] if found.groups else [NONE], []
+    names, notes, groups = values["names"], [str(note) for note in found.notes], []
+    lines = [] if found.groups else [NONE]
     for group in found.groups:
         a, b = (f"{100 * share:.0f} %" for share in group.cohesion)
-        examples = [ids[row] for row in group.rows[:EXAMPLES]]
-        lines += [group.sentence(values["names"])]
-        lines += [f"   nearer to a member than to a stranger: {a} in {values['names'][0]}, {b} in {values['names'][1]}"]
-        lines += [f"   {', '.join(examples)}"]
-        rows = {"ids": [ids[row] for row in group.rows], "sentence": str(group.sentence(values["names"]))}
-        groups.append({**asdict(group), **rows, "gap": group.gap})
-    record = {"names": values["names"], **asdict(found), "groups": groups, "notes": [str(note) for note in found.notes]}
-    print_result(args, record, "\n".join([*lines, *map(str, found.notes)]))
+        members, said = [ids[row] for row in group.rows], str(group.sentence(names))
+        lines += [said, f"   nearer to a member than to a stranger: {a} in {names[0]}, {b} in {names[1]}"]
+        lines += [f"   {', '.join(members[:EXAMPLES])}"]
+        groups.append({**asdict(group), "ids": members, "sentence": said, "gap": group.gap})
+    record = {"names": names, **asdict(found), "groups": groups, "notes": notes}
+    print_result(args, record, "\n".join([*lines, *notes]))
 
 
-def judge_duels(args: Namespace) -> None:
+def _duels(args: Namespace) -> None:
     """Take decisions from a terminal or from piped lines, then print the difference and whether to stop. Raises
     ValueError."""
     spaces, margin = spaces_of(args), MARGIN if args.margin is None else args.margin / 100
@@ -287,7 +236,7 @@ def _ask(duels: Duels, margin: float) -> None:
 # --- an adapter ---
 
 
-def write_adapter(args: Namespace) -> None:
+def _adapter(args: Namespace) -> None:
     """Write a map from old vectors to new ones, and print the recall it keeps. Raises ValueError."""
     out = out_path(args.adapter, ".npz", ".onnx", option="--adapter")
     if len(args.runs) != 2:

@@ -6,7 +6,6 @@ import json
 from argparse import Namespace
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TypedDict, cast
 
 from PIL import Image
 
@@ -28,10 +27,11 @@ from contrastive_core.cli.command_io import (
     read_file,
     run_of,
     score_beside_chance,
+    table_lines,
     towers_space,
 )
 from contrastive_core.compare.comparison import judgments_request
-from contrastive_core.compare.evaluate import evaluate_vectors, metric_names, scored_rows
+from contrastive_core.compare.evaluate import evaluate_split, metric_names, scored_rows
 from contrastive_core.compare.evaluation import (
     PREFIX,
     add_reference,
@@ -43,41 +43,17 @@ from contrastive_core.compare.evaluation import (
 )
 from contrastive_core.compare.likeness import figure
 from contrastive_core.compare.retrieval import FIGURES, METRICS, best_by_size, scores_of, smallest
+from contrastive_core.compare.towers import tower_notes, tower_scores
 from contrastive_core.engine import answers
 from contrastive_core.engine.answers.scores import evaluate as evaluate_run
-from contrastive_core.runs.records import LoopCheck
 from contrastive_core.runs.run_metrics import read_loop_check
 from contrastive_core.spaces import file_formats, results
-from contrastive_core.spaces.space import Space
+from contrastive_core.spaces.loaded_vectors import check_usable
+from contrastive_core.spaces.neighbor_graphs import Graphs
+from contrastive_core.spaces.space import Space, train_test_split
+from contrastive_core.spaces.towers import towers_of
 
 LEFT_OUT = {"not_finite": "values that are not finite", "zero": "all zeros"}  # rows of a file, by the reason
-
-
-class RecordingState(TypedDict):
-    """The latest metrics of a recording, the findings of its loop checks, and the note on its status."""
-
-    towers: list[str] | None
-    figures: dict[str, float]
-    loop_check: LoopCheck | None
-    note: str
-
-
-class ScoreRecord(TypedDict, total=False):
-    """The scores of a run (`Evaluation.to_json`), of a file of vectors (`evaluate_vectors`) or of opened vectors."""
-
-    file: str
-    space: str
-    split: str
-    n: int
-    n_test: int
-    n_train: int
-    pairs: int
-    rows: dict[str, int]  # rows behind each score
-    scores: dict[str, object]  # plain scores, of a run by source
-    chance: dict[str, object]
-    left_out: dict[str, int]  # rows by reason
-    notes: list[str]
-    recording: RecordingState
 
 
 def evaluate(args: Namespace) -> None:
@@ -93,28 +69,14 @@ def evaluate(args: Namespace) -> None:
         elif args.train:
             raise ValueError("--train goes with a file of vectors; a run has its own training set")
         elif space := loaded_space(args.run, args):
-            names = metric_names(chosen)
-            made = answers.make("scores", {"space": space.values}, on_progress, args.device).meta
-            record = {"space": space.title, "n": made["n"], "n_test": made["n_test"], "n_train": made["n_train"]}
-            every = answers.rows_of(space, on_progress, args.device)
-            record["rows"] = scored_rows(names, answers.test_rows(space, every, on_progress, args.device)[1], every)
-            record["scores"] = {name: made["scores"]["own"][name] for name in names}
-            if (place := space.recorded) is not None and not chosen:
-                run = place.run
-                record["recording"] = {
-                    "towers": place.tower_names,
-                    "figures": {name: v for line in run.metrics() for name, v in line.items() if v is not None},
-                    "loop_check": read_loop_check(run),
-                    "note": run.status().get("note") or "",
-                }
+            record = _space_record(space, args.device, chosen, on_progress)
             scored = {space.title: scores_from_json(record["scores"])}
         else:
             run, split = run_of(args.run, args), args.split or "test"
             known = read_evaluation(run, split) if chosen else None
             evaluation = known or evaluate_run(run, split, args.device, on_progress, chosen)
             evaluation = evaluation.only(metric_names(chosen)) if chosen else evaluation
-            record = cast(ScoreRecord, evaluation.to_json())
-            by_source = dict(evaluation.scores)
+            record, by_source = evaluation.to_json(), dict(evaluation.scores)
             if args.reference and split != "test":
                 raise BadSetting("references are scored on the test images; remove --reference or --split train")
             beside = references_named(args.reference, run.data_key, but=run.name) if split == "test" else []
@@ -126,25 +88,73 @@ def evaluate(args: Namespace) -> None:
             note_left_out(run, split)
     for reason, count in record.get("left_out", {}).items():
         if count:
-            print_note(f"{count:,} row{'' if count == 1 else 's'} left out: {LEFT_OUT[reason]}")
+            print_note(f"{counted(count, 'row')} left out: {LEFT_OUT[reason]}")
     for note in record.get("notes", ()):
         print_note(note)
     print_result(args, record, _scores_text(args, record, scored))
 
 
-def _file_record(args: Namespace, chosen: list[str] | None, on_progress: OnProgress) -> ScoreRecord:
-    """Score a file of vectors, or the two towers in one or two files. Raises ValueError for unsuitable options."""
+def _file_record(args: Namespace, chosen: list[str] | None, on_progress: OnProgress) -> JsonObject:
+    """Score a file of vectors, or the two towers in one or two files. Raises: ValueError for unsuitable options;
+    UnknownName; UnusableEmbedding."""
     if args.split == "train":
         raise ValueError("a file is scored on its test rows; --split train goes with a run")
     if (args.other or args.towers or args.by) and (args.train or chosen):
         raise ValueError("two towers are scored by recall and their gap: --train and --metrics go with one tower")
-    name, rows = Path(args.run).name, read_file(args, args.run)
-    train = (Path(args.train).name, file_formats.read(args.train, leave_out=args.leave_out)) if args.train else None
+    name, rows, names = Path(args.run).name, read_file(args, args.run), metric_names(chosen)
     name += f" + {Path(args.other).name}" if args.other else ""
-    return cast(ScoreRecord, evaluate_vectors(name, rows, train, chosen, args.device, on_progress))
+    record = {"file": name, "left_out": {reason: len(at) for reason, at in rows.problems.items()}, "n_train": 0}
+    if chosen is None and (towers := towers_of(rows)) is not None:
+        own, chance, _ = tower_scores(towers)
+        said, usable = tower_notes(towers, (own, chance)), towers_of(rows.take(rows.usable))
+        record |= {"n": len(rows), "n_test": sum(len(at) for at, _ in towers.usable_sides())}
+        record |= {"pairs": 0 if usable is None else usable.partner_pairs(1)[1]}
+        notes = [str(note) for note in said["warnings"] + said["notes"]]
+        return record | {"scores": scores_to_json(own), "chance": scores_to_json(chance), "notes": notes}
+    sets = [(name, rows)]
+    if args.train:
+        sets.append((Path(args.train).name, file_formats.read(args.train, leave_out=args.leave_out)))
+    for title, some in sets:
+        check_usable(title, len(some.usable), {reason: len(at) for reason, at in some.problems.items()})
+    every, *others = (
+        some if len(some.usable) == len(some) else some.take(some.usable) for _, some in sets
+    )  # no copy of a large file
+    train, test = others[0] if others else None, every
+    if train is None and every.labels is not None:
+        train, test, _, _ = train_test_split(every)
+    on_progress("scoring", None)
+    scores = evaluate_split(names, (train, test), every, Graphs(args.device, on_progress=on_progress))
+    return record | {
+        "train": Path(args.train).name if args.train else None,
+        "n": len(every),
+        "rows": scored_rows(names, test, every),
+        "n_test": len(test),
+        "n_train": len(train) if train else 0,
+        "scores": scores_to_json(scores),
+    }
 
 
-def _scores_text(args: Namespace, record: ScoreRecord, scored: Mapping[str, Scores]) -> str:
+def _space_record(space: Space, device: str, chosen: list[str] | None, on_progress: OnProgress) -> JsonObject:
+    """Score opened vectors or a recording, with the recording's latest figures and loop check. Raises UnknownName."""
+    names = metric_names(chosen)
+    made = answers.make("scores", {"space": space.values}, on_progress, device).meta
+    every = answers.rows_of(space, on_progress, device)
+    test = answers.test_rows(space, every, on_progress, device)[1]
+    record = {"space": space.title, "rows": scored_rows(names, test, every)}
+    record |= {count: made[count] for count in ("n", "n_test", "n_train")}
+    record["scores"] = {name: made["scores"]["own"][name] for name in names}
+    if (place := space.recorded) is not None and not chosen:
+        run = place.run
+        record["recording"] = {
+            "towers": place.tower_names,
+            "figures": {name: v for line in run.metrics() for name, v in line.items() if v is not None},
+            "loop_check": read_loop_check(run),
+            "note": run.status().get("note") or "",
+        }
+    return record
+
+
+def _scores_text(args: Namespace, record: JsonObject, scored: Mapping[str, Scores]) -> str:
     """List the scores of each source. For a file, add the number of rows behind each score."""
     name = record.get("file") or record.get("space") or f"{args.run}, {record['split']}"
     counts = f"{record['n_train']:,} to train" if "pairs" not in record else counted(record["pairs"], "pair")
@@ -176,13 +186,10 @@ def print_cost(args: Namespace) -> None:
     values = {"space": towers_space(args, args.run).values, **judgments_request(args.qrels)}
     with progress_of(args) as on_progress:
         made = answers.make("compression", values, on_progress, args.device).meta
-    cells = cost_cells(made)
-    wide = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    lines = ["  ".join([row[0].ljust(wide[0]), *map(str.rjust, row[1:], wide[1:])]) for row in cells]
     head, best, *said = cost_sentences(made, args.margin)
     kept = smallest(scores_of(made["scores"]), args.margin / 100)
     record = {**made, "margin": args.margin, "smallest": [vars(one) for one in kept], "against": said}
-    print_result(args, record, "\n".join([head, "", *lines, "", best, *said]))
+    print_result(args, record, "\n".join([head, "", *table_lines(cost_cells(made)), "", best, *said]))
 
 
 def cost_cells(made: JsonObject) -> list[tuple[str, ...]]:
@@ -222,12 +229,10 @@ def explain(args: Namespace) -> None:
         found = answers.make("likeness", values, on_progress, args.device)
     meta, patches = found.meta, found.arrays["patches"]
     maps = [patches.sum(1 - k).reshape(shape) for k, shape in enumerate(meta["shapes"])]
-    similarity, explained, (low, high) = meta["similarity"], meta["explained"], meta["interval"]
-    lines = [f"{run.name}: cosine similarity {similarity:.3f}, a sum over pairs of patches"]
-    if not meta["is_exact"]:
-        lines = [
-            f"{run.name}: cosine similarity {similarity:.3f}; the parts, integrated Jacobians, sum to {explained:.3f}"
-        ]
+    explained, (low, high) = meta["explained"], meta["interval"]
+    lines = [f"{run.name}: cosine similarity {meta['similarity']:.3f}"]
+    lines[0] += ", a sum over pairs of patches" * meta["is_exact"]
+    lines[0] += f"; the parts, integrated Jacobians, sum to {explained:.3f}" * (not meta["is_exact"])
     for name, parts, words in zip(args.ids, maps, meta["words"], strict=True):
         lines += [f"{name}: part of each {'word' if words else 'patch'} in %"]
         shares = 100 * parts / explained

@@ -19,13 +19,14 @@ r. The lower bound is a bet on the values of the queries (base/score.py), free o
 distribution, with α / 3 for each of the three maps, so it also holds for the map that is chosen. It is a statement
 about queries of this kind and the held-out documents: a larger collection has closer neighbors."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import erfc
 
 import numpy as np
 from jaxtyping import Float32, Float64, Int64
 
 from contrastive_core.base.errors import CannotScore
+from contrastive_core.base.json_files import JsonObject
 from contrastive_core.base.memory import overlap
 from contrastive_core.base.messages import N_, message
 from contrastive_core.base.progress import OnFraction, ignore_fraction
@@ -34,7 +35,6 @@ from contrastive_core.ops.partner_ranks import BLOCK, unit_rows
 from contrastive_core.spaces.results import Values
 from contrastive_core.spaces.space import Space
 
-FORM = 1  # version of the result; a change invalidates stored ones
 KINDS = {"procrustes": N_("orthogonal Procrustes"), "ridge": N_("ridge"), "low_rank": N_("low rank")}
 K = 10
 ALPHA = 0.05
@@ -62,44 +62,6 @@ class Adapter:
     def __call__(self, x: Float32[np.ndarray, "n d"]) -> Float32[np.ndarray, "n e"]:
         """Return the mapped unit rows."""
         return unit_rows(unit_rows(x) @ self.matrix + self.offset)
-
-
-@dataclass(frozen=True)
-class KeptRecall:
-    """The mean kept recall of an adapter over the held-out queries, and its lower bound."""
-
-    kind: str
-    setting: float
-    value: float
-    bound: float
-
-
-@dataclass(frozen=True)
-class GroupRecall:
-    """The mean kept recall of a group of queries, its difference from the other queries, and the corrected p."""
-
-    label: int
-    n: int
-    value: float
-    difference: float
-    p: float
-
-
-@dataclass(frozen=True, eq=False)
-class AdapterReport:
-    """The chosen adapter and what it keeps. `kept`: of each map; `old`: the share of the new model's answers that old
-    queries find among old documents, with its 95 % interval; `groups`: those that keep least first; `partial`: mean
-    kept recall by the share of documents encoded again, most frequent answers first and at random. `per_query` (q):
-    kept recall; `first` (held): held-out documents, most frequent answers first, as indices of the documents."""
-
-    adapter: Adapter
-    kept: list[KeptRecall]
-    old: tuple[float, tuple[float, float]]
-    groups: list[GroupRecall]
-    partial: dict[float, tuple[float, float]]
-    per_query: Float64[np.ndarray, " q"]
-    first: Int64[np.ndarray, " held"]
-    counts: dict[str, int]
 
 
 def title_of(kind: str, setting: float) -> str:
@@ -139,7 +101,7 @@ class _Sums:
 
 def adapter_request(old: Space, new: Space) -> Values:
     """Return the request for the analysis "adapter"."""
-    return {"old": old.values, "new": new.values, "form": FORM}
+    return {"old": old.values, "new": new.values}
 
 
 def fit_adapters(old: Float32[np.ndarray, "n d"], new: Float32[np.ndarray, "n e"]) -> list[Adapter]:
@@ -165,9 +127,15 @@ def judge(
     labels: Int64[np.ndarray, " q"] | None = None,
     seed: int = 0,
     on_fraction: OnFraction = ignore_fraction,
-) -> AdapterReport:
-    """Fit maps on two thirds of the documents, and judge them by the queries on the others. Args: documents, queries:
-    vectors by the old and by the new model; labels: groups of queries, -1 for none; seed: of the split.
+) -> tuple[Adapter, JsonObject, Float64[np.ndarray, " q"], Int64[np.ndarray, " held"]]:
+    """Fit maps on two thirds of the documents, and judge them by the queries on the others.
+
+    Args: documents, queries: vectors by the old and by the new model; labels: groups of queries, -1 for none;
+        seed: of the split.
+    Returns: the map that keeps most; plain values; kept recall of each query; and the held-out documents, most frequent
+        answers first, as indices of the documents. Plain values: `kept`, the value and bound of each map; `old`, the
+        share of the new model's answers that old queries find among old documents, with its 95 % interval; `groups`,
+        those that keep least first; `partial`, the kept recall by share of documents encoded again (see `_reembedded`).
     Raises: CannotScore for too few documents or queries."""
     if len(documents[0]) < FEWEST:
         raise CannotScore(FEW, fewest=FEWEST, count=len(documents[0]))
@@ -185,21 +153,24 @@ def judge(
     kept = []
     for made, values in zip(adapters, per_query, strict=True):
         bound = lower_bound(*np.unique(values, return_counts=True), 0.0, 1.0, ALPHA / len(adapters))
-        kept.append(KeptRecall(made.kind, made.setting, float(values.mean()), bound))
+        kept.append({"kind": made.kind, "setting": made.setting, "value": float(values.mean()), "bound": bound})
     on_fraction(0.7)
-    best = int(np.argmax([one.value for one in kept]))
-    partial, first = _reembedded(new_queries, adapters[best](old), new, truth, seed)
+    best = int(np.argmax([values.mean() for values in per_query]))
+    partial, first = _reembedded(new_queries, adapters[best](old), new, truth)
     before = overlap(nearest(old_queries, old), truth)
-    return AdapterReport(
-        adapter=adapters[best],
-        kept=kept,
-        old=(float(before.mean()), tuple(mean_intervals(before[:, None])[0].tolist())),
-        groups=[] if labels is None else _groups(per_query[best], labels),
-        partial=partial,
-        per_query=per_query[best],
-        first=order[first],
-        counts={"fitted": len(order) - n_held, "held": n_held, "queries": len(new_queries), "k": truth.shape[1]},
-    )
+    meta = {
+        "kind": adapters[best].kind,
+        "setting": adapters[best].setting,
+        "kept": kept,
+        "old": (float(before.mean()), mean_intervals(before[:, None])[0].tolist()),
+        "groups": [] if labels is None else _groups(per_query[best], labels),
+        "partial": partial,
+        "fitted": len(order) - n_held,
+        "held": n_held,
+        "queries": len(new_queries),
+        "k": truth.shape[1],
+    }
+    return adapters[best], meta, per_query[best], order[first]
 
 
 def nearest(queries: Float32[np.ndarray, "q d"], documents: Float32[np.ndarray, "m d"]) -> Int64[np.ndarray, "q k"]:
@@ -210,14 +181,15 @@ def nearest(queries: Float32[np.ndarray, "q d"], documents: Float32[np.ndarray, 
 
 
 def _reembedded(
-    queries: np.ndarray, mapped: np.ndarray, new: np.ndarray, truth: np.ndarray, seed: int
-) -> tuple[dict[float, tuple[float, float]], np.ndarray]:
-    """Return the mean kept recall by share of documents with their new vectors, those that answer most queries first
-    and at random; and the order by all queries. The order for each half of the queries comes from the other half."""
+    queries: np.ndarray, mapped: np.ndarray, new: np.ndarray, truth: np.ndarray
+) -> tuple[list[tuple[float, float, float]], np.ndarray]:
+    """Return shares of documents with their new vectors, each with the mean kept recall if those that answer most
+    queries come first, and at random; and the order by all queries. The order for each half of the queries comes from
+    the other half."""
     near, m = nearest(queries, mapped), len(mapped)
-    half, at_random = np.arange(len(queries)) % 2, np.random.default_rng(seed).permutation(m)
+    half, at_random = np.arange(len(queries)) % 2, np.random.default_rng(0).permutation(m)
     orders = [np.argsort(-np.bincount(near[half != side].ravel(), minlength=m), kind="stable") for side in (0, 1)]
-    partial = {}
+    partial = []
     for share in SHARES:
         kept = np.empty((2, len(queries)))
         for side, first in enumerate(orders):
@@ -225,23 +197,23 @@ def _reembedded(
                 mixed, again = mapped.copy(), order[: round(share * m)]
                 mixed[again] = new[again]
                 kept[row, half == side] = overlap(nearest(queries[half == side], mixed), truth[half == side])
-        partial[share] = (float(kept[0].mean()), float(kept[1].mean()))
+        partial.append((share, float(kept[0].mean()), float(kept[1].mean())))
     return partial, np.argsort(-np.bincount(near.ravel(), minlength=m), kind="stable")
 
 
-def _groups(values: np.ndarray, labels: np.ndarray) -> list[GroupRecall]:
+def _groups(values: np.ndarray, labels: np.ndarray) -> list[JsonObject]:
     """Return the groups of at least SMALLEST queries, the lowest kept recall first. p: two-sided, by the normal
     approximation of the permutation test, corrected by Holm's method."""
-    found: list[GroupRecall] = []
+    found: list[JsonObject] = []
     spread, n = float(values.std(ddof=1)), len(values)
     for label in np.unique(labels[labels >= 0]).tolist():
         inside = labels == label
-        count = int(inside.sum())
+        count, value = int(inside.sum()), float(values[inside].mean())
         if SMALLEST <= count < n:
-            difference = float(values[inside].mean() - values[~inside].mean())
+            difference = value - float(values[~inside].mean())
             z = difference / max(1e-12, spread * np.sqrt(1 / count + 1 / (n - count)))
-            found.append(
-                GroupRecall(label, count, float(values[inside].mean()), difference, float(erfc(abs(z) / 2**0.5)))
-            )
-    corrected = holm([one.p for one in found])
-    return sorted((replace(one, p=p) for one, p in zip(found, corrected, strict=True)), key=lambda one: one.value)
+            p = erfc(abs(z) / 2**0.5)
+            found.append({"label": label, "n": count, "value": value, "difference": difference, "p": p})
+    for one, p in zip(found, holm([one["p"] for one in found]), strict=True):
+        one["p"] = p
+    return sorted(found, key=lambda one: one["value"])

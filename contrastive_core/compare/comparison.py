@@ -9,7 +9,6 @@ below 0.05. This holds for these encoders; a statement about methods needs three
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -37,7 +36,6 @@ from contrastive_core.compare.towers import recall_of_rows
 from contrastive_core.compare.verdicts import (
     ACCURACIES,
     Difference,
-    PairedTest,
     compare_methods,
     compare_runs,
     paired_tests,
@@ -48,7 +46,7 @@ from contrastive_core.spaces.label_files import LIMIT, Qrels, judgments_file
 from contrastive_core.spaces.recorded_rows import numbered
 from contrastive_core.spaces.results import Values
 from contrastive_core.spaces.space import Space
-from contrastive_core.spaces.towers import PAIR, Towers, towers_of
+from contrastive_core.spaces.towers import PAIR, towers_of
 
 if TYPE_CHECKING:
     from contrastive_core.spaces.neighbor_graphs import Graphs
@@ -58,7 +56,7 @@ NOTHING_IN_COMMON = N_(
 )
 MOST = 8  # spaces
 MARGIN = 0.005  # smallest relevant difference between metrics of queries
-FORM = 5  # version of the result; a change invalidates stored ones
+BY_ACCURACY = ("correct", "judged", "predicted", "groups")  # arrays of a comparison for each accuracy
 CLAIMED = N_(
     "A difference counts as significant if its 95 % interval excludes zero and its p value, "
     "corrected for the number of pairs and accuracies, is below 0.05. A run trained with another "
@@ -81,7 +79,6 @@ def comparison_request(spaces: Sequence[Space], every_score: bool = True, qrels:
         "names": [s.title for s in spaces],
         "spaces": [s.values for s in spaces],
         "groups": groups,
-        "form": FORM,
         "every_score": every_score,
         **judgments_request(qrels),
     }
@@ -140,7 +137,6 @@ class Comparison:
 
     names: list[str]
     ids: tuple[str, ...]
-    labels: np.ndarray | None
     correct: dict[str, np.ndarray]  # by accuracy: (runs, n) correctness; values for metrics of queries
     accuracy: dict[str, list[float]]  # by accuracy: one value per run
     differences: list[Difference]  # of each accuracy and pair of runs
@@ -149,8 +145,9 @@ class Comparison:
     procrustes: np.ndarray
     k: int
     graphs: np.ndarray  # (runs, n, k): the nearest rows of each sample
-    tests: list[PairedTest]  # paired tests of every score, corrected together
+    tests: list[Difference]  # of every score, corrected together
     scores: list[Scores]  # all scores of each run, if requested
+    labels: np.ndarray | None = None
     seeds: dict[str, str] = field(default_factory=dict)  # comparison of two methods over seeds, by accuracy
     made_of: dict[str, list[str]] = field(default_factory=dict)  # by accuracy: a note per run
     # if some use a sample or approximate neighbors (Score.approximation)
@@ -220,51 +217,31 @@ class Comparison:
     def arrays(self) -> dict[str, np.ndarray]:
         """Return the arrays of the comparison, by name."""
         names = ("labels", "cka", "overlap", "procrustes", "graphs")
-        arrays = {k: v for k in names if (v := getattr(self, k)) is not None}
-        by_accuracy = {
-            "correct": self.correct,
-            "judged": self.judged,
-            "predicted": self.predicted,
-            "groups": self.groups,
-        }
-        return arrays | {f"{name}:{m}": v for name, found in by_accuracy.items() for m, v in found.items()}
+        arrays = {name: array for name in names if (array := getattr(self, name)) is not None}
+        return arrays | {f"{name}:{m}": v for name in BY_ACCURACY for m, v in getattr(self, name).items()}
 
     def plain(self) -> dict[str, object]:
         """Return the comparison without its arrays as plain values."""
-        names = ("names", "ids", "accuracy", "k", "seeds", "made_of", "recall")
         return {
-            **{k: getattr(self, k) for k in names},
+            **{name: getattr(self, name) for name in ("names", "ids", "accuracy", "k", "seeds", "made_of", "recall")},
             "scores": [scores_to_json(scores) for scores in self.scores],
-            "differences": [dataclasses.asdict(d) for d in self.differences],
-            "tests": [dataclasses.asdict(test) for test in self.tests],
+            **{name: list(map(vars, getattr(self, name))) for name in ("differences", "tests")},
         }
 
     @classmethod
     def of(cls, plain: JsonObject, arrays: Mapping[str, np.ndarray]) -> Comparison:
         """Rebuild a comparison from the results of `plain` and `arrays`."""
-        fields = {
-            **plain,
-            "ids": tuple(plain["ids"]),
-            "scores": [scores_from_json(scores) for scores in plain["scores"]],
-            "tests": [PairedTest(**test) for test in plain["tests"]],
-            "differences": [Difference(**{**d, "interval": tuple(d["interval"])}) for d in plain["differences"]],
-        }
-        by_name = {
-            name: {m: arrays[f"{name}:{m}"] for m in plain["accuracy"] if f"{name}:{m}" in arrays}
-            for name in ("correct", "judged", "predicted", "groups")
-        }
-        return cls(
-            labels=arrays.get("labels"),
-            correct=by_name["correct"],
-            judged=by_name["judged"],
-            predicted=by_name["predicted"],
-            groups=by_name["groups"],
-            cka=arrays["cka"],
-            overlap=arrays["overlap"],
-            procrustes=arrays["procrustes"],
-            graphs=arrays["graphs"],
-            **fields,
-        )
+        fields: JsonObject = {**plain, **{name: {} for name in BY_ACCURACY}}
+        for key, array in arrays.items():
+            name, _, metric = key.partition(":")
+            if metric:
+                fields[name][metric] = array
+            else:
+                fields[name] = array
+        fields["ids"], fields["scores"] = tuple(plain["ids"]), [scores_from_json(scores) for scores in plain["scores"]]
+        for name in ("differences", "tests"):
+            fields[name] = [Difference(**{**d, "interval": tuple(d["interval"])}) for d in plain[name]]
+        return cls(**fields)
 
 
 @dataclass(frozen=True, eq=False)
@@ -284,20 +261,17 @@ def compare(
     metrics: Sequence[str] = tuple(ACCURACIES),
     every_score: bool = False,
     device: str = "auto",
-    seed: int = 0,
     on_progress: OnProgress = ignore_progress,
     qrels: tuple[Qrels, str] | None = None,
     is_scored_only: bool = False,
 ) -> Comparison:
     """Compare spaces on their common test samples.
 
-    Args: metrics: accuracies to compare; every_score: also compute and test all other scores; seed: of the bootstrap;
-        qrels: relevance judgments and the name of their file, for spaces with two towers; is_scored_only: skip the
-        similarity of the spaces.
-    Raises: ValueError for entries without common samples, unknown accuracies, or judgments of other rows."""
+    Args: metrics: accuracies to compare; every_score: also compute and test all other scores; qrels: relevance
+        judgments and the name of their file, for two towers; is_scored_only: skip the similarity of the spaces.
+    Raises: ValueError for entries without common samples, or judgments of other rows."""
     from contrastive_core.spaces.neighbor_graphs import Graphs  # torch, which pages with a comparison spare
 
-    check_accuracies(metrics)
     if qrels is not None:
         check_documents([entry.name for entry in entries], [entry.test for entry in entries], qrels[0])
     sets = common([entry.test for entry in entries])
@@ -306,21 +280,21 @@ def compare(
     metrics = () if pairs else metrics
     kept = Graphs(device, on_progress=on_progress)
     scores = _scores(entries, sets, metrics, every_score, kept)
-    labels = sets[0].labels
-    names, groups = [entry.name for entry in entries], [entry.group for entry in entries]
+    labels, names = sets[0].labels, [entry.name for entry in entries]
     taken = [m for m in metrics if all(s[m].value is not None for s in scores)]
     values = {m: np.stack([s[m].arrays["per_sample"] for s in scores]) for m in taken}
-    of_queries, titles, shared = _of_queries(pairs, qrels)
-    values |= of_queries
+    titles, shared = ACCURACIES | FIGURES, dict[str, np.ndarray]()
+    if qrels is not None:
+        values |= figures_of_rows(pairs, *qrels)
+    elif pairs:
+        for metric, (title, of_rows, groups) in recall_of_rows(pairs).items():
+            values[metric], titles[metric] = of_rows, str(title)
+            shared |= {} if groups is None else {metric: groups}
     correct = {m: v > 0.5 if m in ACCURACIES or "recall_1_" in m else np.nan_to_num(v) for m, v in values.items()}
     labeled = np.ones(len(sets[0]), bool) if labels is None or pairs else labels >= 0
     is_judged = {m: labeled & ~np.isnan(v).any(0) for m, v in values.items()}
     judged = {m: right[:, is_judged[m]] for m, right in correct.items()}
     grouped = {m: np.unique(of[is_judged[m]], return_inverse=True)[1] for m, of in shared.items()}
-    tests = [
-        {m: (s.value, s.influence) for m, s in each.items() if s.value is not None and s.influence is not None}
-        for each in (scores if every_score else [])
-    ]
     with_classes = [m for m in taken if all("predicted" in s[m].arrays for s in scores)]
     return Comparison(
         names=names,
@@ -328,28 +302,20 @@ def compare(
         labels=labels,
         correct=correct,
         accuracy={m: [float(v) for v in right.mean(1)] for m, right in judged.items()},
-        differences=compare_runs(names, judged, seed, ACCURACIES | titles, grouped),
+        differences=compare_runs(names, judged, titles=titles, groups=grouped),
         **similarities(sets, kept, is_scored_only),
-        tests=paired_tests(names, tests) if every_score else [],
+        tests=paired_tests(names, scores) if every_score else [],
         scores=scores if every_score else [],
-        seeds={m: compare_methods(groups, right) for m, right in judged.items() if m not in grouped},
+        seeds={
+            m: compare_methods([entry.group for entry in entries], right)
+            for m, right in judged.items()
+            if m not in grouped
+        },
         made_of={m: made_of for m in taken if any(made_of := [s[m].approximation for s in scores])},
         judged=is_judged,
         groups=shared,
         predicted={m: np.stack([s[m].arrays["predicted"] for s in scores]) for m in with_classes},
     )
-
-
-def _of_queries(
-    pairs: Sequence[Towers], qrels: tuple[Qrels, str] | None
-) -> tuple[dict[str, np.ndarray], dict[str, str], dict[str, np.ndarray]]:
-    """Return metrics of queries (runs, n) by relevance judgments or by partners, their titles, and the group (n) of
-    each row if queries depend on each other."""
-    if qrels is not None:
-        return figures_of_rows(pairs, *qrels), FIGURES, {}
-    found = recall_of_rows(pairs) if pairs else {}
-    values, titles = {m: one[1] for m, one in found.items()}, {m: str(one[0]) for m, one in found.items()}
-    return values, titles, {m: one[2] for m, one in found.items() if one[2] is not None}
 
 
 def _scores(

@@ -19,7 +19,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 
 from contrastive_core import runs
 from contrastive_core.base.errors import CannotScore
@@ -45,7 +45,6 @@ COLORS = (N_("red"), N_("yellow"), N_("green"), N_("cyan"), N_("blue"), N_("mage
 EXCEPT = {"pair", "split", "group", "id", "row of the space"}  # columns that say nothing about a sample's content
 ROW = "row of the space"  # a column that the answer adds
 EPS = 1e-9  # relative to the largest eigenvalue
-FORM = 1  # version of the result
 NONE = N_("No difference stands out.")
 
 
@@ -153,7 +152,7 @@ def differences_request(spaces: Sequence[Space]) -> Values:
         for run in [r for r in same if r.weights.exists()][:2]:
             used.add(run.name)
             seeds.append([at, replace(space, name=run.name, content=content_of(run, space.layer)).values])
-    return {"spaces": [s.values for s in spaces], "names": [s.title for s in spaces], "seeds": seeds, "form": FORM}
+    return {"spaces": [s.values for s in spaces], "names": [s.title for s in spaces], "seeds": seeds}
 
 
 def find_differences(
@@ -177,7 +176,7 @@ def find_differences(
     with threadpool_limits(1):  # many small products, for which threads only add overhead
         on_progress(N_("groups that differ"), None)
         a, b = (_rows(one.features[usable], name) for one, name in zip(sets, names, strict=True))
-        judged = _judged(len(a), generator)
+        judged = generator.permutation(rows_of_sample(len(a), JUDGED))  # random order decides ties of the similarity
         found = list(_groups(a, b, judged))
         chance = np.zeros((2, HALVES))
         for number, split in np.ndindex(chance.shape):
@@ -189,7 +188,7 @@ def find_differences(
         bar = float(np.sort(chance, axis=1)[:, -int(LEVEL * (HALVES + 1))].max())
         for name, *pair in seeds:
             on_progress(N_("estimating the variation over seeds"), None)
-            some = _judged(len(pair[0]), generator)
+            some = generator.permutation(rows_of_sample(len(pair[0]), JUDGED))
             bar = max(bar, _largest_gap(*(_rows(one.features[some], name) for one in pair)))
     groups: list[Group] = []
     for near, rows, cohesion in sorted(found, key=lambda one: (one[0], one[2][1 - one[0]] - one[2][one[0]])):
@@ -198,11 +197,6 @@ def find_differences(
             p = float((1 + (chance >= gap).sum(1).max()) / (1 + HALVES))
             groups.append(Group(near, usable[rows].tolist(), cohesion, p, _facts(rows, known), bool(known)))
     return Differences(groups, len(usable), left_out, bar, [name for name, *_ in seeds])
-
-
-def _judged(n: int, generator: np.random.Generator) -> Int[np.ndarray, " j"]:
-    """Sample the indices of the rows for the cohesion, in random order, which decides ties of the similarity."""
-    return generator.permutation(rows_of_sample(n, JUDGED))
 
 
 def _rows(features: Float[np.ndarray, "n d"], name: str) -> Float[np.ndarray, "n c"]:
@@ -222,33 +216,29 @@ def _rows(features: Float[np.ndarray, "n d"], name: str) -> Float[np.ndarray, "n
 
 def contrast_axes(
     a: Float[np.ndarray, "n a"], b: Float[np.ndarray, "n b"]
-) -> tuple[Float[np.ndarray, " m"], Float[np.ndarray, "c m"]]:
-    """Return the ascending eigenvalues of K_A / tr K_A − K_B / tr K_B and the map to its eigenvectors. The map applies
-    to Φ = [A / ‖A‖, B / ‖B‖]. With ΦᵀΦ = VSVᵀ, R = S^½Vᵀ and Λ = diag(1, …, −1, …): (RΛRᵀ) w = λ w gives (ΦΛΦᵀ) u = λ u
-    for u = Φ V S^−½ w."""
-    phi = _features(a, b)
+) -> tuple[Float[np.ndarray, " m"], Float[np.ndarray, "n c"], Float[np.ndarray, "c m"]]:
+    """Return the ascending eigenvalues of K_A / tr K_A − K_B / tr K_B, Φ = [A / ‖A‖, B / ‖B‖], and the map from Φ to
+    the eigenvectors. With ΦᵀΦ = VSVᵀ, R = S^½Vᵀ and Λ = diag(1, …, −1, …): (RΛRᵀ) w = λ w gives (ΦΛΦᵀ) u = λ u for
+    u = Φ V S^−½ w."""
+    phi = np.hstack([a / np.linalg.norm(a), b / np.linalg.norm(b)])
     s, v = np.linalg.eigh((phi.T @ phi).astype(np.float64))
     s, v = s[s > EPS * s[-1]], v[:, s > EPS * s[-1]]
     signs = np.repeat([1.0, -1.0], [a.shape[1], b.shape[1]])
     r = np.sqrt(s)[:, None] * v.T
     values, w = np.linalg.eigh(r * signs @ r.T)
-    return values, v / np.sqrt(s) @ w
-
-
-def _features(a: np.ndarray, b: np.ndarray) -> Float[np.ndarray, "n c"]:
-    return np.hstack([a / np.linalg.norm(a), b / np.linalg.norm(b)])
+    return values, phi, v / np.sqrt(s) @ w
 
 
 def _groups(
     a: Float[np.ndarray, "n a"], b: Float[np.ndarray, "n b"], judged: Int[np.ndarray, " j"]
 ) -> Iterator[tuple[int, np.ndarray, tuple[float, float]]]:
     """Yield clusters of the leading eigenvectors of each sign: the space in which they may be close together, their
-    rows (the most typical first), and the cohesion in both spaces, computed on the rows `judged`."""
+    rows (the most typical first), and the cohesion in both spaces on the rows `judged`: the probability that a member
+    is nearer to a member than to a non-member."""
     from sklearn.cluster import KMeans
 
-    values, turn = contrast_axes(a, b)
-    ranks = [_ranks(x[judged]) for x in (a, b)]
-    phi, clusters = _features(a, b), min(CLUSTERS, len(a) // (2 * MEMBERS))
+    values, phi, turn = contrast_axes(a, b)
+    ranks, clusters = [_ranks(x[judged]) for x in (a, b)], min(CLUSTERS, len(a) // (2 * MEMBERS))
     for near, sign in enumerate((1, -1)):
         axes = np.argsort(-sign * values)[:AXES]
         axes = axes[sign * values[axes] > EPS]
@@ -259,9 +249,13 @@ def _groups(
         distance = np.linalg.norm(scaled - means.cluster_centers_[means.labels_], axis=1)
         for cluster in range(clusters):
             member = means.labels_ == cluster
-            if member[judged].sum() >= MEMBERS:
-                rows = np.flatnonzero(member)
-                in_a, in_b = (_cohesion(of_space, member[judged]) for of_space in ranks)
+            inside, n, k = member[judged], len(judged), int(member[judged].sum())
+            if k >= MEMBERS:
+                rows, cohesion = np.flatnonzero(member), [0.5, 0.5]
+                for space, of_space in enumerate(ranks if k < n else ()):  # Mann-Whitney U
+                    u = of_space[np.ix_(inside, inside)].sum(1) + 1 - (k - 1) * (k - 2) / 2
+                    cohesion[space] = float((u / ((k - 1) * (n - k))).mean())
+                in_a, in_b = cohesion
                 yield near, rows[np.argsort(distance[rows], kind="stable")], (in_a, in_b)
 
 
@@ -274,15 +268,6 @@ def _ranks(x: Float[np.ndarray, "j d"]) -> Int[np.ndarray, "j j"]:
     return ranks
 
 
-def _cohesion(ranks: Int[np.ndarray, "j j"], member: Bool[np.ndarray, " j"]) -> float:
-    """Return the probability that a member is nearer to a member than to a non-member (Mann-Whitney U)."""
-    n, k = len(member), int(member.sum())
-    if k == n:
-        return 0.5
-    u = ranks[np.ix_(member, member)].sum(1) + 1 - (k - 1) * (k - 2) / 2
-    return float((u / ((k - 1) * (n - k))).mean())
-
-
 def _largest_gap(a: np.ndarray, b: np.ndarray) -> float:
     """Return the largest gap of cohesion of any group between two spaces."""
     return max((c[near] - c[1 - near] for near, _, c in _groups(a, b, np.arange(len(a)))), default=0.0)
@@ -292,36 +277,30 @@ def _largest_gap(a: np.ndarray, b: np.ndarray) -> float:
 
 
 def _known(rows: EmbeddingSet) -> dict[str, tuple[np.ndarray, Sequence[str]]]:
-    """Return for each factor, including the class, the kind of each row (−1 if unknown) and the names of the kinds."""
+    """Return for each factor, including the class, the kind of each row (−1 if unknown) and the names of the kinds. Few
+    values are kinds as they are, hues are named by color, and other numbers are divided into fifths; constant columns
+    and those with too many texts are left out."""
     known: dict[str, tuple[np.ndarray, Sequence[str]]] = {}
     if rows.labels is not None:
         known[N_("class")] = rows.labels, [rows.class_name(c) for c in range(int(rows.labels.max()) + 1)]
-    columns = {name: v for name, v in rows.columns.items() if name not in EXCEPT}
-    known |= {name: kinds for name, values in columns.items() if (kinds := _kinds(name, values))}
+    for name, values in rows.columns.items():
+        are_numbers = values.dtype.kind in "fiub"
+        numbers = values.astype(np.float64) if are_numbers else np.unique(values, return_inverse=True)[1]
+        finite = np.isfinite(numbers)
+        distinct = np.unique(numbers[finite] if are_numbers else values)
+        if name in EXCEPT or len(distinct) < 2 or (not are_numbers and len(distinct) > KINDS):
+            continue
+        kinds, names = numbers, list[str](map(str, distinct[:KINDS]))
+        if are_numbers and len(distinct) <= FEW and (distinct == np.round(distinct)).all():
+            kinds, names = np.searchsorted(distinct, numbers), [f"{value:g}" for value in distinct]
+        elif are_numbers and name.endswith("hue") and distinct[0] >= 0 and distinct[-1] <= 1:
+            kinds, names = np.nan_to_num(np.round(numbers * len(COLORS))).astype(int) % len(COLORS), list(COLORS)
+        elif are_numbers:
+            ends = np.quantile(numbers[finite], np.linspace(0, 1, PARTS + 1))
+            kinds = np.searchsorted(ends[1:-1], numbers)
+            names = [message("{low} to {high}", low=f"{low:.2g}", high=f"{high:.2g}") for low, high in pairwise(ends)]
+        known[name] = np.where(finite, kinds, -1), names
     return known
-
-
-def _kinds(name: str, values: np.ndarray) -> tuple[np.ndarray, Sequence[str]] | None:
-    """Divide the values of a column into kinds: few values as they are, hues by color, other numbers into fifths; None
-    for a constant column or one with too many texts."""
-    names: Sequence[str]
-    if values.dtype.kind not in "fiub":
-        distinct, kinds = np.unique(values, return_inverse=True)
-        return (kinds, [str(name) for name in distinct]) if 1 < len(distinct) <= KINDS else None
-    numbers = values.astype(np.float64)
-    finite = np.isfinite(numbers)
-    distinct = np.unique(numbers[finite])
-    if len(distinct) < 2:
-        return None
-    if len(distinct) <= FEW and (distinct == np.round(distinct)).all():
-        kinds, names = np.searchsorted(distinct, numbers), [f"{value:g}" for value in distinct]
-    elif name.endswith("hue") and distinct[0] >= 0 and distinct[-1] <= 1:
-        kinds, names = np.nan_to_num(np.round(numbers * len(COLORS))).astype(int) % len(COLORS), COLORS
-    else:
-        ends = np.quantile(numbers[finite], np.linspace(0, 1, PARTS + 1))
-        kinds = np.searchsorted(ends[1:-1], numbers)
-        names = [message("{low} to {high}", low=f"{low:.2g}", high=f"{high:.2g}") for low, high in pairwise(ends)]
-    return np.where(finite, kinds, -1), names
 
 
 def _facts(rows: np.ndarray, known: dict[str, tuple[np.ndarray, Sequence[str]]]) -> list[Fact]:

@@ -60,8 +60,7 @@ def embed_run(
     if layer == TOWERS:
         sets = {layer: tower_rows(method, embed_run(run, split, "z", device, progress, method), dataset)}
     else:
-        both = _forward(method, dataset, progress, folder)
-        sets = {k: _as_set(v, dataset, k, _origin(run)) for k, v in both.items()}
+        sets = _both_layers(run, method, dataset, progress, folder)
     for name, rows in sets.items():
         write_npz(path_of(run, split, name), **rows.arrays())
     return cached(run, split, layer) or sets[layer]  # large ones are mapped from the file
@@ -84,12 +83,14 @@ def encode_texts(method: Any, texts: Sequence[str]) -> np.ndarray:
 
 def from_weights(run: Run, dataset: Dataset, device: str = "auto") -> dict[str, EmbeddingSet]:
     """Compute h and z of a data set from the run's weights, without the cache; keys "h" and "z"."""
-    both = _forward(load_model(run, dataset, device), dataset)
-    return {k: _as_set(v, dataset, k, _origin(run)) for k, v in both.items()}
+    return _both_layers(run, load_model(run, dataset, device), dataset)
 
 
-def _origin(run: Run) -> dict[str, str]:
-    return {"run": run.name, "weights": run.weights_hash()}
+def _both_layers(
+    run: Run, method: Any, dataset: Dataset, progress: OnFraction = ignore_fraction, folder: Path | None = None
+) -> dict[str, EmbeddingSet]:
+    about = {"run": run.name, "weights": run.weights_hash()}
+    return {k: _as_set(v, dataset, k, about) for k, v in _forward(method, dataset, progress, folder).items()}
 
 
 def load_model(
@@ -108,16 +109,11 @@ def untrained_rows(config: TrainConfig, dataset: Dataset, device: str = "auto") 
     """Return h (n, d) of the untrained encoder with these settings."""
     where = choose(device)
     resolved = resolve(config, facts_of(dataset), where).config
-    return _forward(_untrained(resolved, dataset).to(where), dataset)["h"]
+    return _forward(untrained(resolved, dataset).to(where), dataset)["h"]
 
 
-def random_encoder_of(run: Run, dataset: Dataset) -> Any:
-    """Return the run's method before training, in evaluation mode."""
-    return _untrained(from_dict(run.config), dataset)
-
-
-def _untrained(config: TrainConfig, dataset: Dataset) -> Any:
-    """Return the initial method for these settings and seed, in evaluation mode."""
+def untrained(config: TrainConfig, dataset: Dataset) -> Any:
+    """Return the method of a run with these settings and seed before training, in evaluation mode."""
     with weights_lock, torch.random.fork_rng():
         torch.manual_seed(config.seed)
         return create_method(config, dataset).eval()
@@ -157,7 +153,7 @@ def random_encoder(
 ) -> tuple[EmbeddingSet, EmbeddingSet]:
     """Return h and z of the run's encoder before training."""
     dataset, about = _reference(dataset, N_("random encoder"))
-    both = _forward(random_encoder_of(run, dataset).to(choose(device)), dataset, progress)
+    both = _forward(untrained(from_dict(run.config), dataset).to(choose(device)), dataset, progress)
     h, z = (_as_set(v, dataset, k, about) for k, v in both.items())
     return h, z
 

@@ -75,7 +75,9 @@ class Evaluation:
 
 def name_of(source: str) -> str:
     """Return the title of a source of scores, including reference runs; "" for unknown sources."""
-    return source_title(source) if source.startswith(PREFIX) else {**SOURCES, TOWERS: OF_TOWERS}.get(source, "")
+    if source.startswith(PREFIX):
+        return message("{name}, reference", name=source.removeprefix(PREFIX))
+    return {**SOURCES, TOWERS: OF_TOWERS}.get(source, "")
 
 
 def read_evaluation(run: Run, split: str = "test", metrics: Sequence[str] = ()) -> Evaluation | None:
@@ -90,9 +92,9 @@ def read_accuracies(run: Run) -> Evaluation | None:
     """Read only the accuracies on the test split and the scores of towers, without values per sample; without an
     evaluation, the accuracies of a comparison. They are cached in memory by file, so a list of thousands of runs reads
     only the changed ones."""
-    for read, path_of in ((_accuracies, evaluation_path), (_compared, comparison_path)):
+    for read, kind, layer in ((_accuracies, "scores", "z"), (_compared, "accuracies", "h")):
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
-            path = path_of(run)
+            path = results.path(kind, {"space": Space.of_run(run, layer=layer).values})
             return read(run.name, path, path.stat().st_mtime_ns)
     return None
 
@@ -122,7 +124,13 @@ def gather(run: Run, split: str, read: Read, metrics: Sequence[str] = ()) -> Eva
         ValueError without weights."""
     scores, counts = dict[str, Scores](), dict[str, int]()
     if run.has_towers and not metrics:
-        scores[TOWERS] = _of_towers(run, split, read)
+        try:
+            space = {"space": Space.of_run(run, split, TOWERS).values}
+            answers = read("zero_shot", {**space, "templates": list(DEFAULT_TEMPLATES)}), read("towers", space)
+            own = [scores_from_json(answer.meta["scores"]["own"]) for answer in answers if answer]
+        except (ValueError, OSError) as error:  # the captions cannot be read
+            own = [{"zero_shot": Score(ZERO_SHOT, missing=sentence(error))}]
+        scores[TOWERS] = {name: score for one in own for name, score in one.items()}
     for layer in LAYERS:
         values = {"space": Space.of_run(run, split, layer).values}
         result = read("scores", {**values, "metrics": list(metrics)} if metrics else values)
@@ -134,47 +142,24 @@ def gather(run: Run, split: str, read: Read, metrics: Sequence[str] = ()) -> Eva
     return Evaluation(run.name, split, {k: scores[k] for k in (*SOURCES, TOWERS) if k in scores}, **counts)
 
 
-def _of_towers(run: Run, split: str, read: Read) -> Scores:
-    """Return recall, modality gap and zero-shot accuracy, or the reason if the captions cannot be read."""
-    try:
-        space = {"space": Space.of_run(run, split, TOWERS).values}
-        found = (read("zero_shot", {**space, "templates": list(DEFAULT_TEMPLATES)}), read("towers", space))
-    except (ValueError, OSError) as error:
-        return {"zero_shot": Score(ZERO_SHOT, missing=sentence(error))}
-    return {k: v for one in found if one for k, v in scores_from_json(one.meta["scores"]["own"]).items()}
-
-
 def evaluation_path(run: Run) -> Path:
     """Return the file of an evaluation on the test split that is written last. Raises ValueError without weights."""
     return results.path("scores", {"space": Space.of_run(run, layer="z").values})
 
 
-def comparison_path(run: Run) -> Path:
-    """Return the file of the accuracies of h that comparisons store. Raises ValueError without weights."""
-    return results.path("accuracies", {"space": Space.of_run(run).values})
-
-
 # --- references -------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _References:
-    """Content of the file with the list of references."""
-
-    runs: list[str]
-
-
-REFERENCES = schema_of(_References)
+REFERENCES = schema_of(dict[str, list[str]])  # of the file with their names
 
 
 def reference_names() -> list[str]:
     """Return the names of the references, in the user's order; none if the file is missing or damaged."""
     try:
-        return [str(name) for name in json_files.read_object(data_home() / "references.json", REFERENCES)["runs"]][
-            :MOST_REFERENCES
-        ]
-    except (OSError, ValueError):
+        names = json_files.read_object(data_home() / "references.json", REFERENCES)["runs"]
+    except (OSError, ValueError, KeyError):
         return []
+    return [str(name) for name in names][:MOST_REFERENCES]
 
 
 def set_references(names: list[str]) -> None:
@@ -234,8 +219,3 @@ def references_named(names: list[str] | None, data_key: str, but: str = "") -> l
                 data=data_key,
             )
     return found
-
-
-def source_title(source: str) -> str:
-    """Return the title of a reference as a source of scores."""
-    return message("{name}, reference", name=source.removeprefix(PREFIX))

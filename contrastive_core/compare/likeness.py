@@ -30,7 +30,6 @@ from contrastive_core.base.score import over_seeds
 from contrastive_core.compare.embed import data_of, embed_run, encode_texts, load_model
 from contrastive_core.data.augmentations import to_float
 from contrastive_core.data.captions import PADDING, split_words
-from contrastive_core.data.dataset import Dataset
 from contrastive_core.data.image_sets import StreamedImages
 from contrastive_core.models.encoders import forward_batch_size
 from contrastive_core.models.text_tower import TextTower
@@ -134,10 +133,6 @@ class _Layer:
     def shape(self) -> tuple[int, ...]:
         return self.side.shape_of(self.places, self.output)
 
-    def change(self) -> Float[Tensor, " d"]:
-        """Return the row less that of the reference."""
-        return self.row - _replaced(self.side, self.module, self.reference)[0]
-
     def parts(self, directions: Float[Tensor, "d k"]) -> Float[Tensor, "p k"]:
         """Return the part of each patch in the row, in some directions. Raises CannotScore."""
         if self.is_exact:
@@ -159,42 +154,46 @@ class _Layer:
         return torch.stack(found, 1).to(directions.dtype)
 
 
-def explain_pair(encoder: nn.Module, images: UInt8[np.ndarray, "2 c h w"]) -> Likeness:
-    """Split the similarity of two images into pairs of patches, and check the contributions by covering patches.
-
-    Args:
-        encoder: in evaluation mode, from images to rows.
-        images: from the encoder's data set.
-    Raises: CannotScore for an encoder without patches, or an embedding of zeros."""
-    return explain((Picture(encoder, images[0]), Picture(encoder, images[1])))
-
-
 def explain(sides: tuple[Picture | Words, Picture | Words]) -> Likeness:
-    """Split the similarity of two samples, as `explain_pair` does for images. Raises: CannotScore."""
+    """Split the similarity of two samples into pairs of patches or words, and check the contributions by covering some.
+
+    Args: sides: with encoders in evaluation mode, and samples of their data set.
+    Raises: CannotScore for an encoder without patches, or an embedding of zeros."""
     with torch.no_grad():
         layers = [_layer_of(side) for side in sides]
         rows = torch.stack([layer.row for layer in layers]).double()  # (2, d)
         lengths = rows.norm(dim=1)
         if not bool((lengths > 0).all()):
             raise CannotScore("a sample has an embedding of zeros, so it has no similarity")
-        directions = _directions(layers)
+        width, device = rows.shape[1], rows.device
+        directions = torch.eye(width, dtype=torch.float64, device=device)
+        if width > DIRECTIONS and not all(layer.is_exact for layer in layers):
+            # those of the two changes and random ones: sums over one sample stay exact, and each pair is unbiased
+            drawn = torch.from_numpy(np.random.default_rng(0).standard_normal((width, DIRECTIONS - 2)))
+            changes = [
+                layer.row if layer.is_exact else layer.row - _replaced(layer.side, layer.module, layer.reference)[0]
+                for layer in layers
+            ]
+            directions = torch.linalg.qr(torch.cat([torch.stack(changes, 1).double().cpu(), drawn], 1))[0]
+            directions[:, 2:] *= math.sqrt((width - 2) / (DIRECTIONS - 2))
+            directions = directions.to(device)
         parts = [layer.parts(directions) for layer in layers]
         patches = (parts[0] @ parts[1].T / lengths.prod()).cpu().numpy()
         unit = (rows / lengths[:, None]).float()
-        generator, named, drawn = np.random.default_rng(0), 0.0, np.zeros(ORDERS)
+        generator, named, at_random = np.random.default_rng(0), 0.0, np.zeros(ORDERS)
         for k, layer in enumerate(layers):
             orders = [np.argsort(-patches.sum(1 - k), kind="stable")]
             orders += [generator.permutation(layer.places) for _ in range(ORDERS)]
             first, *others = _covered(layer, orders, unit[1 - k])
-            named, drawn = named + first / 2, drawn + np.array(others) / 2
-    interval = over_seeds((drawn - named).tolist())
+            named, at_random = named + first / 2, at_random + np.array(others) / 2
+    interval = over_seeds((at_random - named).tolist())
     assert interval is not None  # at least three draws
     return Likeness(
         similarity=float(rows[0] @ rows[1] / lengths.prod()),
         patches=patches,
         shapes=(layers[0].shape, layers[1].shape),
         is_exact=all(layer.is_exact for layer in layers),
-        gap=float(drawn.mean() - named),
+        gap=float(at_random.mean() - named),
         interval=interval,
     )
 
@@ -276,19 +275,6 @@ def _layer_of(side: Picture | Words) -> _Layer:
     return best
 
 
-def _directions(layers: Sequence[_Layer]) -> Float[Tensor, "d k"]:
-    """Return the directions in which rows are compared: all, or those of the two changes and random ones, so that the
-    sums over the patches of one sample stay exact and each pair is unbiased."""
-    width, device = len(layers[0].row), layers[0].row.device
-    if width <= DIRECTIONS or all(layer.is_exact for layer in layers):
-        return torch.eye(width, dtype=torch.float64, device=device)
-    drawn = torch.from_numpy(np.random.default_rng(0).standard_normal((width, DIRECTIONS - 2)))
-    changes = [layer.row if layer.is_exact else layer.change() for layer in layers]
-    base = torch.linalg.qr(torch.cat([torch.stack(changes, 1).double().cpu(), drawn], 1))[0]
-    base[:, 2:] *= math.sqrt((width - 2) / (DIRECTIONS - 2))
-    return base.to(device)
-
-
 def _covered(layer: _Layer, orders: Sequence[np.ndarray], other: Float[Tensor, " d"]) -> list[float]:
     """Return the mean similarity of a sample to another one, for each order, while the first half of its patches is
     covered in steps. `other`: the unit row of the other sample, unchanged."""
@@ -332,24 +318,12 @@ def nearest_images(method: Any, towers: Towers, text: str, most: int) -> tuple[n
 
 
 def nearest_to_picture(run: Run, split: str, picture: bytes, count: int) -> list[tuple[str, float]]:
-    """Return the ids of the `count` images of a split whose h is most similar to the picture's. Raises BadSetting if it
-    is not an image, ValueError without weights or data."""
+    """Return the ids of the `count` images of a split whose h is most similar to the picture's, with their cosines.
+    Raises BadSetting if it is not an image, ValueError without weights or data."""
     dataset = data_of(run, split)
-    image = decode_like(dataset, picture)
-    model, rows = load_model(run, dataset), embed_run(run, split, "h")
-    device = next(model.parameters()).device
-    with torch.no_grad(), full_precision(device):
-        h = model.features(to_float(torch.from_numpy(image[None]).to(device)))[0].float().cpu().numpy()
-    cosines = rows.features @ h / (rows.lengths * max(float(np.linalg.norm(h)), 1e-12))
-    return [(rows.ids[row], float(cosines[row])) for row in np.argsort(-cosines, kind="stable")[:count]]
-
-
-def decode_like(dataset: Dataset, picture: bytes) -> np.ndarray:
-    """Decode a picture to (c, h, w) uint8, in the size and channels of a data set's images, in a separate process.
-    Raises BadSetting if it is not an image."""
     channels, height, width = dataset.images.shape[1:]
     form = (min(height, width), channels, dataset.form.resize if dataset.form else "crop")
-    with scratch_folder() as folder:
+    with scratch_folder() as folder:  # it is decoded in a separate process
         path = folder / "picture"
         path.write_bytes(picture)
         images = StreamedImages([str(path)], form)
@@ -357,4 +331,9 @@ def decode_like(dataset: Dataset, picture: bytes) -> np.ndarray:
             image = images[0]
         if images.failed:
             raise BadSetting("This file cannot be read as an image: {reason}", reason=images.failed[str(path)])
-    return image
+    model, rows = load_model(run, dataset), embed_run(run, split, "h")
+    device = next(model.parameters()).device
+    with torch.no_grad(), full_precision(device):
+        h = model.features(to_float(torch.from_numpy(image[None]).to(device)))[0].float().cpu().numpy()
+    cosines = rows.features @ h / (rows.lengths * max(float(np.linalg.norm(h)), 1e-12))
+    return [(rows.ids[row], float(cosines[row])) for row in np.argsort(-cosines, kind="stable")[:count]]

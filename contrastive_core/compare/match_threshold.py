@@ -188,6 +188,14 @@ def find_threshold(pairs: JudgedPairs, rate: float = RATE) -> MatchThreshold:
         low, high = (low, middle) if is_shown(candidates[middle]) else (middle, high)
     found = float(candidates[high]) if high < len(candidates) else None
     reached = 0 if found is None else int((own >= found).sum())
+    order = np.argsort(pairs.similarity, kind="stable")
+    if pairs.kind == HARDEST:  # the most similar pair of each query
+        last = len(order) - 1 - np.unique(pairs.query[order][::-1], return_index=True)[1]
+        order = order[np.sort(last)]
+    bins = []
+    for part in np.array_split(order, min(BINS, len(order))):
+        right, similarity = int(pairs.is_match[part].sum()), float(pairs.similarity[part].mean())
+        bins.append(Bin(len(part), similarity, right / len(part), wilson(right, len(part))))
     return MatchThreshold(
         threshold=found,
         rate=rate,
@@ -200,19 +208,5 @@ def find_threshold(pairs: JudgedPairs, rate: float = RATE) -> MatchThreshold:
         others=len(s),
         kind=pairs.kind,
         needed=int(np.ceil(np.log(level) / np.log1p(-rate))),
-        calibration=_calibration(pairs),
+        calibration=bins,
     )
-
-
-def _calibration(pairs: JudgedPairs) -> list[Bin]:
-    """Return the share of matches in bins of equal size, from the least similar pairs to the most similar."""
-    order = np.argsort(pairs.similarity, kind="stable")
-    if pairs.kind == HARDEST:  # the most similar pair of each query
-        last = len(order) - 1 - np.unique(pairs.query[order][::-1], return_index=True)[1]
-        order = order[np.sort(last)]
-    bins = []
-    for part in np.array_split(order, min(BINS, len(order))):
-        right = int(pairs.is_match[part].sum())
-        values = float(pairs.similarity[part].mean()), right / len(part), wilson(right, len(part))
-        bins.append(Bin(len(part), *values))
-    return bins

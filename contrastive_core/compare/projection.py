@@ -3,7 +3,7 @@
 UMAP: https://arxiv.org/abs/1802.03426, by umap-learn, initialized with PCA instead of its spectral layout and given
 our neighbors instead of its approximate ones. Above `MANY` rows, UMAP lays out a random sample of `LANDMARKS` rows, and
 every other row is placed among its nearest landmarks. Scores are never computed on a map. The quality of a map is given
-by trustworthiness and continuity (Venna & Kaski 2001) and by the agreement between maps of several seeds.
+by trustworthiness and continuity (Venna & Kaski 2001).
 
 Trustworthiness and continuity compare anchors with all rows: all rows are anchors up to JUDGED, else a stated sample.
 Rows are normalized in blocks, so no second copy of an embedding is needed."""
@@ -14,7 +14,7 @@ import re
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, TypedDict, cast
+from typing import Any
 
 import numpy as np
 import torch
@@ -23,7 +23,7 @@ from torch import Tensor
 
 from contrastive_core.base.device import pick_device
 from contrastive_core.base.errors import UnusableEmbedding
-from contrastive_core.base.memory import lowest_recall, overlap, rows_of_sample
+from contrastive_core.base.memory import lowest_recall, rows_of_sample
 from contrastive_core.base.messages import N_, message
 from contrastive_core.base.progress import OnFraction
 from contrastive_core.spaces.embedding_set import EmbeddingSet
@@ -58,20 +58,6 @@ def judge(
     if landmarks is not None and (of_landmarks := np.isin(_anchors(n), landmarks)).any():
         quality["trustworthiness_of_landmarks"] = float(trust[of_landmarks].mean())
     return quality
-
-
-def agreement(maps: list[np.ndarray], k: int = JUDGED_K) -> float:
-    """Return the mean share of the k nearest rows that two maps have in common, over all pairs of maps."""
-    from scipy.spatial import KDTree  # the fastest search in two dimensions
-
-    indices = []
-    for xy in maps:
-        near = KDTree(xy).query(xy, k + 1, workers=-1)[1]  # (n, k + 1), itself among them
-        other = near != np.arange(len(xy))[:, None]
-        other[other.all(1), -1] = False  # rows at the same place: any of them may be dropped
-        indices.append(near[other].reshape(len(xy), k))
-    shares = [float(overlap(a, b).mean()) for i, a in enumerate(indices) for b in indices[:i]]
-    return float(np.mean(shares))
 
 
 def _of_anchors(features: np.ndarray, xy: np.ndarray, k: int, name: str) -> tuple[np.ndarray, np.ndarray]:
@@ -132,15 +118,6 @@ PLACED = 1 << 16  # rows placed at a time
 STEPS = 20  # of Weiszfeld's algorithm
 EPOCHS = 200  # umap-learn's default above 10,000 rows, used for any size: from a PCA start, 500
 # gain at most 0.002 of trustworthiness and take 2.5 times as long (benchmarks/umap.py)
-
-
-class UmapSettings(TypedDict):
-    """The settings of a layout by UMAP."""
-
-    seed: int
-    neighbors: int
-    min_dist: float
-    metric: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -252,35 +229,25 @@ def map_of(
         raise UnusableEmbedding(message("{count} rows hold values that are not finite", count=count))
     used: dict[str, object] = {"kind": kind}
     about: dict[str, float] = {}
-    landmarks = None
+    landmarks, laid = None, rows
     if kind == "pca":
         xy = pca(rows.features)
     elif kind == "umap":
-        own = cast(UmapSettings, {"seed": 0, "neighbors": 15, "min_dist": 0.1, "metric": "cosine", **settings})
+        own = {"seed": 0, "neighbors": 15, "min_dist": 0.1, "metric": "cosine", **settings}
+        used |= own
         if len(rows) > MANY:
             landmarks = rows_of_sample(len(rows), LANDMARKS, int(own["seed"]))
-        xy, about = _umap_of(rows, landmarks, graphs, progress, own)
-        used |= {**own, **({} if landmarks is None else {"landmarks": len(landmarks)})}
+            laid, used["landmarks"] = rows.take(landmarks), len(landmarks)
+        graph = graphs.get(laid, None, max(2, min(int(own["neighbors"]), len(laid) - 1)) - 1, own["metric"])
+        xy, about = umap(laid.features, graph=graph, progress=progress, **own), graph.about
+        if landmarks is not None:  # the others are placed among these
+            among = graphs.get(rows, laid, min(NEAREST, len(laid)), approximate=LIKELY)
+            places = _amid(among, xy)
+            places[landmarks] = xy
+            recall = lowest_recall([graph.recall, among.recall])
+            xy, about = places, {} if recall is None else {"recall": recall}
     else:
         raise ValueError(message("a map is pca or umap; got {kind}", kind=f"{kind!r}"))
     graphs.on_progress(N_("trustworthiness and continuity"), None)
     quality = judge(rows.features, xy, device=graphs.device, landmarks=landmarks) if len(rows) >= 4 else {}
     return Map(xy, used, quality | about)
-
-
-def _umap_of(
-    rows: EmbeddingSet, landmarks: np.ndarray | None, graphs: Graphs, progress: OnFraction | None, used: UmapSettings
-) -> tuple[np.ndarray, dict[str, float]]:
-    """Return a UMAP layout (n, 2) from the neighbors in `graphs`, and facts about them. With `landmarks` (row indices),
-    only these rows are laid out and the others are placed among them."""
-    laid = rows if landmarks is None else rows.take(landmarks)
-    n_neighbors = max(2, min(int(used["neighbors"]), len(laid) - 1)) - 1
-    graph = graphs.get(laid, None, n_neighbors, used["metric"])
-    xy = umap(laid.features, graph=graph, progress=progress, **used)
-    if landmarks is None:
-        return xy, graph.about
-    among = graphs.get(rows, laid, min(NEAREST, len(laid)), approximate=LIKELY)
-    places = _amid(among, xy)
-    places[landmarks] = xy
-    recall = lowest_recall([graph.recall, among.recall])
-    return places, {} if recall is None else {"recall": recall}

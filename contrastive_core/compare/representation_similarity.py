@@ -7,10 +7,9 @@ unless there are fewer rows than columns. Rows are centered and multiplied in bl
 Each measure is reported with its value for randomly ordered rows, because few wide vectors are similar by chance."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import combinations
 from math import ceil
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Float64, Int64
@@ -114,10 +113,10 @@ def overlaps(graphs: Sequence[np.ndarray]) -> np.ndarray:
     return matrix(graphs, lambda a, b: float(overlap(a, b).mean()))
 
 
-def graphs_of(sets: Sequence[EmbeddingSet], k: int, graphs: "Graphs") -> tuple[list[np.ndarray], float | None]:
-    """Return the k nearest rows (n, k) of each row in its own set, from the cache `graphs`, and the lowest recall of
-    the approximate ones; None if all are exact."""
-    found = [graphs.get(s, None, k) for s in sets]
+def graphs_of(sets: Sequence[EmbeddingSet], graphs: "Graphs") -> tuple[list[np.ndarray], float | None]:
+    """Return the nearest rows (n, k) of each row in its own set, from the cache `graphs`, and the lowest recall of the
+    approximate ones; None if all are exact."""
+    found = [graphs.get(rows, None, min(NEAREST, len(rows) - 1)) for rows in sets]
     return [graph.index for graph in found], lowest_recall(graph.recall for graph in found)
 
 
@@ -130,50 +129,22 @@ def matrix(parts: Sequence[Any], of: Callable[[Any, Any], float]) -> np.ndarray:
     return values
 
 
-class Alike(TypedDict):
-    """The similarity of spaces of the same rows: the fields of `Comparison` of these names."""
-
-    cka: np.ndarray
-    overlap: np.ndarray
-    procrustes: np.ndarray
-    k: int
-    graphs: np.ndarray
-    recall: float | None
-
-
-def similarities(sets: Sequence[EmbeddingSet], kept: "Graphs", is_left_out: bool = False) -> Alike:
-    """Return the similarity matrices of spaces of the same rows and the nearest rows of each, from the cache of graphs
-    `kept`; NaN and empty if `is_left_out`."""
+def similarities(sets: Sequence[EmbeddingSet], kept: "Graphs", is_left_out: bool = False) -> dict[str, Any]:
+    """Return the similarity of spaces of the same rows: the fields of `Comparison` `cka`, `overlap`, `procrustes`, `k`,
+    `graphs` and `recall`. Args: kept: a cache of graphs; is_left_out: return NaN and empty arrays."""
     if is_left_out:
         unknown = np.full((len(sets), len(sets)), np.nan)
         empty = np.empty((len(sets), len(sets[0]), 0), np.int64)
-        return Alike(cka=unknown, overlap=unknown, procrustes=unknown, k=0, graphs=empty, recall=None)
+        return {"cka": unknown, "overlap": unknown, "procrustes": unknown, "k": 0, "graphs": empty, "recall": None}
     kept.on_progress(N_("similarity of the spaces"), None)
     features = [s.features for s in sets]
-    graphs, recall = graphs_of(sets, min(NEAREST, len(sets[0]) - 1), kept)
-    return Alike(
-        cka=ckas(features),
-        overlap=overlaps(graphs),
-        procrustes=matrix(features, procrustes),
-        k=graphs[0].shape[1],
-        graphs=np.stack(graphs),
-        recall=recall,
-    )
+    graphs, recall = graphs_of(sets, kept)
+    values = {"cka": ckas(features), "overlap": overlaps(graphs), "procrustes": matrix(features, procrustes)}
+    return {**values, "k": graphs[0].shape[1], "graphs": np.stack(graphs), "recall": recall}
 
 
 MEASURES = ("cka", "overlap", "procrustes")
 ORDERS, LEVEL, MOST = 200, 0.05, 1000  # random orders; above chance beyond this; rows that chance is taken of
-
-
-@dataclass(frozen=True, eq=False)
-class Calibration:
-    """Similarities (runs, runs) relative to chance, by measure. `chance`: the value below which 95 % of random row
-    orders lie (above which, for the Procrustes distance); `calibrated`: 0 at chance or below, 1 for equal spaces; `p`:
-    the share of orders with at least the observed similarity. NaN on the diagonal and for undefined measures."""
-
-    chance: dict[str, Float64[np.ndarray, "runs runs"]]
-    calibrated: dict[str, Float64[np.ndarray, "runs runs"]]
-    p: dict[str, Float64[np.ndarray, "runs runs"]]
 
 
 def calibrate(
@@ -181,19 +152,23 @@ def calibrate(
     graphs: Sequence[np.ndarray],
     orders: int = ORDERS,
     on_fraction: OnFraction = ignore_fraction,
-) -> Calibration:
+) -> dict[str, Float64[np.ndarray, "runs runs"]]:
     """Calibrate CKA, shared neighbors and Procrustes between embeddings (n, d_i) by permuting the rows of one.
 
     With more than MOST rows, chance is computed on a sample. Chance decreases with the number of rows, so the p value
     is too large rather than too small. Source: arXiv 2602.14486, algorithm 1.
-    Args: graphs: nearest rows (n, k) of each embedding."""
+    Args: graphs: nearest rows (n, k) of each embedding.
+    Returns, for each measure, `chance:…`: the value below which 95 % of random row orders lie (above which, for the
+        Procrustes distance); `calibrated:…`: 0 at chance or below, 1 for equal spaces; `p:…`: the share of orders with
+        at least the observed similarity. NaN on the diagonal and for undefined measures."""
     from threadpoolctl import threadpool_limits
 
     n, rng = len(parts[0]), np.random.default_rng(0)
     chosen = np.sort(rng.choice(n, min(n, MOST), replace=False))
     drawn = [rng.permutation(n) for _ in range(orders)]
     observed = {"cka": ckas(parts), "overlap": overlaps(graphs), "procrustes": 1 - matrix(parts, procrustes)}
-    found = Calibration(*({m: np.full((len(parts),) * 2, np.nan) for m in MEASURES} for _ in range(3)))
+    names = [f"{name}:{measure}" for name in ("chance", "calibrated", "p") for measure in MEASURES]
+    found = {name: np.full((len(parts), len(parts)), np.nan) for name in names}
     pairs = list(combinations(range(len(parts)), 2))
     for done, (i, j) in enumerate(pairs):
         on_fraction(done / len(pairs))
@@ -206,9 +181,9 @@ def calibrate(
             limit = np.sort([*null, value])[ceil((1 - LEVEL) * (orders + 1)) - 1]
             above = np.clip((value - limit) / max(1e-12, 1 - limit), 0, 1)
             p = (1 + np.count_nonzero(null >= value)) / (orders + 1)
-            shown = (1 - limit if measure == "procrustes" else limit), above, p
-            for part, number in zip((found.chance, found.calibrated, found.p), shown, strict=True):
-                part[measure][i, j] = part[measure][j, i] = number
+            shown = {"chance": 1 - limit if measure == "procrustes" else limit, "calibrated": above, "p": p}
+            for name, number in shown.items():
+                found[f"{name}:{measure}"][[i, j], [j, i]] = number
     return found
 
 
@@ -230,10 +205,7 @@ def _by_chance(
         own = [np.square(v.T @ v).sum(dtype=np.float64) - _bias(s, s) for v, s in ((x, a), (y, b))]
         scale, found = np.sqrt(own[0] * own[1]), np.empty((len(orders), len(MEASURES)))
         for at, order in enumerate(orders):
-            inner, place = (
-                order[chosen].argsort().argsort(),
-                order.argsort(),
-            )  # the order of the chosen rows; its inverse
+            inner, place = order[chosen].argsort().argsort(), order.argsort()  # of the chosen rows; its inverse
             product = (x.T @ y[inner]).astype(np.float64)
             shared = np.linalg.svd(product, compute_uv=False).sum() ** 2 / max(1e-300, a.sum() * b.sum())
             alike = (np.square(product).sum() - _bias(a, b[inner])) / scale

@@ -14,7 +14,7 @@ between its least and largest value; queries stay float32. `binary` keeps signs 
 document's signs, which needs no further bytes (BPR: Yamada et al. 2021, arXiv 2106.00882)."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 
 import numpy as np
@@ -93,16 +93,14 @@ class Relevant:
         query, place = np.array(flat, np.int64).T
         return cls(a[kept], b, query, place, np.ones(len(query)))
 
-    def take(self, queries: Int64[np.ndarray, " k"]) -> "Relevant":
-        """Return the judgments of some queries, by ascending index."""
+    def at_most(self, count: int) -> "Relevant":
+        """Return the judgments of at most `count` evenly spaced queries."""
+        if (n := len(self.rows)) <= count:
+            return self
+        queries = np.linspace(0, n - 1, count).round().astype(np.int64)
         kept = np.isin(self.query, queries)
         query = np.searchsorted(queries, self.query[kept])
         return Relevant(self.rows[queries], self.documents, query, self.place[kept], self.grade[kept])
-
-    def at_most(self, count: int) -> "Relevant":
-        """Return the judgments of at most `count` evenly spaced queries."""
-        n = len(self.rows)
-        return self if n <= count else self.take(np.linspace(0, n - 1, count).round().astype(np.int64))
 
 
 def rows_by_id(towers: Towers, qrels: Qrels) -> list[dict[str, int]]:
@@ -234,7 +232,7 @@ def compress(
     widths = [w for w in (d >> step for step in range(STEPS)) if w >= min(LEAST, d)]
     plan = [(reduction, w) for reduction, w in product(REDUCTIONS, widths) if w < d or reduction != "random"]
     order = {"random": np.random.default_rng(0).permutation(d)}
-    found, losses = list[tuple[str, int, str, str, float]](), list[np.ndarray]()
+    found, losses = list[CompressedScore](), list[np.ndarray]()
     for number, (reduction, width) in enumerate(plan):
         if reduction == "pca" and width == d:  # the first of the last reduction: rows turn in place, some at a time
             axes = np.linalg.eigh((documents.T @ documents).astype(np.float64))[1][:, ::-1].astype(np.float32)
@@ -243,29 +241,18 @@ def compress(
                     part[:] = part @ axes
         columns = order.get(reduction, np.arange(d))[:width]
         short = [x if width == d else unit_rows(x[:, columns]) for x in (queries, documents)]
-        for precision in PRECISIONS:
+        for precision, bits in PRECISIONS.items():
             kept, score = _coarse(short[1], precision)
             values = figures(relevant, short[0], kept, score)
             for metric in METRICS:
-                found.append((reduction, width, precision, metric, float(values[metric].mean())))
-                losses.append(values[metric] - full[metric])
+                lost, value = values[metric] - full[metric], float(values[metric].mean())
+                loss, size = float(lost.mean()), width * bits / 8
+                vector = {"reduction": reduction, "width": width, "precision": precision, "size": size}
+                found.append(CompressedScore(**vector, metric=metric, value=value, loss=loss, interval=(loss, loss)))
+                losses.append(lost)
         on_fraction((number + 1) / len(plan))
     intervals = mean_intervals(np.stack(losses, 1)).tolist()
-    return [
-        CompressedScore(
-            reduction=reduction,
-            width=width,
-            precision=precision,
-            size=width * PRECISIONS[precision] / 8,
-            metric=metric,
-            value=value,
-            loss=float(loss.mean()),
-            interval=(low, high),
-        )
-        for (reduction, width, precision, metric, value), loss, (low, high) in zip(
-            found, losses, intervals, strict=True
-        )
-    ]
+    return [replace(one, interval=(low, high)) for one, (low, high) in zip(found, intervals, strict=True)]
 
 
 def _coarse(documents: np.ndarray, precision: str) -> tuple[np.ndarray, Score | None]:

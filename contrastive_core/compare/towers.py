@@ -1,23 +1,18 @@
 """Scores of two towers: recall in both directions, zero-shot accuracy and the modality gap.
 
 All scores use cosines. Similarities are computed BLOCK numbers at a time, so memory stays bounded for 100,000 pairs.
-Notes on the scores report duplicate rows and recall at chance.
-
-Two checkpoints of one run are compared by recall@k in both directions and the modality gap, with the paired difference
-of each score. Both must have the same images and captions. Captions of one image depend on each other, so the bootstrap
-draws images with all their captions (cluster bootstrap: Davison and Hinkley 1997, Bootstrap Methods, section 3.8)."""
+Notes on the scores report duplicate rows and recall at chance."""
 
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
-from jaxtyping import Float32, Float64, Int64
+from jaxtyping import Float64, Int64
 
 from contrastive_core.base.errors import CannotScore
-from contrastive_core.base.json_files import JsonObject
 from contrastive_core.base.messages import N_, Message, message
-from contrastive_core.base.score import Score, Scores, scores_to_json, wilson
+from contrastive_core.base.score import Score, Scores, wilson
 from contrastive_core.ops.partner_ranks import (
     BLOCK,
     Ranks,
@@ -46,7 +41,12 @@ GAP = N_(
     "The distance between the means of the unit vectors of both towers, 0 to 2. At 0 the towers share one region; a "
     "large gap separates them even where partners match."
 )
-UNLABELED = N_("zero-shot accuracy needs a labeled image and a prompt for its class")
+REPEATED = N_("{n} of {all} rows in {name} are duplicates. Retrieving any copy counts as correct.")
+AT_CHANCE = N_(
+    "Recall is at chance in both directions: Recall@{k} is {value} % (95 % interval {low} to {high}), and a random "
+    "order gives {chance} %. Are the rows of both towers in the same order?"
+)
+DRAWS, STEP = 2000, 100  # of the bootstrap, and how many at a time
 
 
 @dataclass(frozen=True)
@@ -62,11 +62,15 @@ class Share:
 @dataclass(frozen=True, eq=False)
 class Retrieval:
     """Retrieval in one direction: `rows` (q) are the row numbers of the queries in the set; `ranks` those of each
-    query's best right answer; `recall` by k."""
+    query's best right answer."""
 
     rows: Int64[np.ndarray, " q"]
     ranks: Ranks
-    recall: dict[int, Share]
+
+    def recall(self, k: int) -> Share:
+        """Return recall@k."""
+        n, right = len(self.rows), float(self.ranks.hits(k).sum())
+        return Share(right / n, wilson(right, n), float(self.ranks.chance(k).mean()), n)
 
 
 def row_contents(towers: Towers) -> list[Int64[np.ndarray, " k"]]:
@@ -84,15 +88,8 @@ def right_answers(towers: Towers) -> RightAnswers:
     return RightAnswers.of(group, other_group, *row_contents(towers))
 
 
-def repeated(towers: Towers) -> dict[str, tuple[int, int]]:
-    """Count the usable rows that are duplicates, and all usable rows, by the name of the tower; towers without
-    duplicates are left out."""
-    counts = zip(towers.names, row_contents(towers), strict=True)
-    return {name: (count, len(content)) for name, content in counts if (count := count_repeated(content))}
-
-
-def retrieval(towers: Towers, reverse: bool = False, ks: tuple[int, ...] = KS, most: int | None = None) -> Retrieval:
-    """Return the ranks of partners and recall@k from tower a to tower b, or from b to a.
+def retrieval(towers: Towers, reverse: bool = False, most: int | None = None) -> Retrieval:
+    """Return the ranks of partners from tower a to tower b, or from b to a.
 
     At most `most` evenly spaced queries are ranked among all candidates. A query is right at k if one of its right
     answers (`right_answers`) is among the k most similar rows; ties count with the probability of a random order. Rows
@@ -107,11 +104,7 @@ def retrieval(towers: Towers, reverse: bool = False, ks: tuple[int, ...] = KS, m
         raise CannotScore(UNPAIRED)
     at, answers = rows[chosen], (answers.reversed if reverse else answers).take(chosen)
     a, b = (unit_rows(towers.rows.features[part]) for part in (at, others))
-    ranks, n, recall = partner_ranks(a, b, answers, BLOCK), len(at), {}
-    for k in ks:
-        right = float(ranks.hits(k).sum())
-        recall[k] = Share(right / n, wilson(right, n), float(ranks.chance(k).mean()), n)
-    return Retrieval(at, ranks, recall)
+    return Retrieval(at, partner_ranks(a, b, answers, BLOCK))
 
 
 @dataclass(frozen=True)
@@ -145,7 +138,8 @@ def tower_scores(towers: Towers) -> tuple[Scores, Scores, Float64[np.ndarray, " 
             if found is None:
                 own[name] = Score(title, reading, missing=missing)
                 continue
-            share, about = found.recall[k], {"n": found.recall[k].n, "k": k}
+            share = found.recall(k)
+            about = {"n": share.n, "k": k}
             own[name] = Score(title, reading, share.value, share.interval, "share", True, extras=about)
             chance[name] = Score(title, reading, share.chance, unit="share")
     gap = N_("Gap between the towers") if towers.are_texts else N_("Modality gap")
@@ -169,7 +163,12 @@ def recall_of_rows(
     for way, reverse in (("forth", False), ("back", True)):
         a, b = names[::-1] if reverse else names
         hits, reciprocal = np.full((2, len(spaces), len(spaces[0].rows)), np.nan)
-        shared = next((groups for one in spaces if (groups := _shared_groups(one, reverse)) is not None), None)
+        shared = None
+        for one in spaces:
+            at, groups = (one.b, one.group_b) if reverse else (one.a, one.group_a)
+            if shared is None and len(np.unique(groups[groups >= 0])) < (groups >= 0).sum():
+                shared = np.full(len(one.rows), -1)
+                shared[at] = groups
         if reverse and shared is not None:
             continue
         for number, towers in enumerate(spaces):
@@ -181,16 +180,6 @@ def recall_of_rows(
             found[f"recall_1_{way}"] = message(RECALL, k=1, a=a, b=b), hits, shared
             graded[f"mrr_10_{way}"] = message(MRR, k=10, a=a, b=b), reciprocal, shared
     return found | graded
-
-
-def _shared_groups(towers: Towers, reverse: bool) -> Int64[np.ndarray, " n"] | None:
-    """Return the group of each row, -1 outside of the queries' tower; None if no two queries share one."""
-    at, groups = (towers.b, towers.group_b) if reverse else (towers.a, towers.group_a)
-    if len(np.unique(groups[groups >= 0])) == (groups >= 0).sum():
-        return None
-    of_rows = np.full(len(towers.rows), -1)
-    of_rows[at] = groups
-    return of_rows
 
 
 def most_similar(towers: Towers, rows: Int64[np.ndarray, " q"]) -> Int64[np.ndarray, " q"]:
@@ -233,26 +222,6 @@ def partners_of(towers: Towers, row: int, most: int = 20) -> list[Partner]:
     return [Partner(*place) for place in places]
 
 
-def zero_shot(
-    images: Float32[np.ndarray, "n d"],
-    prompts: Float32[np.ndarray, "p d"],
-    classes: Int64[np.ndarray, " p"],
-    labels: Int64[np.ndarray, " n"],
-) -> Share:
-    """Return the share of images whose most similar class is their own. A class vector is the mean of its unit prompts
-    (p, d), scaled to length 1. Args: classes: of each prompt; labels: of each image, -1 for none.
-    Source: CLIP, arXiv 2103.00020. Raises: CannotScore without a labeled image of a class that has a prompt."""
-    named = np.unique(classes)
-    judged = np.isin(labels, named) & np.isfinite(images).all(1) & images.any(1)
-    if not judged.any():
-        raise CannotScore(UNLABELED)
-    unit = unit_rows(prompts)
-    means = unit_rows(np.stack([unit[classes == c].mean(0) for c in named]))
-    predicted = named[(unit_rows(images[judged]) @ means.T).argmax(1)]
-    right, n = int((predicted == labels[judged]).sum()), int(judged.sum())
-    return Share(right / n, wilson(right, n), 1 / len(named), n)
-
-
 def modality_gap(towers: Towers) -> float:
     """Return the distance (0 to 2) between the means of the unit rows of both towers (see `gap_of_means`).
     Raises: CannotScore if a tower has no usable row."""
@@ -262,139 +231,67 @@ def modality_gap(towers: Towers) -> float:
     return gap_of_means(*(towers.rows.features[part] for part in parts))
 
 
-def centered(towers: Towers) -> Towers:
-    """Subtract the mean of its tower from each unit row, which removes the modality gap. Source: arXiv 2507.19054."""
+def tower_notes(towers: Towers, scores: tuple[Scores, Scores] | None = None) -> dict[str, list[Message]]:
+    """Return sentences about two towers: `warnings`, that no recall exceeds chance, and `notes` on duplicate rows.
+    Args: scores: own and chance, from `tower_scores`, if known."""
+    own, chance = scores or tower_scores(towers)[:2]
+    notes, warnings = list[Message](), list[Message]()
+    for name, content in zip(towers.names, row_contents(towers), strict=True):
+        if n := count_repeated(content):
+            notes.append(message(REPEATED, name=name, n=f"{n:,}", all=f"{len(content):,}"))
+    names = [(k, f"recall_{k}_{way}") for k in KS for way in ("forth", "back")]
+    known = [(k, own[name], chance[name]) for k, name in names if name in chance and (chance[name].value or 1) <= 0.5]
+    if known and all((score.interval or (0,))[0] <= (random.value or 0) for _, score, random in known):
+        k, score, random = known[-2]  # the largest k whose chance is at most 0.5, from a to b
+        ends = {"value": score.value, "chance": random.value}
+        ends["low"], ends["high"] = score.interval or (None, None)
+        warnings.append(message(AT_CHANCE, k=k, **{end: f"{100 * (value or 0):.1f}" for end, value in ends.items()}))
+    return {"warnings": warnings, "notes": notes}
+
+
+def compare_centered(towers: Towers) -> tuple[Scores, Scores, dict[str, tuple[float, float, float]]]:
+    """Return recall and modality gap before and after the mean of its tower is subtracted from each unit row, which
+    removes the gap, and of each the difference and its 95 % interval. Source: arXiv 2507.19054.
+
+    Captions of one image depend on each other, so the bootstrap draws images with all their captions (cluster
+    bootstrap: Davison and Hinkley 1997, Bootstrap Methods, section 3.8). Raises CannotScore without a partner."""
     features = np.zeros_like(towers.rows.features)
     for at, _ in towers.usable_sides():
         unit = unit_rows(towers.rows.features[at])
         features[at] = unit - unit.mean(0)
-    return replace(towers, rows=replace(towers.rows, features=features))
-
-
-REPEATED = N_("{n} of {all} rows in {name} are duplicates. Retrieving any copy counts as correct.")
-AT_CHANCE = N_(
-    "Recall is at chance in both directions: Recall@{k} is {value} % (95 % interval {low} to {high}), and a random "
-    "order gives {chance} %. Are the rows of both towers in the same order?"
-)
-
-
-@dataclass(frozen=True)
-class TowerNotes:
-    """Sentences about two towers: `warnings` about recall at chance, `notes` about duplicate rows."""
-
-    warnings: list[Message]
-    notes: list[Message]
-
-
-def tower_notes(towers: Towers, scores: tuple[Scores, Scores] | None = None) -> TowerNotes:
-    """Return the notes on two towers. Args: scores: own and chance, from `tower_scores`, if known."""
-    own, chance = scores or tower_scores(towers)[:2]
-    counts = repeated(towers).items()
-    equal = [message(REPEATED, name=name, n=f"{n:,}", all=f"{all_:,}") for name, (n, all_) in counts]
-    return TowerNotes(_at_chance(own, chance), equal)
-
-
-def tower_record(towers: Towers, name: str) -> JsonObject:
-    """Return the scores of a file with two towers, in the form of `evaluate_vectors`."""
-    own, chance, _ = tower_scores(towers)
-    said, usable = tower_notes(towers, (own, chance)), towers_of(towers.rows.take(towers.rows.usable))
-    return {
-        "file": name,
-        "n": len(towers.rows),
-        "n_test": sum(len(at) for at, _ in towers.usable_sides()),
-        "n_train": 0,
-        "pairs": 0 if usable is None else usable.partner_pairs(1)[1],
-        "left_out": {reason: len(at) for reason, at in towers.rows.problems.items()},
-        "scores": scores_to_json(own),
-        "chance": scores_to_json(chance),
-        "notes": [str(note) for note in said.warnings + said.notes],
-    }
-
-
-def _at_chance(own: Scores, chance: Scores) -> list[Message]:
-    """Warn if no recall exceeds chance, with the largest k whose chance level is at most 0.5."""
-    names = [(k, f"recall_{k}_{way}") for k in KS for way in ("forth", "back")]
-    known = [(k, own[name], chance[name]) for k, name in names if name in chance and (chance[name].value or 1) <= 0.5]
-    if not known or any((score.interval or (0,))[0] > (random.value or 0) for _, score, random in known):
-        return []
-    k, score, random = known[-2]  # from a to b
-    assert score.value is not None
-    assert score.interval is not None
-    assert random.value is not None
-    ends = (score.value, *score.interval, random.value)
-    value, low, high, at = (f"{100 * x:.1f}" for x in ends)
-    return [message(AT_CHANCE, k=k, value=value, low=low, high=high, chance=at)]
-
-
-DRAWS, STEP = 2000, 100  # of the bootstrap, and how many at a time
-OTHER_ROWS = N_("the checkpoints are of different images or captions")
-
-
-@dataclass(frozen=True, eq=False)
-class CheckpointChange:
-    """A score of two checkpoints, and the change from the first to the second with a 95 % interval."""
-
-    name: str
-    before: Score
-    after: Score
-    value: float
-    interval: tuple[float, float]
-
-
-def compare_checkpoints(before: Towers, after: Towers) -> list[CheckpointChange]:
-    """Compare recall@k in both directions and the modality gap of two checkpoints.
-
-    Raises: ValueError for different rows; CannotScore if no row has a partner."""
-    if before.rows.ids != after.rows.ids or not np.array_equal(before.rows.columns[PAIR], after.rows.columns[PAIR]):
-        raise ValueError(OTHER_ROWS)
-    (first, _, _), (second, _, _) = map(tower_scores, (before, after))
-    names = [f"recall_{k}_{way}" for way in ("forth", "back") for k in KS] + ["modality_gap"]
-    rng = np.random.default_rng(0)
-    clusters = int(_clusters(before).max()) + 1
-    sums = [_Sums.of(towers, clusters) for towers in (before, after)]
-    drawn = []
+    both = towers, replace(towers, rows=replace(towers.rows, features=features))
+    before, after = (tower_scores(one)[0] for one in both)
+    cluster = np.unique(towers.rows.columns[PAIR], return_inverse=True)[1]  # (n), the image of each row
+    sums, rng, drawn = [_sums(one, cluster) for one in both], np.random.default_rng(0), []
+    clusters = int(cluster.max()) + 1
     for _ in range(0, DRAWS, STEP):
-        weight = rng.multinomial(clusters, np.full(clusters, 1 / clusters), STEP).astype(np.float64)
-        drawn.append(sums[1].figures(weight) - sums[0].figures(weight))
-    ends = np.quantile(np.concatenate(drawn), [0.025, 0.975], axis=0)  # (2, figures)
-    changes = []
-    for name, low, high in zip(names, *ends.tolist(), strict=True):
-        a, b = first[name], second[name]
-        if a.value is not None and b.value is not None:
-            changes.append(CheckpointChange(name, a, b, b.value - a.value, (low, high)))
-    return changes
+        weight = rng.multinomial(clusters, np.full(clusters, 1 / clusters), STEP).astype(np.float64)  # (s, g)
+        drawn.append(_drawn_figures(*sums[1], weight) - _drawn_figures(*sums[0], weight))
+    low, high = np.quantile(np.concatenate(drawn), [0.025, 0.975], axis=0).tolist()
+    names = [f"recall_{k}_{way}" for way in ("forth", "back") for k in KS] + ["modality_gap"]
+    values = [(after[name].value or 0.0) - (before[name].value or 0.0) for name in names]
+    return before, after, dict(zip(names, zip(values, low, high, strict=True), strict=True))
 
 
-def _clusters(towers: Towers) -> np.ndarray:
-    """Return the index (n) of each row's image."""
-    return np.unique(towers.rows.columns[PAIR], return_inverse=True)[1]
+def _sums(towers: Towers, cluster: Int64[np.ndarray, " n"]) -> tuple[np.ndarray, np.ndarray, list[np.ndarray]]:
+    """Return for each image (g) the hits (g, 6) and queries (g, 6) at each k in both directions, and for each tower the
+    sum of its unit rows, with their number as last column (g, d + 1)."""
+    clusters, right, queries, rows = int(cluster.max()) + 1, [], [], []
+    for reverse in (False, True):
+        found = retrieval(towers, reverse)
+        right += [np.bincount(cluster[found.rows], found.ranks.hits(k), clusters) for k in KS]
+        queries += [np.bincount(cluster[found.rows], minlength=clusters)] * len(KS)
+    for at, _ in towers.usable_sides():
+        total = np.zeros((clusters, towers.rows.width + 1))
+        np.add.at(total, cluster[at], np.pad(unit_rows(towers.rows.features[at]), ((0, 0), (0, 1)), constant_values=1))
+        rows.append(total)
+    return np.stack(right, 1), np.stack(queries, 1), rows
 
 
-@dataclass(frozen=True, eq=False)
-class _Sums:
-    """Sums over the rows of each image (g): hits and queries at each k, and for each tower the sum and number
-    of unit rows."""
-
-    right: Float64[np.ndarray, "g 6"]
-    queries: Float64[np.ndarray, "g 6"]
-    means: tuple[tuple[Float64[np.ndarray, "g d"], Float64[np.ndarray, " g"]], ...]
-
-    @classmethod
-    def of(cls, towers: Towers, clusters: int) -> "_Sums":
-        cluster, right, queries, means = _clusters(towers), [], [], []
-        for reverse in (False, True):
-            found = retrieval(towers, reverse)
-            of = cluster[found.rows]
-            right += [np.bincount(of, found.ranks.hits(k), clusters) for k in KS]
-            queries += [np.bincount(of, minlength=clusters).astype(np.float64)] * len(KS)
-        for rows, _ in towers.usable_sides():
-            total = np.zeros((clusters, towers.rows.width))
-            np.add.at(total, cluster[rows], unit_rows(towers.rows.features[rows]))
-            means.append((total, np.bincount(cluster[rows], minlength=clusters).astype(np.float64)))
-        return cls(np.stack(right, 1), np.stack(queries, 1), tuple(means))
-
-    def figures(self, weight: Float64[np.ndarray, "s g"]) -> Float64[np.ndarray, "s 7"]:
-        """Return recall and gap for s bootstrap draws, given the weight of each image in each draw."""
-        mean_a, mean_b = ((weight @ total) / np.maximum(weight @ n, 1)[:, None] for total, n in self.means)
-        recall = (weight @ self.right) / np.maximum(weight @ self.queries, 1)
-        return np.column_stack([recall, np.linalg.norm(mean_a - mean_b, axis=1)])
+def _drawn_figures(
+    right: np.ndarray, queries: np.ndarray, rows: list[np.ndarray], weight: Float64[np.ndarray, "s g"]
+) -> Float64[np.ndarray, "s 7"]:
+    """Return recall and gap for s draws of images, from the `_sums` of towers."""
+    a, b = (total[:, :-1] / np.maximum(total[:, -1:], 1) for total in (weight @ one for one in rows))
+    recall = (weight @ right) / np.maximum(weight @ queries, 1)
+    return np.column_stack([recall, np.linalg.norm(a - b, axis=1)])

@@ -23,15 +23,25 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from contrastive_core.base.messages import N_, Message, join, message
-from contrastive_core.base.score import SEEDS, Z95, difference, holm, mcnemar, over_seeds, paired_p, t_test, wilson
+from contrastive_core.base.score import (
+    SEEDS,
+    Z95,
+    Scores,
+    difference,
+    holm,
+    mcnemar,
+    over_seeds,
+    paired_p,
+    t_test,
+    wilson,
+)
 
 ACCURACIES = {"knn": N_("kNN accuracy"), "linear_probe": N_("linear probe accuracy")}
 ALPHA = 0.05
 LISTED = 4  # maximum number of listed names
 FEW_SEEDS = N_("fewer than three seeds cannot show a difference")
 POINTS = N_("points")
-RIGHT = ("knn", "linear_probe")
-TESTED = (*RIGHT, "purity", "silhouette", "alignment", "tolerance", "uniformity")
+TESTED = (*ACCURACIES, "purity", "silhouette", "alignment", "tolerance", "uniformity")
 
 
 @dataclass(frozen=True)
@@ -51,13 +61,6 @@ class Contrast:
         """1 or −1 for a significant difference, else 0."""
         low, high = self.interval or (0.0, 0.0)
         return 0 if self.p is not None and self.p >= ALPHA else int(low > 0) - int(high < 0)
-
-    @property
-    def shown(self) -> str:
-        """The result of the test for `first`, in words."""
-        if self.interval is None:
-            return N_("not repeated")
-        return {1: N_("better"), -1: N_("worse"), 0: N_("no difference shown")}[self.sign]
 
     def of(self, first: str) -> "Contrast":
         """Return this contrast with the given name as `first`."""
@@ -163,23 +166,28 @@ def contrast(a: SettingScores, b: SettingScores, pool: Iterable[SettingScores] =
 
     Args: pool: further settings that contribute to the variance between seeds; tests: number of simultaneous
     comparisons."""
-    from scipy.special import ndtri  # scipy.stats needs 50 MB more, also in pages
+    from scipy.special import ndtri, stdtrit  # scipy.stats needs 50 MB more, also in pages
 
     value = a.mean - b.mean
     if not (a.is_repeated and b.is_repeated):
         return Contrast(first=a.label, second=b.label, difference=value, interval=None)
-    one, two, of_images, of_seeds = a.mean_right, b.mean_right, 0.0, _seed_half(a, b, pool, tests)
+    one, two, of_images, of_seeds = a.mean_right, b.mean_right, 0.0, 0.0
     if one is not None and two is not None and one.shape == two.shape:
         d = (one - two)[np.isfinite(one - two)]
         if len(d) > 1:
             of_images = float(-ndtri(ALPHA / 2 / tests) * d.std(ddof=1) / math.sqrt(len(d)))
-    half = math.hypot(of_images, of_seeds)
-    parts = [N_("images")] if of_images or not of_seeds else []
     if seeds := [len(one.scores) for one in (a, b) if not one.is_fixed]:
-        parts.append(message("{seeds} seeds", seeds=min(seeds)))
+        repeated = {s.label: list(s.scores.values()) for s in (*pool, a, b) if len(s.scores) > 1}.values()  # each once
+        freedom = sum(len(values) - 1 for values in repeated)
+        variance = sum((len(values) - 1) * float(np.var(values, ddof=1)) for values in repeated) / freedom
+        share = sum(1 / count for count in seeds)
+        of_seeds = float(-stdtrit(freedom, ALPHA / 2 / tests)) * math.sqrt(variance * share)
+    parts = [N_("images")] if of_images or not of_seeds else []
+    parts += [message("{seeds} seeds", seeds=min(seeds))] if seeds else []
     basis = message("{images} and {seeds}", images=parts[0], seeds=parts[1]) if len(parts) == 2 else parts[0]
     if tests > 1:
         basis = message("{basis}, corrected for {tests} comparisons", basis=basis, tests=tests)
+    half = math.hypot(of_images, of_seeds)
     interval = value - half, value + half
     return Contrast(first=a.label, second=b.label, difference=value, interval=interval, basis=basis)
 
@@ -210,47 +218,20 @@ def best_setting(name: str, settings: Sequence[SettingScores]) -> tuple[str, str
     return say_best(contrasts_of_best(named)), ""
 
 
-def _seed_half(a: SettingScores, b: SettingScores, pool: Iterable[SettingScores], tests: int) -> float:
-    """Return the half-width of the interval over seeds, from the pooled variance; 0 between two fixed settings."""
-    from scipy.special import stdtrit
-
-    if a.is_fixed and b.is_fixed:
-        return 0.0
-    repeated = {s.label: list(s.scores.values()) for s in (*pool, a, b) if len(s.scores) > 1}.values()  # each once
-    freedom = sum(len(values) - 1 for values in repeated)
-    variance = sum((len(values) - 1) * float(np.var(values, ddof=1)) for values in repeated) / freedom
-    share = sum(1 / len(one.scores) for one in (a, b) if not one.is_fixed)
-    return float(-stdtrit(freedom, ALPHA / 2 / tests)) * math.sqrt(variance * share)
-
-
-def interval_of(setting: SettingScores) -> tuple[float, float] | None:
-    """Return the 95 % interval of a setting's mean over images and seeds; None with fewer than three seeds."""
-    between, right = over_seeds([*setting.scores.values()]), setting.mean_right
-    if between is None or right is None:
-        return between
-    low, high = _over_images(right)
-    half = math.hypot((high - low) / 2, (between[1] - between[0]) / 2)
-    return setting.mean - half, setting.mean + half
-
-
 def interval_and_basis(setting: SettingScores) -> tuple[tuple[float, float] | None, str]:
-    """Return the 95 % interval of a setting's mean and its basis, "" without one: images and seeds (see `interval_of`);
-    with fewer than three seeds, images alone (Wilson's), without a statement about other seeds."""
-    seeds, right = len(setting.scores), setting.mean_right
-    if (found := interval_of(setting)) is not None:
-        template = N_("{seeds} seeds") if right is None else N_("images and {seeds} seeds")
-        return found, message(template, seeds=seeds)
+    """Return the 95 % interval of a setting's mean and its basis, "" without one: images and seeds; with fewer than
+    three seeds, images alone (Wilson's), without a statement about other seeds."""
+    seeds, right, between = len(setting.scores), setting.mean_right, over_seeds([*setting.scores.values()])
     if right is None or not np.isfinite(right).any():
-        return None, ""
+        return between, message("{seeds} seeds", seeds=seeds) if between else ""
+    low, high = wilson(round(float(np.nansum(right))), int(np.isfinite(right).sum()))
+    if between:
+        half = math.hypot((high - low) / 2, (between[1] - between[0]) / 2)
+        return (setting.mean - half, setting.mean + half), message("images and {seeds} seeds", seeds=seeds)
     basis = message("images")
     if not setting.is_fixed:
         basis = message("images, one seed") if seeds == 1 else message("images, {seeds} seeds", seeds=seeds)
-    return _over_images(right), basis
-
-
-def _over_images(right: np.ndarray) -> tuple[float, float]:
-    """Return Wilson's interval of the share of correct images. Args: right: (n), NaN if unknown."""
-    return wilson(round(float(np.nansum(right))), int(np.isfinite(right).sum()))
+    return (low, high), basis
 
 
 def compare_methods(groups: Sequence[tuple[str, int]], right: np.ndarray) -> str:
@@ -272,7 +253,7 @@ def compare_methods(groups: Sequence[tuple[str, int]], right: np.ndarray) -> str
 
 @dataclass(frozen=True)
 class Difference:
-    """Accuracy of `a` minus that of `b` on the same samples, with interval and p values."""
+    """A score of run `a` minus that of `b` on the same samples, with its 95 % interval and p values."""
 
     metric: str
     title: str  # of the metric
@@ -282,8 +263,6 @@ class Difference:
     interval: tuple[float, float]
     p: float
     p_corrected: float
-    only_a: int  # samples that a has right and b wrong, or with a higher value
-    only_b: int
 
     @property
     def contrast(self) -> Contrast:
@@ -304,51 +283,32 @@ class Difference:
         return bool(self.contrast.sign)
 
 
-@dataclass(frozen=True)
-class PairedTest:
-    """The difference of a score between two runs with its 95 % interval, p and corrected p."""
-
-    score: str
-    a: str
-    b: str
-    value: float
-    low: float
-    high: float
-    p: float
-    p_corrected: float
-    n: int  # samples with a value for both
-
-
-def paired_tests(names: Sequence[str], scores: Sequence[Mapping[str, tuple[float, np.ndarray]]]) -> list[PairedTest]:
-    """Test each score for each pair of runs.
-
-    Args: scores: for each run, score → (value, influence (n)); NaN for samples without a value."""
-    tests = [
-        _test(name, (names[i], scores[i][name]), (names[j], scores[j][name]))
-        for name in TESTED
-        if all(name in of_run for of_run in scores)
-        for i, j in itertools.combinations(range(len(names)), 2)
-    ]
-    corrected = holm([one.p for one in tests])
-    return [replace(one, p_corrected=p) for one, p in zip(tests, corrected, strict=True)]
-
-
-def _test(name: str, a: tuple[str, tuple[float, np.ndarray]], b: tuple[str, tuple[float, np.ndarray]]) -> PairedTest:
-    first, second = (np.asarray(influence, np.float64) for _, (_, influence) in (a, b))
-    both = np.isfinite(first) & np.isfinite(second)
-    d, n = (first - second)[both], int(both.sum())
-    value = a[1][0] - b[1][0]
-    half = Z95 * float(d.std(ddof=1)) / np.sqrt(n) if n > 1 else float("nan")
-    p = mcnemar(first[both] > 0.5, second[both] > 0.5) if name in RIGHT else t_test(d, value)
-    return PairedTest(
-        score=name, a=a[0], b=b[0], value=value, low=value - half, high=value + half, p=p, p_corrected=p, n=n
-    )
+def paired_tests(names: Sequence[str], scores: Sequence[Scores]) -> list[Difference]:
+    """Test each score that has an influence of each sample for each pair of runs, with p values that are corrected
+    together. Samples without a value in both are left out."""
+    tests = []
+    for metric in TESTED:
+        for (i, first), (j, second) in itertools.combinations(enumerate(of_run.get(metric) for of_run in scores), 2):
+            if first is None or second is None or first.value is None or second.value is None:
+                continue
+            a, b, value = first.influence, second.influence, first.value - second.value
+            if a is None or b is None:
+                continue
+            both = np.isfinite(a) & np.isfinite(b)
+            d = (np.asarray(a, np.float64) - b)[both]
+            half = Z95 * float(d.std(ddof=1)) / math.sqrt(len(d)) if len(d) > 1 else math.nan
+            p = mcnemar(a[both] > 0.5, b[both] > 0.5) if metric in ACCURACIES else t_test(d, value)
+            ends = value - half, value + half
+            made = Difference(
+                metric=metric, title=first.title, a=names[i], b=names[j], value=value, interval=ends, p=p, p_corrected=p
+            )
+            tests.append(made)
+    return _corrected(tests)
 
 
 def compare_runs(
     names: Sequence[str],
     correct: Mapping[str, np.ndarray],
-    seed: int = 0,
     titles: Mapping[str, str] = ACCURACIES,
     groups: Mapping[str, np.ndarray] | None = None,
 ) -> list[Difference]:
@@ -358,20 +318,14 @@ def compare_runs(
     for metric, right in correct.items():
         of = (groups or {}).get(metric)
         for i, j in itertools.combinations(range(len(names)), 2):
-            value, interval = difference(right[i], right[j], seed, of)
+            value, ends = difference(right[i], right[j], groups=of)
             p = paired_p(right[i], right[j], of)
-            made = Difference(
-                metric=metric,
-                title=titles[metric],
-                a=names[i],
-                b=names[j],
-                value=value,
-                interval=interval,
-                p=p,
-                p_corrected=p,
-                only_a=int((right[i] > right[j]).sum()),
-                only_b=int((right[j] > right[i]).sum()),
-            )
+            title, a, b = titles[metric], names[i], names[j]
+            made = Difference(metric=metric, title=title, a=a, b=b, value=value, interval=ends, p=p, p_corrected=p)
             differences.append(made)
-    corrected = holm([d.p for d in differences])
-    return [replace(d, p_corrected=p) for d, p in zip(differences, corrected, strict=True)]
+    return _corrected(differences)
+
+
+def _corrected(differences: Sequence[Difference]) -> list[Difference]:
+    corrected = holm([one.p for one in differences])
+    return [replace(one, p_corrected=p) for one, p in zip(differences, corrected, strict=True)]

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from contrastive_core.base.errors import UnusableEmbedding
 from contrastive_core.base.messages import N_, join, message, printable, thousands
-from contrastive_core.compare.embed import data_of, embed_run, load_model, random_encoder_of
+from contrastive_core.compare.embed import data_of, embed_run, load_model, untrained
 from contrastive_core.data.augmentations import make_views, to_float
 from contrastive_core.data.datasets import Dataset
 from contrastive_core.data.overrides import training_set
@@ -35,6 +35,7 @@ from contrastive_core.methods._asymmetric import MomentumMethod
 from contrastive_core.models.encoders import forward_batch_size
 from contrastive_core.runs import checkpoints
 from contrastive_core.runs.run import Run
+from contrastive_core.runs.train_config import from_dict
 from contrastive_core.spaces import recorded_rows
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.recorded_rows import PROBE, Recorded
@@ -78,7 +79,8 @@ def _batch_of_images(run: Run, request: BatchRequest, dataset: Dataset) -> LabBa
     chosen, others = images_of_batch(np.asarray(dataset.labels), images, rng)
     epoch, is_z = source.removeprefix(EPOCH), source == "z" or source.startswith(EPOCH)
     weights = checkpoints.weights_after(run, "" if source == "z" else epoch) if is_z else None
-    method = random_encoder_of(run, dataset) if source == "random" else load_model(run, dataset, weights=weights)
+    is_random = source == "random"
+    method = untrained(from_dict(run.config), dataset) if is_random else load_model(run, dataset, weights=weights)
     method, weights = method.cpu(), weights or {}
     generator = torch.Generator().manual_seed(seed)
 

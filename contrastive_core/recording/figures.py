@@ -167,7 +167,7 @@ def _spread_figures(batch: RecordedBatch) -> dict[str, float]:
         towers = Towers(EmbeddingSet(batch.z.float().numpy()), sides[0], sides[1], groups[0], groups[1], ("a", "b"))
         for name, reverse in (("recall_1_forth", False), ("recall_1_back", True)):
             with contextlib.suppress(CannotScore):
-                values[name] = retrieval(towers, reverse, ks=(1,), most=QUERIES).recall[1].value
+                values[name] = retrieval(towers, reverse, most=QUERIES).recall(1).value
         with contextlib.suppress(CannotScore):
             values["modality_gap"] = modality_gap(towers)
     return values

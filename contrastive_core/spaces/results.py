@@ -18,16 +18,10 @@ from contrastive_core.spaces.space import Space
 from contrastive_core.spaces.towers import DEFAULT_TEMPLATES
 
 VERSION = 4  # of the recipes: a change makes old results stale
-NEWER = {
-    "look": 6,
-    "scores": 6,
-    "comparison": 7,
-    "towers": 7,
-    "tower_pairs": 6,
-    "checkpoints": 6,
-}  # recipes that have changed alone
-FOLDERS = {"map": "maps", "scores": "scores", "snapshots": "alike"}  # of a shipped run
-FOLDERS |= dict.fromkeys(("towers", "zero_shot", "tower_pairs", "checkpoints"), "towers")
+NEWER = {"look": 6, "scores": 6, "comparison": 8, "towers": 7, "tower_pairs": 6}  # recipes that have changed alone
+NEWER |= {"adapter": 5, "centered": 5}
+FOLDERS = {"map": "maps", "scores": "scores"}  # of a shipped run
+FOLDERS |= dict.fromkeys(("towers", "zero_shot", "tower_pairs"), "towers")
 MAP_DEFAULTS: dict[str, float | str] = {"seed": 0, "neighbors": 15, "min_dist": 0.1, "metric": "cosine"}  # of UMAP
 Values = JsonObject  # of a job: the names of its space and its settings
 SETTINGS = {"map": MAP_DEFAULTS, "zero_shot": {"templates": list(DEFAULT_TEMPLATES)}}  # of what came along
@@ -53,9 +47,8 @@ def key(kind: str, values: Values) -> str:
 def path(kind: str, values: Values) -> Path:
     """Return the path of a result; for a shipped run, that of the shipped result if the values match."""
     if (along := came_along(kind, values)) is not None and along.exists():
-        about = values.get("space", {})
-        run, content = runs.load(values.get("run") or about["name"]), values.get("weights") or about.get("content")
-        if run.shipped and run.weights_hash() == content:
+        run = runs.load(values["space"]["name"])
+        if run.shipped and run.weights_hash() == values["space"]["content"]:
             return along
     return data_home() / "results" / f"{key(kind, values)}.npz"
 
@@ -64,9 +57,6 @@ def came_along(kind: str, values: Values) -> Path | None:
     """Return the path of a result that came with a shipped run; None for any other."""
     if kind not in FOLDERS:
         return None
-    if "run" in values:  # of its snapshots
-        parts = ["train", values["layer"]] if kind == "snapshots" else [kind, *map(str, values["epochs"])]
-        return shipped_path(kind, values["run"], *parts)
     space = values["space"]
     settings = {k: v for k, v in values.items() if k not in ("space", "kind")}
     if settings not in ({}, SETTINGS.get(kind, {})) or space.get("epoch"):

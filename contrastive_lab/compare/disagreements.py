@@ -10,9 +10,10 @@ import streamlit as st
 
 from contrastive_core.base.memory import overlap
 from contrastive_core.compare.comparison import Comparison
-from contrastive_core.compare.differences import EXAMPLES, NONE, Differences, Group, differences_request
+from contrastive_core.compare.differences import EXAMPLES, NONE, Differences, differences_request
 from contrastive_core.compare.towers import answers_of
 from contrastive_core.compare.verdicts import ACCURACIES
+from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.space import Space
 from contrastive_core.spaces.towers import TEXT
 from contrastive_lab import cache, format, locale, pictures, query_params, stage, state, texts
@@ -48,16 +49,19 @@ class ComparedSamples:
         return self.spaces[0]
 
     @cached_property
+    def rows(self) -> EmbeddingSet | None:
+        """The rows of the first space; None while they are not embedded."""
+        return cache.embedding(self.space)
+
+    @cached_property
     def places(self) -> dict[str, int]:
         """The row of each sample in the first space, by id."""
-        rows = cache.embedding(self.space)
-        return {name: q for q, name in enumerate(self.comparison.ids if rows is None else rows.ids)}
+        return {name: q for q, name in enumerate(self.comparison.ids if self.rows is None else self.rows.ids)}
 
     @cached_property
     def texts(self) -> np.ndarray | None:
         """The text of each row of the first space; None if the samples are no texts."""
-        rows = cache.embedding(self.space)
-        return None if rows is None else rows.columns.get(TEXT, rows.texts)
+        return None if self.rows is None else self.rows.columns.get(TEXT, self.rows.texts)
 
     def text(self, name: str) -> str:
         """Return the text of a sample; "" if the samples are no texts."""
@@ -76,9 +80,9 @@ class ComparedSamples:
             return {}
         one, two = self.comparison.correct[self.metric][:2]
         changed, judged = self.comparison.changed(self.metric), self.comparison.judged[self.metric]
-        found = ((one > two)[changed], (two > one)[changed])
         both_wrong = np.flatnonzero(judged & (one <= 0) & (two <= 0))
-        return dict(zip(WAYS, (*(changed[rows] for rows in found), both_wrong), strict=True))
+        found = changed[(one > two)[changed]], changed[(two > one)[changed]], both_wrong
+        return dict(zip(WAYS, found, strict=True))
 
     def outcomes(self, ids: Sequence[str]) -> tuple[np.ndarray, tuple[str, ...], Sequence[str]]:
         """Return a category for each sample (n) by which of A and B is right, with the categories' names and colors."""
@@ -113,27 +117,26 @@ class ComparedSamples:
 
     def class_name(self, label: int) -> str:
         """Return the name of a class; "–" for a missing label."""
-        rows = cache.embedding(self.space)
-        return "–" if label < 0 else str(label) if rows is None else rows.class_name(label)
+        if label < 0:
+            return "–"
+        return str(label) if self.rows is None else self.rows.class_name(label)
 
     def table(self, some: np.ndarray) -> list[dict[str, str | float]]:
         """Return records of some samples: label, predictions or answers of A and B, columns such as a text, and id."""
-        rows, predicted = cache.embedding(self.space), self.comparison.predicted.get(self.metric)
+        predicted, ids = self.comparison.predicted.get(self.metric), self.ids(some)
         if predicted is None:
             sets = map(cache.embedding, self.spaces[:2])
-            said = [[""] * len(some) if each is None else answers_of(each, self.ids(some)) for each in sets]
+            said = [[""] * len(some) if each is None else answers_of(each, ids) for each in sets]
         else:
             said = [[self.class_name(int(c)) for c in found[some]] for found in predicted[:2]]
-        table = []
-        for row, name, a, b in zip(some.tolist(), self.ids(some), *said, strict=True):
-            own: dict[str, str | float] = (
-                {} if rows is None else {k: v[self.places[name]].item() for k, v in rows.columns.items()}
-            )
-            label = {} if self.comparison.labels is None else {"class": self.classes[row]}
-            values = self.comparison.correct[self.metric][:2, row].round(3).tolist() if self.is_figure else ()
-            table.append(
-                {**label, **dict(zip("AB", values, strict=False)), "A says": a, "B says": b, **own, "id": name}
-            )
+        columns, table = {} if self.rows is None else self.rows.columns, []
+        for row, name, a, b in zip(some.tolist(), ids, *said, strict=True):
+            record: dict[str, str | float] = {} if self.comparison.labels is None else {"class": self.classes[row]}
+            if self.is_figure:
+                record |= zip("AB", self.comparison.correct[self.metric][:2, row].round(3).tolist(), strict=True)
+            record |= {"A says": a, "B says": b}
+            record |= {head: values[self.places[name]].item() for head, values in columns.items()}
+            table.append(record | {"id": name})
         return table
 
     def ids(self, some: np.ndarray | list[int]) -> list[str]:
@@ -156,10 +159,18 @@ class ComparedSamples:
 
 
 def disagree(samples: ComparedSamples) -> None:
-    """Draw the choice of a kind of disagreement, and its samples."""
-    picture, side = stage.columns(is_first=False)
+    """Draw the choice of a kind of disagreement, initially the first kind with samples, and its samples."""
+    ways, (picture, side) = samples.ways, stage.columns(is_first=False)
     with side:
-        way = _choose_way(samples)
+        way = query_params.one_of(
+            st.radio,
+            _("Kind of disagreement"),
+            [*ways, NEIGHBORS, GROUPS],
+            name="disagree",
+            default=next((way for way, rows in ways.items() if len(rows)), NEIGHBORS),
+            key=f"disagree-{cache.digest(*samples.comparison.names[:2], samples.metric)}",
+            format_func=lambda way: samples.way_title(way) + (f" ({len(ways[way]):,})" if way in ways else ""),
+        )
         if way == GROUPS:
             found = _about_groups(samples.spaces[:2])
         elif way == NEIGHBORS:
@@ -172,21 +183,7 @@ def disagree(samples: ComparedSamples) -> None:
         elif way == NEIGHBORS:
             _neighbors(samples, row)
         else:
-            _listed(samples, samples.ways[way], f"{samples.comparison.names} {samples.metric} {way}")
-
-
-def _choose_way(samples: ComparedSamples) -> str:
-    """Let the user choose the kind of disagreement, initially the first kind with samples; each name has its count."""
-    ways = samples.ways
-    return query_params.one_of(
-        st.radio,
-        _("Kind of disagreement"),
-        [*ways, NEIGHBORS, GROUPS],
-        name="disagree",
-        default=next((way for way, rows in ways.items() if len(rows)), NEIGHBORS),
-        key=f"disagree-{cache.digest(*samples.comparison.names[:2], samples.metric)}",
-        format_func=lambda way: samples.way_title(way) + (f" ({len(ways[way]):,})" if way in ways else ""),
-    )
+            _listed(samples, ways[way], f"{samples.comparison.names} {samples.metric} {way}")
 
 
 def _about(samples: ComparedSamples, way: str) -> None:
@@ -232,16 +229,15 @@ def _listed(samples: ComparedSamples, rows: np.ndarray, key: str) -> None:
         if picked:
             st.button(_("Select these on the maps"), on_click=samples.select, args=(shown[picked],))
     elif samples.texts is not None:
-        st.html("".join(_answers(row, samples.text(str(row["id"]))) for row in table))
+        answers = ""
+        for row in table:  # a text, such as a query, and what A and B say of it, with their values
+            names = [f"{shape} {row[name]}" if name in row else shape for shape, name in ((A, "A"), (B, "B"))]
+            said = zip(names, (str(row["A says"]), str(row["B says"])), strict=True)
+            about = " · ".join(filter(None, (str(row.get("class", "")), str(row["id"]))))
+            answers += texts.answers(samples.text(str(row["id"])), said, about)
+        st.html(answers)
     else:
         draw_table(table, hide_index=True)
-
-
-def _answers(row: dict[str, str | float], text: str) -> str:
-    """Return the HTML of a text, such as a query, and what A and B say of it, with their values."""
-    names = [f"{shape} {row[name]}" if name in row else shape for shape, name in ((A, "A"), (B, "B"))]
-    about = " · ".join(filter(None, (str(row.get("class", "")), str(row["id"]))))
-    return texts.answers(text, zip(names, (str(row["A says"]), str(row["B says"])), strict=True), about)
 
 
 def _choose_moved(samples: ComparedSamples) -> int:
@@ -306,32 +302,29 @@ def _about_groups(spaces: Sequence[Space]) -> Differences | None:
 
 
 def _show_groups(spaces: Sequence[Space], found: Differences | None) -> None:
-    """The sentence of each group, its cohesion in both spaces, and its most typical samples."""
+    """Draw the sentence of each group, its cohesion in both spaces, and its most typical samples as pictures, or as a
+    table with their texts; all can be selected on all pages."""
     if found and not found.groups:
         st.info(locale.text(NONE))
-    for number, group in enumerate(found.groups if found else []):
+    rows, place = cache.embedding(spaces[0]), state.place_of(spaces[0])
+    for number, group in enumerate(found.groups if found and rows is not None else []):
+        assert rows is not None
+        some, key = group.rows[:EXAMPLES], f"{cache.digest(*(space.values for space in spaces))}-{number}"
+        classes = [rows.class_name(int(rows.labels[row])) if rows.labels is not None else "" for row in some]
         with st.container(gap="xsmall", key=f"difference-{number}"):
             st.markdown(f"**{format.plain(locale.text(group.sentence([space.title for space in spaces])))}**")
             said = _("Nearer to a member than to another sample: {a} % in {first}, {b} % in {second}. By chance: 50 %.")
             a, b = (f"{100 * share:.0f}" for share in group.cohesion)
             st.caption(said.format(a=a, b=b, first=A, second=B))
-            _group_examples(spaces[0], group, f"{cache.digest(*(space.values for space in spaces))}-{number}")
-
-
-def _group_examples(space: Space, group: Group, key: str) -> None:
-    """Typical samples of a group as pictures, or as a table with their texts; all can be selected on all pages."""
-    some, rows = group.rows[:EXAMPLES], cache.embedding(space)
-    if rows is None:
-        return
-    classes = [rows.class_name(int(rows.labels[row])) if rows.labels is not None else "" for row in some]
-    if pictures.are_decoded(space):
-        title = _("Typical samples of the group")
-        draw_gallery(pictures.some_of(space, some), classes, title=title, size=72, key=f"group-{key}")
-    else:
-        said = [] if rows.texts is None else rows.texts[some].tolist()
-        table = [
-            {"id": rows.ids[row], **({"class": name} if name else {})} for row, name in zip(some, classes, strict=True)
-        ]
-        draw_table([row | ({"text": said[q]} if said else {}) for q, row in enumerate(table)], hide_index=True)
-    label = _("Select all {n} on the maps").format(n=f"{len(group.rows):,}")
-    st.button(label, key=f"select-{key}", on_click=state.select, args=(group.rows, state.place_of(space)))
+            if pictures.are_decoded(spaces[0]):
+                title = _("Typical samples of the group")
+                draw_gallery(pictures.some_of(spaces[0], some), classes, title=title, size=72, key=f"group-{key}")
+            else:
+                table = []
+                for row, name in zip(some, classes, strict=True):
+                    text = "" if rows.texts is None else str(rows.texts[row])
+                    record = {"id": rows.ids[row], "class": name, "text": text}
+                    table.append({head: value for head, value in record.items() if value})
+                draw_table(table, hide_index=True)
+            label = _("Select all {n} on the maps").format(n=f"{len(group.rows):,}")
+            st.button(label, key=f"select-{key}", on_click=state.select, args=(group.rows, place))

@@ -6,7 +6,7 @@ import numpy as np
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from contrastive_core.compare.comparison import NOTHING_IN_COMMON, Comparison
+from contrastive_core.compare.comparison import NOTHING_IN_COMMON
 from contrastive_core.compare.representation_similarity import procrustes_align
 from contrastive_core.runs.run import Run
 from contrastive_core.spaces.embedding_set import EmbeddingSet
@@ -31,7 +31,6 @@ from contrastive_lab.embedding_map import color_of, drawn_places, subsample_rows
 from contrastive_lab.figures import draw_table
 from contrastive_lab.locale import N_, _
 
-CLASSES = 10  # rows, those with the largest differences; the tables have all
 MANY = 50_000  # rows, of which UMAP takes minutes
 COLORS = ("class", N_("which encoder is right"))
 ALIGNED = N_(
@@ -71,13 +70,10 @@ def _answers(spaces: list[Space], samples: ComparedSamples) -> None:
     with st.container(key="compare-verdict", gap="xsmall"):
         verdict.draw(spaces, comparison, metric)
     if metric:
-        differing = verdict.class_rows(samples)
-        st.html(verdict.dumbbells(verdict.score_rows(spaces, comparison), differing[:CLASSES], comparison.names))
-        if len(differing) > CLASSES:
-            text = _("{more} more classes are in the tables.")
-            st.caption(text.format(more=len(differing) - CLASSES))
+        verdict.draw_dumbbells(spaces, samples)
     towers.show_recall(comparison.names, spaces)
-    st.markdown(alike(comparison))
+    text = _("CKA {cka} · they share {share} % of neighbors")
+    st.markdown(text.format(cka=f"{comparison.cka[0, 1]:.2f}", share=f"{100 * comparison.overlap[0, 1]:.0f}"))
     verdict.with_scores(spaces, comparison)  # computes them; the page then shows the linear probe too
     label = str(_("See how alike they are"))
     if metric:
@@ -92,26 +88,15 @@ def open_view(view: str) -> None:
     query_params.choose("compare-view", view)
 
 
-def alike(comparison: Comparison) -> str:
-    """Describe the similarity of A and B in one line."""
-    text = _("CKA {cka} · they share {share} % of neighbors")
-    return text.format(cka=f"{comparison.cka[0, 1]:.2f}", share=f"{100 * comparison.overlap[0, 1]:.0f}")
-
-
 def without_pair(names: list[str]) -> None:
     """Draw the stage for fewer than two spaces."""
     space_picker.say_left_out()
-    if not names:
-        text = _("Comparing needs two runs with weights, or recordings. Train another one.")
-        with empty(_("Nothing to compare yet"), text):
-            st.page_link("pages/train.py", label=_("Go to Train"), icon=":material/play_circle:")
-        return
-    if not space_picker.with_towers(names):
+    if names:
         empty(_("One is not enough"), _("Choose at least two."))
         return
-    with stage.below():
-        st.info(_("Choose at least two, or compare two checkpoints below."))
-        towers.compare_checkpoints(names)
+    text = _("Comparing needs two runs with weights, or recordings. Train another one.")
+    with empty(_("Nothing to compare yet"), text):
+        st.page_link("pages/train.py", label=_("Go to Train"), icon=":material/play_circle:")
 
 
 def without_common(reason: str, names: list[str], ready: list[Run]) -> None:
@@ -160,29 +145,22 @@ def maps(spaces: list[Space], samples: ComparedSamples | None) -> str:
     if len(embeddings) < len(spaces):
         empty(_("The maps are not ready yet"), _("They appear here once every run is embedded."))
         return ""
-    if len(set.intersection(*(set(rows.ids) for rows in embeddings))) < 2:
+    shared, first, xy = set.intersection(*(set(rows.ids) for rows in embeddings)), embeddings[0], list[np.ndarray]()
+    if len(shared) < 2:
         empty(_("No samples in common"), format.plain(NOTHING_IN_COMMON))
         return ""
-    xy, first = _aligned(spaces, embeddings, kind)
+    order = [i for i in first.ids if i in shared]
+    for space, rows in zip(spaces, embeddings, strict=True):
+        places = {name: row for row, name in enumerate(rows.ids)}
+        drawn_map = embedding_map.map_of(space, kind, MAP_DEFAULTS if kind == "umap" else {}, rows)
+        own = drawn_map.xy[[places[i] for i in order]]
+        xy.append(procrustes_align(own, xy[0]) if xy else own)
+    if len(order) < len(first):
+        first = first.take([q for q, i in enumerate(first.ids) if i in shared])
     colors: Any = (*color_of(first, "class" if first.labels is not None else "sample", {}), PALETTE)
     if samples is not None and samples.metric and query_params.current("color", COLORS, COLORS[0]) == COLORS[1]:
         colors = samples.outcomes(first.ids)
     return _draw_maps(spaces, embeddings, xy, (first, colors), kind)
-
-
-def _aligned(spaces: list[Space], embeddings: list[EmbeddingSet], kind: str) -> tuple[list[np.ndarray], EmbeddingSet]:
-    """Return maps (n, 2) of the samples that all spaces share, aligned to the first, and the first space's rows of
-    them."""
-    shared = set.intersection(*(set(rows.ids) for rows in embeddings))
-    order = [i for i in embeddings[0].ids if i in shared]
-    settings = MAP_DEFAULTS if kind == "umap" else {}
-    maps: list[np.ndarray] = []
-    for space, rows in zip(spaces, embeddings, strict=True):
-        places = {name: row for row, name in enumerate(rows.ids)}
-        xy = embedding_map.map_of(space, kind, settings, rows).xy[[places[i] for i in order]]
-        maps.append(procrustes_align(xy, maps[0]) if maps else xy)
-    first = embeddings[0]
-    return maps, first if len(order) == len(first) else first.take([q for q, i in enumerate(first.ids) if i in shared])
 
 
 def _draw_maps(
@@ -238,7 +216,16 @@ def _draw_maps(
 def strip(samples: ComparedSamples, content: str) -> None:
     """Draw a line of images of the selected samples, or of those that only one of A and B has right; without labels, of
     those whose neighbors changed most. Hovering over one highlights its point on the maps of this content."""
-    rows, counts = _in_strip(samples)
+    if samples.ways:
+        first, second, both = samples.ways.values()
+        counts = [f"{len(found):,} {samples.way_title(way)}" for way, found in samples.ways.items()]
+        counts[0] = f"**{counts[0]}**"
+        larger, smaller = (first, second) if len(first) >= len(second) else (second, first)
+        rows = np.concatenate([larger, smaller]) if samples.one_right else both
+    else:
+        counts = [_("**Neighbors that moved most** from {a} to {b}").format(a=A, b=B)]
+        rows = np.argsort(samples.shared, kind="stable")
+    rows = rows[:IN_STRIP]
     if (lit := samples.lit()) and not {*lit} <= {*rows.tolist()}:
         rows, counts = np.array(lit[:IN_STRIP]), []
     with st.container(horizontal=True, vertical_alignment="center"):
@@ -267,15 +254,3 @@ def strip(samples: ComparedSamples, content: str) -> None:
     if sorted(picked) != chosen:
         state.select([places[q] for q in picked], state.place_of(samples.space), STRIP)
         st.rerun()
-
-
-def _in_strip(samples: ComparedSamples) -> tuple[np.ndarray, list[str]]:
-    """Return the samples of the strip, and the texts above it."""
-    if not samples.ways:
-        text = _("**Neighbors that moved most** from {a} to {b}")
-        return np.argsort(samples.shared, kind="stable")[:IN_STRIP], [text.format(a=A, b=B)]
-    first, second, both = samples.ways.values()
-    counts = [f"{len(rows):,} {samples.way_title(way)}" for way, rows in samples.ways.items()]
-    larger, smaller = (first, second) if len(first) >= len(second) else (second, first)
-    rows = np.concatenate([larger, smaller]) if samples.one_right else both
-    return rows[:IN_STRIP], [f"**{counts[0]}**", *counts[1:]]

@@ -1,5 +1,5 @@
-"""Similarity of spaces and of the snapshots of one run, as numbers for a few and matrices for four or more; and a map
-from the vectors of A to those of B, with the recall it keeps."""
+"""Similarity of spaces, as numbers for a few and matrices for four or more; and a map from the vectors of A to those of
+B, with the recall it keeps."""
 
 from collections.abc import Sequence
 from itertools import combinations
@@ -25,7 +25,7 @@ FEW = 3  # spaces, of which each pair has its numbers
 
 
 def alike(spaces: list[Space], comparison: Comparison) -> None:
-    """Draw the similarity between the runs as numbers or matrices, and between the snapshots of one of them."""
+    """Draw the similarity between the spaces as numbers or matrices, beside that by chance."""
     shapes = SHAPES[: len(comparison.names)]
     legend = (f"**{shape}** {format.plain(n)}" for shape, n in zip(shapes, comparison.names, strict=True))
     st.markdown(_(" · ").join(legend))
@@ -53,16 +53,6 @@ def alike(spaces: list[Space], comparison: Comparison) -> None:
         st.caption(_("Shared neighbors are based on {note}.").format(note=note))
     if len(spaces) == 2:
         show_adapter(spaces)
-    runs = {run.name: (run, s.layer) for s in spaces if (run := s.run) and len(run.snapshots()) > 1}
-    if not runs:
-        return
-    st.header(_("Between the snapshots of one run"))
-    name = query_params.one_of(st.selectbox, _("Run"), runs, name="snapshots", width=MATRIX)
-    run, layer = runs[name]
-    values = {"run": name, "layer": layer, "epochs": run.snapshots(), "weights": run.weights_hash()}
-    if result := answer_or_wait("snapshots", values, message("Comparing the snapshots")):
-        st.caption(_("Rows and columns are epochs."))
-        matrices([str(e) for e in result.meta["epochs"]], result.arrays, result.meta["k"], name)
 
 
 READINGS = {

@@ -60,7 +60,7 @@ def choose(ready: list[Run]) -> tuple[list[str], str]:
             _pick(1, names, titles)
     if not names or all(Space(name).is_file for name in names):  # vectors of files have no head
         return names, "h"
-    of_towers = len(with_towers(names)) == len(names)  # which share the space of z
+    of_towers = all(":" not in name and runs.load(name).has_towers for name in names)  # which share the space of z
     key, usual = f"compare-features-{of_towers}", "z" if of_towers else "h"
     box, label = st.segmented_control, _("Features")
     return names, query_params.one_of(box, label, ["h", "z"], name="features", key=key, default=usual, width="content")
@@ -128,11 +128,6 @@ def _start(ready: list[Run]) -> list[str]:
     first = [run for run in ready if run == state.chosen_run()] or ready[:1]
     same = [r for r in ready for run in first if r.data_key == run.data_key]
     return list(dict.fromkeys(run.name for run in [*first, *same]))[:2]
-
-
-def with_towers(names: list[str]) -> dict[str, Run]:
-    """Return the runs with two towers among the named ones, by name."""
-    return {name: run for name in names if ":" not in name and (run := runs.load(name)).has_towers}
 
 
 def comparable(spaces: list[Space]) -> str:

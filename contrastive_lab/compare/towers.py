@@ -1,4 +1,5 @@
-"""Two towers on Compare: recall in both directions, two checkpoints of a run, and the threshold of a match."""
+"""Two towers on Compare: recall in both directions, the threshold of a match, and duels: the first answers of A and B
+without their names, one key each, and the verdict so far."""
 
 import re
 from collections.abc import Sequence
@@ -13,23 +14,23 @@ from contrastive_core.compare.comparison import hash_of
 from contrastive_core.compare.evaluation import TOWERS
 from contrastive_core.compare.match_threshold import RATE, JudgedPairs, MatchThreshold, find_threshold
 from contrastive_core.compare.towers import RECALL, SIDES
-from contrastive_core.runs.run_metrics import MetricsReader
+from contrastive_core.samples import annotations
+from contrastive_core.samples.duels import BOTH, KEYS, MARGIN, NEITHER, Duels
 from contrastive_core.spaces.label_files import read_qrels
 from contrastive_core.spaces.results import Result
 from contrastive_core.spaces.space import Space
-from contrastive_lab import cache, figures, format, guard, locale, query_params
-from contrastive_lab.compare.space_picker import SHAPES, judgments, with_towers
+from contrastive_lab import cache, figures, format, guard, locale, pictures, stage, texts
+from contrastive_lab.compare.space_picker import SHAPES, judgments
 from contrastive_lab.figures import draw_definitions, draw_table
-from contrastive_lab.locale import N_, Deferred, _, message
+from contrastive_lab.locale import N_, Deferred, _, message, ngettext
 from contrastive_lab.progress import answer_or_wait
-from contrastive_lab.train import curves
+from contrastive_lab.samples.findings import window
 
-CHECKPOINTS, THRESHOLD = N_("Checkpoints"), N_("Match threshold")  # views of the page
-KEY = re.compile(r"recall_(?P<k>\d+)_(?P<way>forth|back)")  # keys of scores
-GAP = "modality_gap"
-FELL = N_("From epoch {a} to {b} the modality gap fell by {by} (95 % interval {low} to {high}).")
-ROSE = N_("From epoch {a} to {b} the modality gap rose by {by} (95 % interval {low} to {high}).")
-SAME = N_("From epoch {a} to {b} the modality gap did not change significantly (95 % interval {low} to {high}).")
+THRESHOLD, DUELS = N_("Match threshold"), N_("Duels")  # views of the page
+LABELS = dict(zip(KEYS, (N_("Left is better"), N_("Right is better"), N_("Both are good"), N_("Neither")), strict=True))
+SHORTCUTS = dict(zip(KEYS, ("Left", "Right", BOTH[0].upper(), NEITHER[0].upper()), strict=True))
+PICTURE = 160  # pixels
+RECALL_KEY = re.compile(r"recall_(?P<k>\d+)_(?P<way>forth|back)")  # keys of scores
 AT_1 = ("recall_1_forth", "recall_1_back")  # in the verdict
 
 
@@ -59,27 +60,14 @@ def _recall(space: Space, waits: bool = False) -> Result | None:
 def side_by_side(scores: Sequence[Scores]) -> list[Scores]:
     """Return the scores of each space in comparable columns; if tower names differ, recall is titled by direction
     alone."""
-    titles = {str(one[AT_1[0]].title) for one in scores if AT_1[0] in one}
-    if len(titles) < 2:
+    if len({str(one[AT_1[0]].title) for one in scores if AT_1[0] in one}) < 2:
         return list(scores)
-
-    def title(key: str) -> str:
-        if (found := KEY.fullmatch(key)) is None:
-            return ""
-        a, b = SIDES if found["way"] == "forth" else SIDES[::-1]
-        return message(RECALL, k=found["k"], a=a, b=b)
-
-    return [{key: replace(score, title=title(key) or score.title) for key, score in one.items()} for one in scores]
-
-
-def directions(names: Sequence[str], scores: Sequence[Scores]) -> str:
-    """Explain which towers are the first and the second if their names differ; else ""."""
-    known = {name: str(one[AT_1[0]].title).partition(", ")[2] for name, one in zip(names, scores, strict=True) if one}
-    known = {name: way for name, way in known.items() if way}
-    if len({*known.values()}) < 2:
-        return ""
-    listed = "; ".join(f"{name}: {way}" for name, way in known.items())
-    return _("First tower → second tower: {listed}.").format(listed=listed)
+    titles = {}
+    for key in {key for one in scores for key in one}:
+        if found := RECALL_KEY.fullmatch(key):
+            a, b = SIDES if found["way"] == "forth" else SIDES[::-1]
+            titles[key] = message(RECALL, k=found["k"], a=a, b=b)
+    return [{key: replace(score, title=titles.get(key, score.title)) for key, score in one.items()} for one in scores]
 
 
 def show_recall(names: Sequence[str], spaces: Sequence[Space]) -> None:
@@ -93,14 +81,16 @@ def show_recall(names: Sequence[str], spaces: Sequence[Space]) -> None:
             if key in chance:
                 text = _("{text}, chance {value}").format(text=text, value=format.figure_of(chance[key]))
             shown.setdefault(locale.text(titled[key].title), []).append(text)
-        for warning in answer.meta.get("warnings", ()) if answer else ():
+        for warning in answer.meta["warnings"] if answer else ():
             st.warning(f"{format.plain(name)}: {format.plain(warning)}")
         for reason in why_missing(titled):
             st.caption(format.plain(f"{name}: {reason}"))
     for title, values in shown.items():
         st.markdown(f"{format.plain(title)}: {' · '.join(values)}")
-    if shown and (text := directions(names, scores)):
-        st.caption(format.plain(text))
+    ways = {name: str(one[AT_1[0]].title).partition(", ")[2] for name, one in zip(names, scores, strict=True) if one}
+    if shown and len({*ways.values()}) > 1:
+        listed = "; ".join(f"{name}: {way}" for name, way in ways.items())
+        st.caption(format.plain(_("First tower → second tower: {listed}.").format(listed=listed)))
 
 
 def why_missing(scores: Scores) -> list[str]:
@@ -109,66 +99,24 @@ def why_missing(scores: Scores) -> list[str]:
     return [_("{title}: {reason}.").format(title=_(title), reason=_(why)) for why, title in missing.items()]
 
 
-def compare_checkpoints(names: list[str]) -> None:
-    """Draw the comparison of two checkpoints of a run with two towers; nothing if no run has them."""
-    candidates = with_towers(names)
-    if not candidates:
-        return
-    st.subheader(_("Two checkpoints of one run"))
-    name = next(iter(candidates))
-    if len(candidates) > 1:
-        name = query_params.one_of(st.selectbox, _("Run"), candidates, name="checkpoints")
-    run = candidates[name]
-    epochs = run.snapshots()
-    if len(epochs) < 2:
-        text = _("{name} keeps {n} of the two checkpoints needed. Train with snapshot_every=1 to keep one per epoch.")
-        st.info(format.plain(text.format(name=name, n=len(epochs))))
-        return
-    with st.container(horizontal=True):
-        before = _epoch(_("From epoch"), epochs[:-1], "from", epochs[0], name)
-        after = _epoch(_("to epoch"), [e for e in epochs if e > before], "to", epochs[-1], name)
-    values = {"run": name, "epochs": [before, after], "weights": run.weights_hash() if run.weights.exists() else ""}
-    if result := answer_or_wait("checkpoints", values, message("Comparing the checkpoints")):
-        if GAP in (differences := result.meta["differences"]):
-            by, low, high = differences[GAP]
-            said = FELL if high < 0 else ROSE if low > 0 else SAME
-            ends = (-high, -low) if high < 0 else (low, high)
-            numbers = {"by": f"{abs(by):.3f}", "low": f"{ends[0]:.3f}", "high": f"{ends[1]:.3f}"}
-            st.markdown(format.plain(_(said).format(a=before, b=after, **numbers)))
-        head = _("epoch {epoch}")
-        changes(result, head.format(epoch=before), head.format(epoch=after))
-        text = _(
-            "Computed on {n} training images and their {m} captions, the same at every epoch. Intervals of "
-            "differences are over images, each with its captions. Recall differences are in points."
-        )
-        images, captions = result.meta["n"]
-        st.caption(text.format(n=f"{images:,}", m=f"{captions:,}"))
-    curves.draw_towers(name, MetricsReader(run.path / "metrics.jsonl").update().epochs)
-
-
-def _epoch(label: str, epochs: list[int], name: str, default: int, run: str) -> int:
-    return query_params.one_of(st.selectbox, label, epochs, name=name, default=default, key=f"epoch-{name}-{run}")
-
-
 def changes(result: Result, before: str, after: str) -> None:
     """Draw a table of each figure of the two towers before and after, with its difference."""
-    scores = [scores_from_json(result.meta["scores"][which]) for which in ("before", "after")]
+    one, two = (scores_from_json(result.meta[which]) for which in ("before", "after"))
     rows = []
     for name, (value, low, high) in result.meta["differences"].items():
-        one, two = (scored[name] for scored in scores)
-        unit, digits = (100, ".1f") if one.unit == "share" else (1, ".3f")
+        unit, digits = (100, ".1f") if one[name].unit == "share" else (1, ".3f")
         rows.append(
             {
-                "score": _(one.title),
-                before: format.figure_of(one),
-                after: format.figure_of(two),
+                "score": _(one[name].title),
+                before: format.figure_of(one[name]),
+                after: format.figure_of(two[name]),
                 "difference": f"{unit * value:+{digits}}",
                 "95 %": format.interval((unit * low, unit * high), digits),
             }
         )
     draw_table(rows, hide_index=True, width="stretch", height="content")
     with st.expander(_("Meaning of the scores")):
-        draw_definitions(scores[1].values())
+        draw_definitions(two.values())
 
 
 def show_threshold(spaces: list[Space]) -> None:
@@ -219,3 +167,87 @@ def _pairs(space: Space, file: Path | None, content: str) -> JudgedPairs:
     towers = None if rows is None else cache.towers(rows)
     assert towers is not None
     return JudgedPairs.of(towers, read_qrels(file) if file else None, file.name if file else "")
+
+
+# --- duels ---
+
+
+def show_duels(spaces: list[Space]) -> None:
+    """Draw the next duel of A and B, both embedded, and the verdict."""
+    with guard.errors_shown():
+        _judge(_duels(*spaces[:2]), spaces[0])
+        stage.take_arrows()
+
+
+@st.cache_resource(max_entries=4, show_spinner=Deferred(N_("Comparing queries with answers…")))
+def _duels(a: Space, b: Space) -> Duels:
+    sets = [rows for space in (a, b) if (rows := cache.embedding(space)) is not None]
+    return Duels.of([a.title, b.title], sets)
+
+
+@st.fragment
+def _judge(duels: Duels, space: Space) -> None:
+    marks = duels.marks()
+    number, standing = duels.next(marks), duels.standing(marks)
+    picture, side = stage.columns(is_first=False)
+    with picture, st.container(key="duel"):
+        if number is None:
+            st.info(_("Every query with different answers is judged."))
+        else:
+            _draw_duel(duels, space, number)
+        st.button(
+            _("Undo"), key="duel-undo", shortcut="U", type="tertiary", disabled=not marks, on_click=_undo, args=(duels,)
+        )
+    with side:
+        st.subheader(_("Which first answer is better?"))
+        margin = st.number_input(
+            _("Smallest difference that matters, points"),
+            0.1,
+            50.0,
+            100 * MARGIN,
+            0.5,
+            key="duel-margin",
+            help=_("A point is 1 % of all queries. You can stop when the difference is shown to be smaller."),
+        )
+        st.markdown(format.plain(locale.text(standing.sentence(margin / 100))))
+        text = ngettext("{count} decision", "{count} decisions", standing.decided).format(count=standing.decided)
+        more = _("First answers differ on {differing} of {queries} queries; the others count as equal.")
+        st.caption(f"{text}. {more.format(differing=f'{standing.differing:,}', queries=f'{standing.queries:,}')}")
+
+
+def _draw_duel(duels: Duels, space: Space, number: int) -> None:
+    """Draw a query, both answers and the keys."""
+    query = int(duels.queries[number])
+    with st.container(border=True):
+        st.caption(_("Query"))
+        _draw(duels, space, query)
+    for column, title, row in zip(st.columns(2), (_("Left"), _("Right")), duels.shown(number), strict=True):
+        with column.container(border=True, height="stretch"):
+            st.caption(title)
+            _draw(duels, space, row, duels.text(query))
+
+    def decide(key: str) -> None:
+        with guard.errors_told():
+            if duels.next(duels.marks()) == number:
+                duels.decide(number, key, window()[0])
+            else:  # a second key before the next query was drawn
+                st.toast(_("The key came before the next query. Press it again."))
+
+    with st.container(horizontal=True):
+        for key, label in LABELS.items():  # with the number in its name: a late press cannot decide on the next query
+            name = f"duel-{duels.file.stem}-{number}-{key}"
+            st.button(_(label), key=name, shortcut=SHORTCUTS[key], on_click=decide, args=(key,))
+
+
+def _draw(duels: Duels, space: Space, row: int, query: str = "") -> None:
+    """Draw a sample as its image, else as its text or id, in which the words of a query are marked."""
+    rows, name = cache.embedding(space), duels.rows.ids[row]
+    if cache.images(space) is not None and rows is not None and pictures.are_decoded(space):
+        st.image(cache.picture(pictures.of(space), rows.ids.index(name)), width=PICTURE)
+        return
+    st.html(texts.markup(duels.text(row), query))
+
+
+def _undo(duels: Duels) -> None:
+    with guard.errors_told():
+        annotations.undo([duels.file], *window())

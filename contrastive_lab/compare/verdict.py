@@ -29,6 +29,7 @@ from contrastive_lab.samples.lists import START
 from contrastive_lab.setting_names import changes_in_words
 
 NAMES = {"knn": N_("kNN accuracy"), "linear_probe": N_("Linear probe")}
+CLASSES = 10  # in the dumbbells
 STEPS = {2: 10, 5: 25, 10: 50, 20: 100}  # points from one line of the axis to the next: the longest axis with them
 
 
@@ -56,8 +57,7 @@ def draw(spaces: list[Space], comparison: Comparison, metric: str) -> None:
         template = _("{score}, {n} samples") if metric in ACCURACIES else _("{score}, {n} queries")
         st.caption(template.format(score=locale.text(comparison.titles[metric]), n=f"{comparison.n_judged:,}"))
     st.header(head)
-    rests = _rests_on(comparison, spaces)
-    st.caption(below, help="\n\n".join([*map(format.plain, [*said, CLAIMED]), rests]))
+    st.caption(below, help="\n\n".join([*map(format.plain, [*said, CLAIMED]), _rests_on(comparison, spaces)]))
     if metric and metric not in ACCURACIES:
         st.caption(format.plain(locale.text(contrast(comparison, metric, 0, 1).against(MARGIN))))
     for text in seeds:
@@ -129,7 +129,7 @@ def _rests_on(comparison: Comparison, spaces: list[Space]) -> str:
         names = format.plain(", ".join(changed))
         text += _("Trained with other labels or fewer images: {names}. ").format(names=names)
     text += _("Intervals contain the variation over samples, not between seeds.")
-    return f"{text} {score_tables.of_references(spaces)}".strip()
+    return f"{text} {score_tables.scores_of_references(spaces)[1]}".strip()
 
 
 def _warn(spaces: list[Space], comparison: Comparison) -> None:
@@ -251,59 +251,44 @@ def _bell(row: Dumbbell, names: Sequence[str], axis: ShareAxis, kind: str, look:
     parts = [f"{name} {100 * share:.1f} %" for name, share in [*known, *row.ticks.items()]]
     if row.interval is not None and row.difference is not None:
         ends = format.interval((100 * row.interval[0], 100 * row.interval[1]), ".1f")
-        text = _("difference {points} points (95 %: {interval})")
-        parts.append(text.format(points=f"{100 * row.difference:+.1f}", interval=ends))
+        template = _("difference {points} points (95 %: {interval})")
+        parts.append(template.format(points=f"{100 * row.difference:+.1f}", interval=ends))
     spoken = html.escape(f"{locale.text(row.title)}: {', '.join(map(locale.text, parts))}")
-    marks = _marks(row, axis, look == "first")
+    marks = ""  # references as ticks, the line from A to B, and a dot for each space; A is on top
+    for q, (name, share) in enumerate(row.ticks.items()):
+        text, place = html.escape(f"{locale.text(name)} {100 * share:.0f}"), axis.place(share)
+        marks += f'<i class="tick" style="left:{place:.1f}%" title="{text}"></i>'
+        side = ' class="before"' if place > 50 else ""
+        marks += f'<small{side} style="left:{place:.1f}%">{text}</small>' if look == "first" and not q else ""
+    a, b, *_others = (*row.values, None, None)
+    if a is not None and b is not None:
+        low, high = sorted((axis.place(a), axis.place(b)))
+        marks += f'<i class="line" style="left:{low:.1f}%;width:{high - low:.1f}%"></i>'
+    for q, share_of in reversed([*enumerate(row.values)]):
+        if share_of is not None:
+            marks += f'<i class="dot {"abcdefgh"[q]}" style="left:{axis.place(share_of):.1f}%">{SHAPES[q]}</i>'
     return (
         f'<div class="{look} {"shown" * row.is_shown}"><span class="name {kind}" title="{title}">{title}</span>'
         f'<span class="track" role="img" aria-label="{spoken}">{marks}</span><span class="value">{value}</span></div>'
     )
 
 
-def _marks(row: Dumbbell, axis: ShareAxis, is_labeled: bool) -> str:
-    """Return the marks of a row as HTML: references as ticks, the line from A to B, and a dot for each space; A is on
-    top."""
-    marks = ""
-    for q, (name, share) in enumerate(row.ticks.items()):
-        text = html.escape(f"{locale.text(name)} {100 * share:.0f}")
-        place = axis.place(share)
-        marks += f'<i class="tick" style="left:{place:.1f}%" title="{text}"></i>'
-        side = ' class="before"' if place > 50 else ""
-        marks += f'<small{side} style="left:{place:.1f}%">{text}</small>' if is_labeled and not q else ""
-    a, b, *_others = (*row.values, None, None)
-    if a is not None and b is not None:
-        low, high = sorted((axis.place(a), axis.place(b)))
-        marks += f'<i class="line" style="left:{low:.1f}%;width:{high - low:.1f}%"></i>'
-    for q, value in reversed([*enumerate(row.values)]):
-        if value is not None:
-            marks += f'<i class="dot {"abcdefgh"[q]}" style="left:{axis.place(value):.1f}%">{SHAPES[q]}</i>'
-    return marks
-
-
-def score_rows(spaces: list[Space], comparison: Comparison) -> list[Dumbbell]:
-    """Return a row for each accuracy, with the references."""
-    beside, rows = score_tables.scores_of_references(spaces), []
-    for metric, values in comparison.accuracy.items():
-        pair = contrast(comparison, metric, 0, 1)
-        ticks = {
-            name_of(source): value
-            for source, found in beside.items()
-            if metric in found and (value := found[metric].value) is not None
-        }
-        rows.append(
-            Dumbbell(NAMES.get(metric, comparison.titles[metric]), values, pair.difference, pair.interval, ticks)
-        )
-    return rows
-
-
-def class_rows(samples: ComparedSamples) -> list[Dumbbell]:
-    """Return a row for each class, the largest difference between A and B first; none without labels."""
+def draw_dumbbells(spaces: list[Space], samples: ComparedSamples) -> None:
+    """Draw a row for each accuracy, with the references, and for the classes with the largest differences between A and
+    B; the tables have all classes."""
     comparison, metric = samples.comparison, samples.metric
-    of_all = [
-        {d.label: d.accuracies[1] for d in comparison.by_class(metric, 0, q)} for q in range(len(comparison.names))
-    ]
-    return [
-        Dumbbell(samples.class_name(d.label), [one[d.label] for one in of_all], d.value, d.interval)
-        for d in comparison.by_class(metric, 0, 1)
-    ]
+    (references, _images), scores = score_tables.scores_of_references(spaces), list[Dumbbell]()
+    for name, values in comparison.accuracy.items():
+        pair, found = contrast(comparison, name, 0, 1), {k: v[name].value for k, v in references.items() if name in v}
+        ticks = {name_of(source): value for source, value in found.items() if value is not None}
+        title = NAMES.get(name, comparison.titles[name])
+        scores.append(Dumbbell(title, values, pair.difference, pair.interval, ticks))
+    others = range(len(comparison.names))
+    of_all = [{d.label: d.accuracies[1] for d in comparison.by_class(metric, 0, q)} for q in others]
+    classes = []
+    for d in comparison.by_class(metric, 0, 1):
+        values = [one[d.label] for one in of_all]
+        classes.append(Dumbbell(samples.class_name(d.label), values, d.value, d.interval))
+    st.html(dumbbells(scores, classes[:CLASSES], comparison.names))
+    if len(classes) > CLASSES:
+        st.caption(_("{more} more classes are in the tables.").format(more=len(classes) - CLASSES))

@@ -1,8 +1,6 @@
 """Compare: the verdict and its dumbbells come before the references, a tick needs a size, views and places of A and B
 are in the address."""
 
-import csv
-import io
 from dataclasses import replace
 
 import numpy as np
@@ -16,8 +14,8 @@ from contrastive_core.engine import answers
 from contrastive_core.spaces import loaded_vectors
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.space import Space
-from contrastive_lab import cache, format
-from contrastive_lab.compare import overview, score_tables, space_picker, verdict
+from contrastive_lab import cache
+from contrastive_lab.compare import score_tables, space_picker, verdict
 from contrastive_lab.compare.disagreements import ComparedSamples
 from contrastive_lab.compare.verdict import Dumbbell
 from contrastive_lab.samples.example import OFFERED
@@ -87,18 +85,6 @@ def test_similarity_stands_beside_what_chance_gives(monkeypatch: pytest.MonkeyPa
             assert any("Every pair of spaces is more similar than by chance" in c.value for c in app.caption)
 
 
-@pytest.mark.parametrize(
-    ("former", "view"),
-    [("Maps", "Overview"), ("Where they disagree", "Disagreements"), ("Every test", "Tables"), ("none", "Overview")],
-)
-def test_links_to_former_views_open_what_took_their_place(
-    former: str, view: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    app = page_of(compared(2.0), monkeypatch, view=former)
-    assert app.button_group(key="compare-view").value == view
-    assert app.query_params["view"] == view
-
-
 def test_a_and_b_change_places_and_stay_in_the_address(monkeypatch: pytest.MonkeyPatch) -> None:
     app = page_of(compared(2.0), monkeypatch)
     assert [app.selectbox(key=f"compare-{which}").value for which in "AB"] == [*PAIR]
@@ -113,16 +99,6 @@ def test_a_and_b_change_places_and_stay_in_the_address(monkeypatch: pytest.Monke
     monkeypatch.setattr(verdict, "known", lambda *a, **k: None)
     app = opened("compare", monkeypatch, runs=f"cpc-digits,{','.join(PAIR)}", a=PAIR[0], b=PAIR[1])
     assert [app.selectbox(key=f"compare-{which}").value for which in "AB"] == [*PAIR]
-
-
-def test_the_page_says_in_words_which_kind_of_map_it_shows(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of maps that were made before, a choice changes only what a canvas shows."""
-    notes: list[str] = []
-    monkeypatch.setattr(overview.scatter, "draw_scatter", lambda data, *_, **__: notes.append(data.note))
-    app = page_of(compared(2.0), monkeypatch)
-    app.button_group(key="compare-map").set_value("pca").run()
-    assert not app.exception
-    assert notes == ["UMAP of 360 samples", "PCA of 360 samples"]
 
 
 def test_dumbbells_stand_on_one_axis_and_are_thick_where_the_interval_excludes_zero() -> None:
@@ -142,22 +118,14 @@ def test_dumbbells_stand_on_one_axis_and_are_thick_where_the_interval_excludes_z
     assert text.count('class="dot') == 5
 
 
-@pytest.mark.parametrize(
-    ("shares", "ends"),
-    [
-        ((0.0, 0.9), (0, 100)),
-        ((0.91, 0.983), (90, 100)),
-        ((0.86, 1.0), (85, 100)),
-        ((1.0, 1.0), (98, 100)),
-        ((), (0, 100)),
-    ],
-)
-def test_the_axis_spans_the_values_and_tells_where_it_begins(shares: tuple[float, ...], ends: tuple[int, int]) -> None:
-    axis = verdict.axis_of([Dumbbell("kNN accuracy", shares)])
-    assert (axis.low, axis.high) == ends
-    assert all(0 <= axis.place(share) <= 100 for share in shares)
-    text = verdict.dumbbells([Dumbbell("kNN accuracy", shares)], [], ["a", "b"][: len(shares)])
-    assert ("not at 0" in text) == (ends[0] > 0)
+def test_the_axis_spans_the_values_and_tells_where_it_begins() -> None:
+    ends = {(0.0, 0.9): (0, 100), (0.91, 0.983): (90, 100), (0.86, 1.0): (85, 100), (1.0, 1.0): (98, 100), (): (0, 100)}
+    for shares, (low, high) in ends.items():
+        axis = verdict.axis_of([Dumbbell("kNN accuracy", shares)])
+        assert (axis.low, axis.high) == (low, high)
+        assert all(0 <= axis.place(share) <= 100 for share in shares)
+        text = verdict.dumbbells([Dumbbell("kNN accuracy", shares)], [], ["a", "b"][: len(shares)])
+        assert ("not at 0" in text) == (low > 0)
 
 
 def test_the_headline_names_the_winner_by_its_shape_or_says_why_there_is_none() -> None:
@@ -192,24 +160,13 @@ def test_a_tick_needs_a_difference_that_matters_and_says_who_is_better() -> None
     """A space that is moved by a hair differs in alignment with a tiny p: that is no tick."""
     tiny, large = compared(0.0, moved=0.001), compared(2.0)
     for found, result in ((tiny, "too small"), (large, "✓ A better")):
-        (test,) = (t for t in found.tests if t.score == "purity")
-        row = score_tables._test(found, replace(test, p_corrected=1e-52), (test.low, test.high), 0.01)
+        (test,) = (t for t in found.tests if t.metric == "purity")
+        row = score_tables._test(replace(test, p_corrected=1e-52), True, 0.01)
         assert row["result"] == result
         assert row["p, corrected"] == "< 0.0001"
-    row = score_tables._test(large, replace(test, p_corrected=0.0), (test.low, test.high), 0.9)
+    row = score_tables._test(replace(test, p_corrected=0.0), True, 0.9)
     assert row["result"] == "too small"
     assert row["p, corrected"] != "0"
-
-
-def test_an_interval_is_two_columns_of_numbers_in_a_file() -> None:
-    rows = [
-        {"score": "a", "95 %": format.interval((-1.25, 2.0), "+.2f")},
-        {"score": "b", "95 %": format.interval(None)},
-    ]
-    assert rows[0]["95 %"] == "-1.25 to +2.00"
-    read = [*csv.DictReader(io.StringIO(format.table_csv(rows)))]
-    assert read[0] == {"score": "a", "95 % low": "-1.25", "95 % high": "2.0"}
-    assert read[1] == {"score": "b", "95 % low": "", "95 % high": ""}
 
 
 def test_samples_show_their_label_text_and_both_predictions(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -233,22 +190,10 @@ def test_samples_show_their_label_text_and_both_predictions(monkeypatch: pytest.
 def test_disagreement_opens_where_samples_are() -> None:
     found = compared(2.0)
     samples = ComparedSamples([Space("a", "")], found, "knn")
-    assert samples.one_right == found.differences[0].only_a + found.differences[0].only_b
-    assert [len(rows) for rows in samples.ways.values()] == [
-        found.differences[0].only_a,
-        found.differences[0].only_b,
-        int((~found.correct["knn"]).all(0).sum()),
-    ]
-    rows, _texts = overview._in_strip(samples)
-    assert {*rows.tolist()} <= {*np.concatenate([*samples.ways.values()][:2]).tolist()}  # those that the button counts
-
-
-def test_references_name_the_images_that_they_are_judged_on() -> None:
-    rows = EmbeddingSet(np.random.default_rng(0).normal(size=(40, 4)).astype(np.float32))
-    file = Space.of_vectors(loaded_vectors.save_vectors(rows, "a.npy"))
-    run = Space.of_run(runs.load(PAIR[0]), "test", "h")
-    said = "Raw pixels and other references: kNN on 360 test images, by the vote of 1,437 training images."
-    assert [score_tables.of_references(spaces) for spaces in ([file, run], [file])] == [said, ""]
+    one, two = found.correct["knn"]
+    counts = [int((one & ~two).sum()), int((two & ~one).sum()), int((~one & ~two).sum())]
+    assert samples.one_right == sum(counts[:2])
+    assert [len(rows) for rows in samples.ways.values()] == counts
 
 
 def test_colors_say_who_is_right() -> None:

@@ -29,15 +29,3 @@ def test_the_groups_that_differ_are_named_and_can_be_selected(monkeypatch: pytes
     button = next(one for one in app.button if one.label == f"Select all {len(first.rows)} on the maps")
     button.click().run()
     assert sorted(app.session_state["selection"][state.data_of(spaces[0])]) == sorted(first.rows)
-
-
-def test_until_there_is_an_answer_the_page_shows_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    spaces = [Space.of_name(name, layer="z") for name in RUNS]
-    answers.make("comparison", comparison_request(spaces), device="cpu")
-    query = {"runs": ",".join(RUNS), "features": "z", "view": "Disagreements", "disagree": "Groups"}
-    app = opened("compare", monkeypatch, **query)
-    assert not app.exception
-    assert not any("lie together" in part.value for part in app.markdown)
-    assert any(button.label == "Stop" for button in app.button)
-    next(one for one in app.radio if one.label == "Kind of disagreement").set_value("Both wrong").run()
-    assert app.query_params["disagree"] in ("Both wrong", ["Both wrong"])

@@ -115,15 +115,12 @@ def test_the_page_compares_by_relevance_judgments_and_orders_queries_by_their_di
 def test_recall_stands_side_by_side_where_towers_have_other_names() -> None:
     same, other, one = recall(("image", "text")), recall(("question", "answer")), {}
     assert towers.side_by_side([same, same, one]) == [same, same, one]
-    assert towers.directions(["x", "y", "z"], [same, same, one]) == ""
     first, second, none = towers.side_by_side([same, other, one])
     assert not none
     titles = [[locale.text(score.title) for score in scores.values()] for scores in (first, second)]
     assert titles[0] == titles[1]
     assert "Recall@1, first tower → second tower" in titles[0]
     assert "Recall@5, second tower → first tower" in titles[0]
-    said = towers.directions(["x", "y", "z"], [same, other, one])
-    assert said == "First tower → second tower: x: image → text; y: question → answer."
 
 
 def test_commands_say_recall_beside_chance(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -18,5 +18,6 @@ def keep_scores(run: Run, scores: Mapping[str, Scores], n_train: int = 0, n_test
         result = results.Result({"scores": {"own": scores_to_json(own), **beside}, **counts}, arrays)
         results.write("scores", {"space": Space.of_run(run, "test", layer).values}, result)
     if TOWERS in scores:
-        found = results.Result({"scores": {"own": scores_to_json(scores[TOWERS]), "chance": {}}})
+        of_towers = {"own": scores_to_json(scores[TOWERS]), "chance": {}}
+        found = results.Result({"scores": of_towers, "warnings": [], "notes": []})
         results.write("towers", {"space": Space.of_run(run, "test", TOWERS).values}, found)

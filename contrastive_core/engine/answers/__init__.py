@@ -4,7 +4,6 @@ so the preview of a folder does not wait for torch."""
 
 import dataclasses
 import importlib
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -20,15 +19,14 @@ from contrastive_core.spaces.neighbor_graphs import Graphs
 from contrastive_core.spaces.results import MAP_DEFAULTS, Result, Values
 from contrastive_core.spaces.space import Space, graph_path, train_test_split
 
-Analysis = Callable[[Values, OnProgress, str], Result]  # computes on a device
-KINDS = {"scores": "scores.scores", "loss": "scores.losses", "map": "scores.map_of_space"}  # modules and functions
-KINDS |= {kind: f"scores.{kind}" for kind in ("agreement", "placed", "towers", "zero_shot", "text_query")}
-KINDS |= {"comparison": "comparisons.comparison", "snapshots": "comparisons.snapshots"}
-KINDS |= {kind: f"comparisons.{kind}" for kind in ("calibration", "centered", "checkpoints", "differences")}
-KINDS |= {kind: f"comparisons.{kind}" for kind in ("compression", "adapter")}
-KINDS |= {kind: f"previews.{kind}" for kind in ("views", "folder", "look")}
-KINDS |= {"tower_pairs": "scores.tower_pairs", "likeness": "scores.likeness"}
-KINDS |= {"advice_plan": "previews.plan", "catalog": "previews.described"}
+KINDS = {  # module and function of each
+    **{kind: f"scores.{kind}" for kind in ("scores", "loss", "placed", "towers", "zero_shot", "text_query")},
+    **{kind: f"scores.{kind}" for kind in ("tower_pairs", "likeness")},
+    "map": "scores.map_of_space",
+    **{kind: f"comparisons.{kind}" for kind in ("comparison", "calibration", "centered", "differences")},
+    **{kind: f"comparisons.{kind}" for kind in ("compression", "adapter")},
+    **{kind: f"previews.{kind}" for kind in ("views", "folder", "look", "advice_plan", "catalog")},
+}
 FILES = {kind: f"scores.{kind}" for kind in ("evaluation", "embedding", "samples")}  # with result files of their own
 FILES |= {"decoding": "previews.decoding"}
 
@@ -45,21 +43,15 @@ def make(kind: str, values: Values, on_progress: OnProgress = ignore_progress, d
     """Return the result of an analysis; compute it unless it is stored. Raises ValueError with the reason."""
     if kind not in KINDS:
         raise ValueError(f"an analysis is one of {', '.join(KINDS)}; got {kind!r}")
-    analysis: Analysis = _function(KINDS[kind])
-    return cached_result(kind, analysis, values, on_progress, device)
+    if (result := results.read(kind, values)) is None:
+        result = _function(KINDS[kind])(values, on_progress, device)
+        results.write(kind, values, result)
+    return result
 
 
 def _function(name: str) -> Any:
     module, function = name.split(".")
     return getattr(importlib.import_module(f"{__name__}.{module}"), function)
-
-
-def cached_result(kind: str, analysis: Analysis, values: Values, on_progress: OnProgress, device: str) -> Result:
-    """Return the stored result for these values; compute and store it if there is none."""
-    if (result := results.read(kind, values)) is None:
-        result = analysis(values, on_progress, device)
-        results.write(kind, values, result)
-    return result
 
 
 def with_defaults(values: Values) -> Values:

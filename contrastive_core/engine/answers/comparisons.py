@@ -1,5 +1,5 @@
-"""Analyses of several spaces: comparisons and their similarity, also of the snapshots of one run; and of queries and
-documents: the quality of compressed vectors, and of vectors mapped to a new model."""
+"""Analyses of several spaces: comparisons and their similarity; and of queries and documents: the quality of compressed
+vectors, and of vectors mapped to a new model."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, replace
@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
-from contrastive_core import metrics, runs
+from contrastive_core import metrics
 from contrastive_core.base.memory import rows_of_sample
-from contrastive_core.base.messages import N_, message
+from contrastive_core.base.messages import N_
 from contrastive_core.base.progress import OnProgress, fraction_of, prefixed
 from contrastive_core.base.score import Scores, scores_from_json, scores_to_json
 from contrastive_core.compare import adapter as adapters
@@ -17,20 +17,9 @@ from contrastive_core.compare import retrieval
 from contrastive_core.compare.comparison import Entry, common, compare
 from contrastive_core.compare.differences import ROW, find_differences
 from contrastive_core.compare.evaluate import evaluate_sets
-from contrastive_core.compare.representation_similarity import (
-    MOST,
-    NEAREST,
-    ORDERS,
-    calibrate,
-    ckas,
-    graphs_of,
-    matrix,
-    overlaps,
-    procrustes,
-)
+from contrastive_core.compare.representation_similarity import MOST, ORDERS, calibrate, graphs_of
 from contrastive_core.compare.retrieval import Relevant
-from contrastive_core.compare.towers import centered as subtract_means
-from contrastive_core.compare.towers import compare_checkpoints
+from contrastive_core.compare.towers import compare_centered
 from contrastive_core.compare.verdicts import ACCURACIES
 from contrastive_core.engine.answers import cached_graphs, rows_of, test_rows
 from contrastive_core.engine.answers.scores import two_towers
@@ -39,10 +28,8 @@ from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.label_files import read_qrels
 from contrastive_core.spaces.neighbor_graphs import Graphs
 from contrastive_core.spaces.results import Result, Values
-from contrastive_core.spaces.space import TOWERS, Space
-from contrastive_core.spaces.towers import Towers, towers_of
-
-SNAPSHOTS = 12  # maximum snapshots of a run that are compared
+from contrastive_core.spaces.space import Space
+from contrastive_core.spaces.towers import towers_of
 
 
 def comparison(values: Values, on_progress: OnProgress, device: str) -> Result:
@@ -53,26 +40,27 @@ def comparison(values: Values, on_progress: OnProgress, device: str) -> Result:
 
     Args: values: from `comparison_request`; `metrics`: accuracies to compare; `is_scored_only`: skip the similarity."""
     spaces = [Space(**plain) for plain in values["spaces"]]
-    groups = [(method, int(seed)) for method, seed in values.get("groups", [])] or [("", 0)] * len(spaces)
-    is_chosen = "metrics" in values and not values.get("every_score", True)
-    asked = values["metrics"] if is_chosen else metrics.names()
-    entries = [
-        replace(entry_of(space, name, asked, prefixed(on_progress, name), device), group=group)
-        for space, name, group in zip(spaces, values["names"], groups, strict=True)
-    ]
+    chosen, every_score, entries = values.get("metrics"), values["every_score"], list[Entry]()
+    for space, name, group in zip(spaces, values["names"], values["groups"], strict=True):
+        known = kept_scores(space, chosen if chosen and not every_score else metrics.names())
+        place = prefixed(on_progress, name), device
+        train, test = (None, rows_of(space, *place)) if known else judged(space, *place)
+        entries.append(Entry(name, train, test, tuple(group), known))
     sets = common([entry.test for entry in entries])
-    is_kept = all(cut is entry.test and entry.scores for cut, entry in zip(sets, entries, strict=True))
-    every_score = values.get("every_score", True) or (is_kept and "metrics" not in values)
-    for number, space in enumerate(spaces):
-        if entries[number].scores and sets[number] is not entries[number].test:
-            train, _ = judged(space, on_progress, device)
-            entries[number] = replace(entries[number], train=train)
+    is_whole = [cut is entry.test for cut, entry in zip(sets, entries, strict=True)]
+    every_score |= not chosen and all(is_whole) and all(entry.scores for entry in entries)
     # A linear probe takes twenty times as long as the kNN vote.
-    accuracies = values.get("metrics") or (tuple(ACCURACIES) if every_score else ("knn",))
-    for number, space in enumerate(spaces):
-        if space.run and not entries[number].scores and sets[number] is entries[number].test:
+    accuracies = chosen or (tuple(ACCURACIES) if every_score else ("knn",))
+    for number, (space, entry) in enumerate(zip(spaces, entries, strict=True)):
+        if entry.scores and not is_whole[number]:
+            entries[number] = replace(entry, train=judged(space, on_progress, device)[0])
+        elif space.run and is_whole[number] and not entry.scores:
             names = metrics.names() if every_score else accuracies
-            entries[number] = scored(space, entries[number], names, cached_graphs(on_progress, device))
+            scores = evaluate_sets(names, entry.train, entry.test, cached_graphs(on_progress, device))
+            entries[number] = replace(entry, scores=scores)
+            kept = scores_to_json({name: scores[name] for name in ACCURACIES if name in scores})  # for tables of runs
+            about = {"n_train": len(entry.train) if entry.train else 0, "n_test": len(entry.test)}
+            results.write("accuracies", {"space": space.values}, Result({"scores": kept, **about}))
     on_progress(N_("the differences and their tests"), None)
     judged_by = values.get("qrels")
     report = compare(
@@ -85,23 +73,6 @@ def comparison(values: Values, on_progress: OnProgress, device: str) -> Result:
         is_scored_only=values.get("is_scored_only", False),
     )
     return Result(report.plain(), report.arrays())
-
-
-def entry_of(space: Space, name: str, asked: Sequence[str], on_progress: OnProgress, device: str) -> Entry:
-    """Return the entry of a run, a file or a recording; with training rows only if scores must be computed. Args:
-    asked: names of the scores that are compared."""
-    if kept := kept_scores(space, asked):
-        return Entry(name, None, rows_of(space, on_progress, device), scores=kept)
-    return Entry(name, *judged(space, on_progress, device))
-
-
-def scored(space: Space, entry: Entry, names: Sequence[str], graphs: Graphs) -> Entry:
-    """Compute the scores of an entry, and store its accuracies for tables of runs."""
-    scores = evaluate_sets(names, entry.train, entry.test, graphs)
-    about = {"n_train": len(entry.train) if entry.train else 0, "n_test": len(entry.test)}
-    accuracies = scores_to_json({name: scores[name] for name in ACCURACIES if name in scores})
-    results.write("accuracies", {"space": space.values}, Result({"scores": accuracies, **about}))
-    return replace(entry, scores=scores)
 
 
 def judged(space: Space, on_progress: OnProgress, device: str) -> tuple[EmbeddingSet | None, EmbeddingSet]:
@@ -124,55 +95,22 @@ def kept_scores(space: Space, asked: Sequence[str]) -> Scores:
     return scores if scores.keys() >= {*asked} else {}
 
 
-def snapshots(values: Values, on_progress: OnProgress, device: str) -> Result:
-    """Compute the similarity of one run's snapshots by CKA, shared neighbors and Procrustes."""
-    run, layer = runs.load(values["run"]), values["layer"]
-    epochs = run.snapshots()
-    if len(epochs) < 2:
-        raise ValueError(message("{name} has {count} snapshots; two are needed", name=run.name, count=len(epochs)))
-    chosen = np.unique(np.linspace(0, len(epochs) - 1, SNAPSHOTS).round().astype(int))
-    epochs = [epochs[q] for q in chosen]
-    features = [run.snapshot(epoch)[layer] for epoch in epochs]
-    on_progress(N_("similarity of the snapshots"), None)
-    k = min(20, len(features[0]) - 1)
-    graphs, _ = graphs_of([EmbeddingSet(x) for x in features], k, Graphs(device))
-    arrays = {"cka": ckas(features), "overlap": overlaps(graphs), "procrustes": matrix(features, procrustes)}
-    return Result({"epochs": epochs, "k": k, "n": len(features[0])}, arrays)
-
-
 def calibration(values: Values, on_progress: OnProgress, device: str) -> Result:
     """Compute the similarity of spaces relative to chance, by measure, on their common samples."""
     spaces = [Space(**plain) for plain in values["spaces"]]
     place = on_progress, device
     sets = common([judged(s, *place)[1] if s.is_loaded else rows_of(s, *place) for s in spaces])
-    graphs, _ = graphs_of(sets, min(NEAREST, len(sets[0]) - 1), Graphs(device, on_progress=on_progress))
-    found = calibrate([s.features for s in sets], graphs, on_fraction=fraction_of(on_progress, N_("chance")))
-    arrays = {f"{name}:{m}": values for name, by_measure in vars(found).items() for m, values in by_measure.items()}
+    graphs, _ = graphs_of(sets, Graphs(device, on_progress=on_progress))
+    arrays = calibrate([s.features for s in sets], graphs, on_fraction=fraction_of(on_progress, N_("chance")))
     return Result({"n": len(sets[0]), "rows": min(MOST, len(sets[0])), "orders": ORDERS}, arrays)
-
-
-def checkpoints(values: Values, on_progress: OnProgress, device: str) -> Result:
-    """Compare the recall and modality gap of two checkpoints of a run with two towers."""
-    spaces = [Space(values["run"], "train", TOWERS, epoch=epoch) for epoch in values["epochs"]]
-    before, after = (two_towers(space.rows()) for space in spaces)
-    return _changes(before, after, on_progress)
 
 
 def centered(values: Values, on_progress: OnProgress, device: str) -> Result:
     """Compare the recall and modality gap of two towers before and after each mean is subtracted."""
-    pair = two_towers(rows_of(Space(**values["space"]), on_progress, device))
-    return _changes(pair, subtract_means(pair), on_progress)
-
-
-def _changes(before: Towers, after: Towers, on_progress: OnProgress) -> Result:
+    pair = two_towers(values, on_progress, device)
     on_progress(N_("the differences and their intervals"), None)
-    changes = compare_checkpoints(before, after)
-    scores = {
-        "before": scores_to_json({change.name: change.before for change in changes}),
-        "after": scores_to_json({change.name: change.after for change in changes}),
-    }
-    differences = {change.name: [change.value, *change.interval] for change in changes}
-    return Result({"scores": scores, "differences": differences, "n": [len(before.a), len(before.b)]})
+    before, after, differences = compare_centered(pair)
+    return Result({"before": scores_to_json(before), "after": scores_to_json(after), "differences": differences})
 
 
 def differences(values: Values, on_progress: OnProgress, device: str) -> Result:
@@ -199,19 +137,15 @@ def differences(values: Values, on_progress: OnProgress, device: str) -> Result:
 # --- queries and documents ---
 
 
-def relevant_of(pair: Towers, values: Values) -> Relevant:
-    """Return the relevant documents by the judgments that a request names, else by the partners of both towers."""
-    if judged_by := values.get("qrels"):
-        return Relevant.of(pair, read_qrels(judged_by["file"]), Path(judged_by["file"]).name)
-    return Relevant.of_partners(pair)
-
-
 def compression(values: Values, on_progress: OnProgress, device: str) -> Result:
     """Compute recall@10 and nDCG@10 with fewer dimensions and lower precision. Args: values: `space`; `qrels` from
-    `judgments_request`."""
-    pair = two_towers(rows_of(Space(**values["space"]), on_progress, device))
-    every, x = relevant_of(pair, values), pair.rows.features
-    some = every.at_most(retrieval.MOST)
+    `judgments_request`, else partners are relevant."""
+    pair = two_towers(values, on_progress, device)
+    if judged_by := values.get("qrels"):
+        every = Relevant.of(pair, read_qrels(judged_by["file"]), Path(judged_by["file"]).name)
+    else:
+        every = Relevant.of_partners(pair)
+    some, x = every.at_most(retrieval.MOST), pair.rows.features
     on_fraction = fraction_of(on_progress, N_("compressed vectors"))
     found = retrieval.compress(x[some.rows], x[some.documents], some, on_fraction)
     counts = {"queries": len(some.rows), "of": len(every.rows), "documents": len(some.documents), "width": x.shape[1]}
@@ -231,22 +165,14 @@ def adapter(values: Values, on_progress: OnProgress, device: str) -> Result:
     documents = documents[rows_of_sample(len(documents), adapters.DOCUMENTS)]
     queries = queries[np.linspace(0, len(queries) - 1, min(len(queries), adapters.MOST)).round().astype(np.int64)]
     on_fraction = fraction_of(on_progress, N_("a map between the models"))
-    found = adapters.judge(
+    found, meta, per_query, first = adapters.judge(
         (old.features[documents], new.features[documents]),
         (old.features[queries], new.features[queries]),
         None if new.labels is None else new.labels[queries],
         on_fraction=on_fraction,
     )
-    groups = [{**asdict(one), "name": new.class_name(one.label)} for one in found.groups]
-    meta = {
-        "kind": found.adapter.kind,
-        "setting": found.adapter.setting,
-        "widths": [old.width, new.width],
-        "kept": [asdict(one) for one in found.kept],
-        "old": found.old,
-        "groups": groups,
-        "partial": [[share, *values] for share, values in found.partial.items()],
-        "first": [new.ids[row] for row in documents[found.first[: adapters.LISTED]]],
-        **found.counts,
-    }
-    return Result(meta, {"matrix": found.adapter.matrix, "offset": found.adapter.offset, "per_query": found.per_query})
+    for group in meta["groups"]:
+        group["name"] = new.class_name(group["label"])
+    meta["widths"] = [old.width, new.width]
+    meta["first"] = [new.ids[row] for row in documents[first[: adapters.LISTED]]]
+    return Result(meta, {"matrix": found.matrix, "offset": found.offset, "per_query": per_query})

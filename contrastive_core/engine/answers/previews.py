@@ -14,7 +14,7 @@ from contrastive_core.data.augmentations import make_views
 from contrastive_core.data.dataset import ImageForm
 from contrastive_core.data.folder_selection import folder_preview
 from contrastive_core.data.recipe import Recipe
-from contrastive_core.engine import catalog
+from contrastive_core.engine.catalog import make
 from contrastive_core.runs.train_config import TrainConfig, with_settings
 from contrastive_core.spaces.results import Result, Values
 from contrastive_core.train.settings import facts_of, resolve, with_image_size
@@ -61,10 +61,10 @@ def decoding(values: Values, on_progress: OnProgress, device: str) -> None:
     datasets.load(values["dataset"], values["split"], values["root"], form=form, on_progress=on_progress)
 
 
-def described(values: Values, on_progress: OnProgress, device: str) -> Result:
+def catalog(values: Values, on_progress: OnProgress, device: str) -> Result:
     """Return the registered names from the current source files."""
     on_progress(N_("methods, losses and metrics"), None)
-    return Result(dict(catalog.make()))
+    return Result(dict(make()))
 
 
 def look(values: Values, on_progress: OnProgress, device: str) -> Result:
@@ -73,7 +73,7 @@ def look(values: Values, on_progress: OnProgress, device: str) -> Result:
     return Result({**seen.to_json(), "sentence": in_words(seen.facts)})
 
 
-def plan(values: Values, on_progress: OnProgress, device: str) -> Result:
+def advice_plan(values: Values, on_progress: OnProgress, device: str) -> Result:
     """Return the plan of an adviser and its time. Raises ValueError if the time is too short."""
     asked = {name: value for name, value in values.items() if name != "changed"}
     made = plan_advice(AdviceRequest(device=device, **asked), on_progress)

@@ -13,17 +13,16 @@ from contrastive_core import metrics, runs
 from contrastive_core.base.errors import BadSetting, UnusableEmbedding
 from contrastive_core.base.json_files import JsonObject
 from contrastive_core.base.messages import N_, message
-from contrastive_core.base.progress import OnProgress, fraction_of, ignore_progress, prefixed
+from contrastive_core.base.progress import OnProgress, fraction_of, ignore_progress
 from contrastive_core.base.score import Scores, scores_to_json
 from contrastive_core.compare.embed import data_of, embed_run, load_model, random_encoder, raw_pixels
 from contrastive_core.compare.evaluate import evaluate_sets, evaluate_split, metric_names, zero_shot_scores
 from contrastive_core.compare.evaluation import BESIDE, SOURCES, Evaluation, gather
 from contrastive_core.compare.likeness import Picture, Words, explain, nearest_images
-from contrastive_core.compare.projection import agreement as mean_agreement
 from contrastive_core.compare.projection import map_of, project_new
 from contrastive_core.compare.towers import tower_notes, tower_scores
 from contrastive_core.data.captions import captions_of
-from contrastive_core.engine.answers import cached_graphs, cached_result, make, rows_of, test_rows
+from contrastive_core.engine.answers import cached_graphs, make, rows_of, test_rows
 from contrastive_core.lab.batch import load_batch
 from contrastive_core.lab.lab_view import BatchRequest
 from contrastive_core.methods import Method
@@ -36,8 +35,6 @@ from contrastive_core.spaces.neighbor_graphs import Graphs
 from contrastive_core.spaces.results import Result, Values
 from contrastive_core.spaces.space import LAYERS, TOWERS, Space
 from contrastive_core.spaces.towers import Towers, towers_of
-
-SEEDS = 3  # maps that are compared
 
 _one_map = threading.Lock()  # numba's threading layer does not support two layouts at once
 
@@ -58,7 +55,8 @@ def evaluate(
 
 
 def scores(values: Values, on_progress: OnProgress, device: str) -> Result:
-    """Compute all scores of a space, or those of `metrics`, with their details and values per sample."""
+    """Compute all scores of a space, or those of `metrics`, with their details and values per sample: those of metrics
+    that need training rows are NaN or −1 for training rows."""
     space, names = Space(**values["space"]), metric_names(values.get("metrics"))
     rows = rows_of(space, on_progress, device)
     train, test, at, how = test_rows(space, rows, on_progress, device)
@@ -66,22 +64,16 @@ def scores(values: Values, on_progress: OnProgress, device: str) -> Result:
     for name in names:
         metric = metrics.get(name)
         on_progress(metric.title, None)
-        needs_train = metric.needs_train  # computed on the test rows, at the indices `at`
         own |= evaluate_split([name], (train, test), rows, graphs)
         for part, array in own[name].arrays.items():
-            arrays[f"{name}:{part}"] = _spread(array, at if needs_train else np.arange(len(rows)), len(rows))
+            if metric.needs_train and len(array) == len(at) < len(rows) and array.ndim == 1:
+                every = np.full(len(rows), np.nan if array.dtype.kind == "f" else -1, array.dtype)
+                every[at] = array
+                array = every
+            arrays[f"{name}:{part}"] = array
     sources = {"own": scores_to_json(own), **_references(values, names, on_progress, device)}
     about = {"how": how, "n": len(rows), "n_train": len(train) if train else 0, "n_test": len(at)}
     return Result({"scores": sources, **about}, arrays)
-
-
-def _spread(array: np.ndarray, at: np.ndarray, n: int) -> np.ndarray:
-    """Place the values of rows `at` among all n rows, NaN or −1 elsewhere. Other arrays stay unchanged."""
-    if len(array) != len(at) or len(at) == n or array.ndim != 1:
-        return array
-    out = np.full(n, np.nan if array.dtype.kind == "f" else -1, array.dtype)
-    out[at] = array
-    return out
 
 
 def _references(
@@ -111,42 +103,42 @@ def _references(
 
 def towers(values: Values, on_progress: OnProgress, device: str) -> Result:
     """Compute the recall and modality gap of two towers, the chance levels, and the rank of each row's partner."""
-    pair = two_towers(rows_of(Space(**values["space"]), on_progress, device))
+    pair = two_towers(values, on_progress, device)
     on_progress(N_("ranks of partners"), None)
     own, chance, ranks = tower_scores(pair)
     by_source = {"own": scores_to_json(own), "chance": scores_to_json(chance)}
-    return Result({"scores": by_source, **vars(tower_notes(pair, (own, chance)))}, {"rank": ranks})
+    return Result({"scores": by_source, **tower_notes(pair, (own, chance))}, {"rank": ranks})
 
 
-def two_towers(rows: EmbeddingSet | None) -> Towers:
-    """Return the two towers of some rows. Raises ValueError if there are no two towers."""
-    if rows is None or (pair := towers_of(rows)) is None:
+def two_towers(values: Values, on_progress: OnProgress, device: str) -> Towers:
+    """Return the two towers of the space of a job. Raises ValueError if there are no two towers."""
+    if (pair := towers_of(rows_of(Space(**values["space"]), on_progress, device))) is None:
         raise ValueError(N_("these rows do not belong to two towers"))
     return pair
 
 
 def tower_pairs(values: Values, on_progress: OnProgress, device: str) -> Result:
     """Find all pairs of a space with two towers, with scores for mismatched pairs and false negatives."""
-    pair = two_towers(rows_of(Space(**values["space"]), on_progress, device))
+    pair = two_towers(values, on_progress, device)
     on_progress(N_("pairs of the two towers"), None)
     found = find_tower_pairs(pair)
     known = {field.name: getattr(found, field.name) for field in fields(found)}
     names = [pair.names[found.query_tower], pair.names[1 - found.query_tower]]
-    meta = {"names": names, "candidates": [*found.candidates], "left_out": found.left_out, **vars(tower_notes(pair))}
+    meta = {"names": names, "candidates": [*found.candidates], "left_out": found.left_out, **tower_notes(pair)}
     return Result(meta, {name: array for name, array in known.items() if isinstance(array, np.ndarray)})
 
 
 def zero_shot(values: Values, on_progress: OnProgress, device: str) -> Result:
     """Compute the zero-shot accuracy of a run's images with templates for the class names, and the chance level."""
-    run, towers = _run_and_towers(values, on_progress, device)
-    own, chance = zero_shot_scores(towers, lambda: open_model(run, device), values["templates"])
+    pair, run = two_towers(values, on_progress, device), runs.load(values["space"]["name"])
+    own, chance = zero_shot_scores(pair, lambda: open_model(run, device), values["templates"])
     return Result({"scores": {"own": scores_to_json(own), "chance": scores_to_json(chance)}})
 
 
 def text_query(values: Values, on_progress: OnProgress, device: str) -> Result:
     """Find the images most similar to a sentence, and its words that the text tower has not learned."""
-    run, towers = _run_and_towers(values, on_progress, device)
-    rows, similarity, unknown = nearest_images(open_model(run, device), towers, values["text"], values["most"])
+    pair, run = two_towers(values, on_progress, device), runs.load(values["space"]["name"])
+    rows, similarity, unknown = nearest_images(open_model(run, device), pair, values["text"], values["most"])
     return Result({"unknown": unknown}, {"rows": rows, "similarity": similarity})
 
 
@@ -212,20 +204,14 @@ def _open_model(path: str, weights: str, name: str, device: str) -> Method:
     return load_model(run, data_of(run, "test"), device).requires_grad_(False)
 
 
-def _run_and_towers(values: Values, on_progress: OnProgress, device: str) -> tuple[Run, Towers]:
-    space = Space(**values["space"])
-    rows = rows_of(space, on_progress, device)
-    return runs.load(space.name), two_towers(rows)
-
-
-def losses(values: Values, on_progress: OnProgress, device: str) -> Result:
+def loss(values: Values, on_progress: OnProgress, device: str) -> Result:
     """Compute the loss of every sample with the run's own loss."""
     space = Space(**values["space"])
     on_progress(N_("the loss of every sample"), None)
     table = make_table(request_of(space.name, space.split), device=device)
     loss_of = dict(zip(table.columns["id"], table.columns["loss"], strict=True))
-    loss = [loss_of.get(name, np.nan) for name in rows_of(space, on_progress, device).ids]
-    return Result({"loss": table.loss}, {"loss": np.array(loss, np.float64)})
+    values_of_rows = [loss_of.get(name, np.nan) for name in rows_of(space, on_progress, device).ids]
+    return Result({"loss": table.loss}, {"loss": np.array(values_of_rows, np.float64)})
 
 
 def map_of_space(values: Values, on_progress: OnProgress, device: str) -> Result:
@@ -243,18 +229,6 @@ def map_of_rows(rows: EmbeddingSet, kind: str, settings: JsonObject, graphs: Gra
     return Result({"settings": projection.settings, "quality": projection.quality}, {"xy": projection.xy})
 
 
-def agreement(values: Values, on_progress: OnProgress, device: str) -> Result:
-    """Return the mean share of nearest points in common between the maps of three seeds."""
-    seeds = [int(values["seed"]) + q for q in range(SEEDS)]
-    maps = []
-    for number, seed in enumerate(seeds, 1):
-        part = prefixed(on_progress, f"seed {number} of {SEEDS}")
-        result = cached_result("map", map_of_space, {**values, "seed": seed}, part, device)
-        maps.append(result.arrays["xy"])
-    k = min(15, len(maps[0]) - 1)
-    return Result({"agreement": mean_agreement(maps, k), "k": k, "seeds": seeds})
-
-
 def placed(values: Values, on_progress: OnProgress, device: str) -> Result:
     """Place the samples of another space of the same width on an existing map."""
     map_values = values["map"]
@@ -264,7 +238,7 @@ def placed(values: Values, on_progress: OnProgress, device: str) -> Result:
         raise UnusableEmbedding(
             "the rows of the map have {width} dimensions, the new rows {new}", width=rows.width, new=new.width
         )
-    xy = cached_result("map", map_of_space, map_values, on_progress, device).arrays["xy"]
+    xy = make("map", map_values, on_progress, device).arrays["xy"]
     on_progress(N_("placing the new samples"), None)
     places = project_new(new.features, rows.features, xy, device=device)
     return Result({"n": len(new)}, {"xy": places})

@@ -21,16 +21,16 @@ QUERIES = unit_rows(RNG.normal(size=(120, 12)).astype(np.float32))
 
 
 def test_a_rotation_is_found_and_keeps_every_answer() -> None:
-    found = judge((OLD, OLD @ TURN), (QUERIES, QUERIES @ TURN))
-    by_kind = {one.kind: one for one in found.kept}
-    assert by_kind["procrustes"].value > 0.98
-    assert 0.9 < by_kind["procrustes"].bound < by_kind["procrustes"].value
+    _, found, _, first = judge((OLD, OLD @ TURN), (QUERIES, QUERIES @ TURN))
+    kept = next(one for one in found["kept"] if one["kind"] == "procrustes")
+    assert 0.9 < kept["bound"] < kept["value"]
+    assert kept["value"] > 0.98
     procrustes = fit_adapters(OLD, OLD @ TURN)[0]
     assert procrustes.matrix == pytest.approx(TURN, abs=1e-4)
     assert procrustes(QUERIES) == pytest.approx(QUERIES @ TURN, abs=1e-4)
-    assert list(found.partial) == [0.0, 0.05, 0.1, 0.2, 0.3, 0.5]
-    assert found.counts == {"fitted": 400, "held": 200, "queries": 120, "k": 10}
-    assert sorted(found.first.tolist()) == sorted({*found.first.tolist()})
+    assert [share for share, *_ in found["partial"]] == [0.0, 0.05, 0.1, 0.2, 0.3, 0.5]
+    assert [found[name] for name in ("fitted", "held", "queries", "k")] == [400, 200, 120, 10]
+    assert len({*first.tolist()}) == len(first) == 200
 
 
 def test_ridge_and_low_rank_are_those_of_their_formulas() -> None:
@@ -65,13 +65,14 @@ def test_frequent_answers_encoded_again_keep_more_and_the_group_that_loses_is_na
     queries = QUERIES.copy()
     queries[labels == 0, 6:] *= 0.1  # these ask for what the old model does not see
     lost[:, :6] = 0.05 * RNG.normal(size=(600, 6))
-    found = judge((unit_rows(lost), OLD), (unit_rows(queries), unit_rows(queries)), labels)
-    assert found.groups[0].label == 0
-    assert found.groups[0].p < 0.01
-    assert found.groups[0].difference < 0
-    frequent, at_random = found.partial[0.3]
-    assert frequent > at_random
-    assert found.partial[0.5][0] > frequent > found.partial[0.0][0] == found.partial[0.0][1]
+    _, found, *_ = judge((unit_rows(lost), OLD), (unit_rows(queries), unit_rows(queries)), labels)
+    group = found["groups"][0]
+    assert group["label"] == 0
+    assert group["p"] < 0.01
+    assert group["difference"] < 0
+    kept = {share: values for share, *values in found["partial"]}
+    assert kept[0.5][0] > kept[0.3][0] > kept[0.3][1]
+    assert kept[0.3][0] > kept[0.0][0] == kept[0.0][1]
 
 
 def test_the_command_writes_the_map(tmp_path: Path, monkeypatch, capsys) -> None:

@@ -12,7 +12,7 @@ from contrastive_core.compare.verdicts import (
     compare_methods,
     contrast,
     contrasts_of_best,
-    interval_of,
+    interval_and_basis,
 )
 
 
@@ -62,8 +62,8 @@ def test_fewer_than_three_seeds_show_nothing() -> None:
     assert said == "No winner yet."
     assert why == "Train 3 seeds of each setting to compare them; one setting has only 2 so far."
     found = contrast(tried("a", 40), tried("b", 200))
-    assert (found.interval, found.sign, found.shown) == (None, 0, "not repeated")
-    assert interval_of(tried("a", 40, 41)) is None
+    assert (found.interval, found.sign) == (None, 0)
+    assert interval_and_basis(tried("a", 40, 41))[1] == "images, 2 seeds"
     assert best_setting("τ", [tried("a", 10)]) == ("", "")
 
 
@@ -74,18 +74,18 @@ def test_seeds_that_differ_hide_a_small_difference() -> None:
 
 def test_the_seeds_of_other_settings_say_how_much_seeds_vary() -> None:
     a, b = tried("a", 40, 41, 40), tried("b", 50, 50, 51)
-    assert contrast(a, b).shown == "better"
+    assert contrast(a, b).sign == 1
     wild = [tried(str(i), 20, 60, 100) for i in range(3)]
-    assert contrast(a, b, wild).shown == "no difference shown"
-    assert contrast(b, a).shown == "worse"
+    assert contrast(a, b, wild).sign == 0
+    assert contrast(b, a).sign == -1
     again = [tried("a", 40, 41, 40), tried("b", 50, 50, 51)]  # the same settings count once
     assert contrast(a, b, again).interval == contrast(a, b).interval
 
 
 def test_scores_alone_are_compared_by_their_seeds() -> None:
     a = SettingScores("a", {0: 0.9, 1: 0.91, 2: 0.9})
-    assert contrast(a, SettingScores("b", {0: 0.5, 1: 0.52, 2: 0.49})).shown == "better"
-    assert contrast(a, SettingScores("b", {0: 0.88, 1: 0.93, 2: 0.9})).shown == "no difference shown"
+    assert contrast(a, SettingScores("b", {0: 0.5, 1: 0.52, 2: 0.49})).sign == 1
+    assert contrast(a, SettingScores("b", {0: 0.88, 1: 0.93, 2: 0.9})).sign == 0
 
 
 def test_methods_need_three_seeds_and_the_sentence_has_the_interval() -> None:
@@ -104,10 +104,10 @@ def test_a_difference_reads_as_what_is_claimed() -> None:
     made = Contrast("a", "b", 0.021, (0.003, 0.039), "samples")
     assert made.sentence == "a is better than b by 2.1 points (95 % CI over samples: 0.3 to 3.9)."
     assert made.of("b").sentence == made.sentence  # the higher one first
-    assert (made.of("b").sign, made.of("b").shown) == (-1, "worse")
+    assert made.of("b").sign == -1
     # an interval that excludes zero is no contradiction: the sentence says why nothing is claimed
     doubtful = dataclasses.replace(made, p=0.06)
-    assert (doubtful.sign, doubtful.shown) == (0, "no difference shown")
+    assert doubtful.sign == 0
     assert doubtful.sentence == (
         "a scored higher than b by 2.1 points (95 % CI over samples: 0.3 to 3.9), but that is not significant: the "
         "corrected p value is 0.06."

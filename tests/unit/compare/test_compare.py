@@ -9,7 +9,7 @@ from cases import cases
 
 from contrastive_core import metrics as all_metrics
 from contrastive_core.base.memory import rows_of_sample
-from contrastive_core.base.score import holm
+from contrastive_core.base.score import Score, holm
 from contrastive_core.cli.main import main
 from contrastive_core.compare import comparison, representation_similarity, verdicts
 from contrastive_core.compare.comparison import Entry, compare
@@ -18,7 +18,7 @@ from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.neighbor_graphs import Graphs
 
 RNG = np.random.default_rng
-PAIR = comparison.Comparison(["a", "b"], (), None, {}, {}, [], *[np.eye(2)] * 3, 1, np.empty(0), [], [])
+PAIR = comparison.Comparison(["a", "b"], (), {}, {}, [], *[np.eye(2)] * 3, 1, np.empty(0), [], [])
 
 
 def space(n: int, noise: float, seed: int = 0, split: str = "test") -> EmbeddingSet:
@@ -85,22 +85,9 @@ def test_accuracies_may_disagree_and_each_says_what_it_shows() -> None:
 
 
 def test_an_accuracy_that_is_none_is_refused() -> None:
-    a = Entry("a", None, space(20, 0.1))
     for metrics in ([], ["rankme"], ["knn", "=x"]):
         with pytest.raises(ValueError, match="compared by knn and linear_probe"):
-            compare([a, a], metrics)
-
-
-def test_a_comparison_comes_back_from_plain_values() -> None:
-    entries = [Entry("ab"[q], space(80, 0.4), space(60, 0.3 + q, 1)) for q in range(2)]
-    made = compare(entries, every_score=True)
-    plain = json.loads(json.dumps(made.plain()))
-    again = comparison.Comparison.of(plain, made.arrays())
-    assert again.verdicts == made.verdicts
-    assert again.differences == made.differences
-    assert again.scores[1]["knn"].interval == made.scores[1]["knn"].interval
-    for name in ("correct", "judged", "predicted"):
-        assert np.array_equal(getattr(again, name)["linear_probe"], getattr(made, name)["linear_probe"])
+            comparison.check_accuracies(metrics)
 
 
 def test_recorded_scores_are_what_a_comparison_shows() -> None:
@@ -119,33 +106,29 @@ def test_recorded_scores_are_what_a_comparison_shows() -> None:
     assert cut.accuracy["knn"][0] == cut.accuracy["knn"][1]  # fewer rows: both computed on them
 
 
-def test_a_comparison_says_where_neighbors_are_approximate() -> None:
+def test_a_comparison_comes_back_with_where_its_neighbors_are_approximate(monkeypatch) -> None:
     train, test = space(80, 0.4, split="train"), space(60, 0.4)
-    known = evaluate_sets(["knn"], train, test, Graphs("cpu"))
+    known = evaluate_sets(all_metrics.names(), train, test, Graphs("cpu"))
     known["knn"].extras["recall"] = 0.987
-    pair = [Entry("a", train, test, scores=known), Entry("b", train, test)]
-    found = compare(pair, ["knn"])
-    assert found.made_of == {"knn": ["approximate neighbors, recall 98.7 %", ""]}
-    again = comparison.Comparison.of(json.loads(json.dumps(found.plain())), found.arrays())
-    assert again.made_of == found.made_of
-    assert compare([pair[1], pair[1]]).made_of == {}
-
-
-def test_shared_neighbors_of_approximate_graphs_say_their_recall(monkeypatch) -> None:
-    pair = [Entry("a", None, space(60, 0.5)), Entry("b", None, space(60, 0.8))]
-    exact = compare(pair)
+    pair = [Entry("a", train, test, scores=known), Entry("b", train, space(60, 0.8))]
+    exact, get = compare(pair), Graphs.get
     assert exact.recall is None
-    get = Graphs.get
 
     def approximate(self: Graphs, *args):
         found = get(self, *args)
         return dataclasses.replace(found, recall=0.75 if args[0] is pair[1].test else 0.9)
 
     monkeypatch.setattr(Graphs, "get", approximate)
-    told = compare(pair)
-    assert np.array_equal(told.overlap, exact.overlap)
-    again = comparison.Comparison.of(json.loads(json.dumps(told.plain())), told.arrays())
-    assert again.recall == told.recall == 0.75
+    made = compare(pair, every_score=True)
+    assert np.array_equal(made.overlap, exact.overlap)
+    again = comparison.Comparison.of(json.loads(json.dumps(made.plain())), made.arrays())
+    for name in ("verdicts", "differences", "tests", "made_of", "recall"):
+        assert getattr(again, name) == getattr(made, name)
+    assert again.recall == 0.75
+    assert again.made_of["knn"][0] == "approximate neighbors, recall 98.7 %"
+    assert again.scores[1]["knn"].interval == made.scores[1]["knn"].interval
+    for name in ("correct", "judged", "predicted"):
+        assert np.array_equal(getattr(again, name)["linear_probe"], getattr(made, name)["linear_probe"])
 
 
 def test_the_verdict_says_who_cannot_be_told_apart() -> None:
@@ -153,7 +136,7 @@ def test_the_verdict_says_who_cannot_be_told_apart() -> None:
         right = np.stack([np.arange(400) < 400 * a for a in accuracy])
         sets = [EmbeddingSet(RNG(0).normal(size=(400, 2)).astype(np.float32))] * len(accuracy)
         made = compare([Entry("abcd"[q], None, rows) for q, rows in enumerate(sets)])
-        found = verdicts.compare_runs(made.names, {"knn": right}, 0)
+        found = verdicts.compare_runs(made.names, {"knn": right})
         planted = dataclasses.replace(made, correct={"knn": right}, accuracy={"knn": [*accuracy]}, differences=found)
         return planted.verdict
 
@@ -261,33 +244,28 @@ def test_chance_is_what_each_measure_gives_of_rows_in_another_order() -> None:
         value, null = measure(x, y), np.array([measure(x, y[order]) for order in orders])
         limit = np.sort([value, *null])[37]  # 95 % of 40
         chance = 1 - limit if name == "procrustes" else limit
-        assert found.chance[name][0, 1] == pytest.approx(chance, abs=1e-5)
-        assert found.p[name][0, 1] == pytest.approx((1 + (null >= value).sum()) / 40)
+        assert found[f"chance:{name}"][0, 1] == pytest.approx(chance, abs=1e-5)
+        assert found[f"p:{name}"][0, 1] == pytest.approx((1 + (null >= value).sum()) / 40)
         calibrated = max(0, (value - limit) / (1 - limit))
-        assert found.calibrated[name][1, 0] == pytest.approx(calibrated, abs=1e-5)
+        assert found[f"calibrated:{name}"][1, 0] == pytest.approx(calibrated, abs=1e-5)
 
 
-def test_equal_spaces_are_wholly_alike_and_independent_ones_not_beyond_chance() -> None:
+def test_equal_spaces_are_wholly_alike_and_independent_ones_not_beyond_chance(monkeypatch) -> None:
     parts = [RNG(s).normal(size=(50, 40)).astype(np.float32) for s in range(8)]
     found = representation_similarity.calibrate([*parts[:4], parts[0]], [*map(near, parts[:4]), near(parts[0])], 99)
     for name in representation_similarity.MEASURES:
-        assert found.calibrated[name][0, 4] == pytest.approx(1, abs=1e-5)
-        assert found.p[name][0, 4] == 0.01
-        p = found.p[name][np.triu_indices(4, 1)]
+        assert found[f"calibrated:{name}"][0, 4] == pytest.approx(1, abs=1e-5)
+        assert found[f"p:{name}"][0, 4] == 0.01
+        p = found[f"p:{name}"][np.triu_indices(4, 1)]
         assert (p > 0.05).sum() >= 4
-        assert np.isnan(found.p[name].diagonal()).all()
+        assert np.isnan(found[f"p:{name}"].diagonal()).all()
+    monkeypatch.setattr(representation_similarity, "MOST", 30)  # chance of some of the rows is no smaller
+    part = representation_similarity.calibrate(parts[:2], [*map(near, parts[:2])], 99)
+    assert part["chance:cka"][0, 1] > found["chance:cka"][0, 1]
+    assert part["chance:procrustes"][0, 1] < found["chance:procrustes"][0, 1]
     flat = np.ones((50, 3), np.float32)
     of_flat = representation_similarity.calibrate([parts[0], flat], [near(parts[0]), near(flat)], 19)
-    assert np.isnan(of_flat.p["cka"][0, 1])
-
-
-def test_chance_of_some_of_the_rows_is_no_smaller(monkeypatch: pytest.MonkeyPatch) -> None:
-    x, y = (RNG(s).normal(size=(300, 8)).astype(np.float32) for s in (0, 1))
-    whole = representation_similarity.calibrate([x, y], [near(x), near(y)], 99)
-    monkeypatch.setattr(representation_similarity, "MOST", 60)
-    part = representation_similarity.calibrate([x, y], [near(x), near(y)], 99)
-    assert part.chance["cka"][0, 1] > whole.chance["cka"][0, 1]
-    assert part.chance["procrustes"][0, 1] < whole.chance["procrustes"][0, 1]
+    assert np.isnan(of_flat["p:cka"][0, 1])
 
 
 def test_the_command_gives_chance_as_json_without_nan(capsys: pytest.CaptureFixture[str]) -> None:
@@ -325,8 +303,9 @@ def test_paired_intervals_hold_the_truth_as_often_as_they_say() -> None:
         shared = rng.normal(size=150)
         a = shared + 0.3 + 0.5 * rng.normal(size=150)
         b = shared + 0.5 * rng.normal(size=150)
-        row = verdicts.paired_tests(["a", "b"], [{"purity": (x.mean(), x)} for x in (a, b)])[0]
-        inside += row.low < 0.3 < row.high
+        scores = [{"purity": Score("Purity", value=x.mean(), arrays={"per_sample": x})} for x in (a, b)]
+        (row,) = verdicts.paired_tests(["a", "b"], scores)
+        inside += row.interval[0] < 0.3 < row.interval[1]
         found += row.p < 0.05
     assert 183 <= inside <= 199  # 95 % of 200, within three deviations
     assert found > 190  # the pairs share what would hide the difference

@@ -21,7 +21,7 @@ from contrastive_core.engine.answers.scores import evaluate
 from contrastive_core.runs.run import Run
 from contrastive_core.spaces import file_formats
 from contrastive_core.spaces.embedding_set import EmbeddingSet
-from contrastive_core.spaces.space import Space, cached, path_of
+from contrastive_core.spaces.space import Space, path_of
 
 NAMES = ["knn", "linear_probe"]
 ROWS = {"train": 250, "test": 150}
@@ -78,8 +78,7 @@ def test_every_command_and_page_shows_the_one_figure(run: Run, capsys: pytest.Ca
         scores["raw"] == answers.make("scores", {"space": Space.of_run(run, "test", "z").values}).meta["scores"]["raw"]
     )
 
-    values = {"names": ["a", "b"], "spaces": [space.values] * 2}
-    answer = answers.make("comparison", values)  # Compare
+    answer = answers.make("comparison", comparison_request([space, space]))  # Compare
     made = Comparison.of(answer.meta, answer.arrays)
     for name in NAMES:
         assert made.scores[0][name].value == made.accuracy[name][0] == figures[name]
@@ -118,18 +117,11 @@ def test_scores_that_were_asked_for_alone_are_no_evaluation_and_splits_do_not_mi
         evaluate(run, metrics=["nothing"])
 
 
-def test_embedding_a_shipped_run_writes_to_none_of_its_files() -> None:
-    run = runs.load("simclr-digits")
-    before = {path: path.stat().st_mtime_ns for path in run.path.rglob("*")}
-    embed.embed_run(run, "test", "z", "cpu")
-    assert cached(run, "test", "z") is not None
-    assert {path: path.stat().st_mtime_ns for path in run.path.rglob("*")} == before
-
-
 def test_a_large_embedding_is_gathered_in_a_file_that_an_interruption_leaves_nothing_of(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     run = runs.load("simclr-digits")
+    shipped = {path: path.stat().st_mtime_ns for path in run.path.rglob("*")}
     whole = embed.from_weights(run, embed.data_of(run, "test"), "cpu")
     folder = path_of(run, "test", "h").parent
     monkeypatch.setattr(memory, "MAPPED_ROWS", 0)
@@ -149,3 +141,4 @@ def test_a_large_embedding_is_gathered_in_a_file_that_an_interruption_leaves_not
     written = file_formats.read(path_of(run, "test", "h"))
     assert written.content_hash == rows.content_hash
     assert len(list(folder.iterdir())) == 2  # h, z
+    assert {path: path.stat().st_mtime_ns for path in run.path.rglob("*")} == shipped  # nothing is written there

@@ -8,7 +8,7 @@ import pytest
 from contrastive_core.base.errors import UnusableEmbedding
 from contrastive_core.base.memory import rows_of_sample
 from contrastive_core.compare import projection
-from contrastive_core.compare.projection import agreement, judge, map_of, project_new, umap
+from contrastive_core.compare.projection import judge, map_of, project_new, umap
 from contrastive_core.spaces import nearest as pca_module
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.nearest import pca
@@ -134,22 +134,16 @@ def test_judges_match_scikit_learn() -> None:
     assert judge(circle, circle, 5)["trustworthiness"] == 1
 
 
-def test_judging_a_sample_of_anchors_stays_close(monkeypatch) -> None:
+def test_of_many_rows_a_sample_is_judged_and_stays_close(monkeypatch) -> None:
     x = rows(400)
-    whole = judge(x, np.ascontiguousarray(x[:, :2]))["trustworthiness"]
-    monkeypatch.setattr(projection, "JUDGED", 200)
-    part = judge(x, np.ascontiguousarray(x[:, :2]))["trustworthiness"]
-    assert part == pytest.approx(whole, abs=0.02)
-
-
-def test_of_many_rows_fewer_are_judged(monkeypatch) -> None:
-    x = rows(400)
+    xy = np.ascontiguousarray(x[:, :2])
+    whole = judge(x, xy)
     monkeypatch.setattr(projection, "LARGE_MAP", 300)
     monkeypatch.setattr(projection, "JUDGED_OF_LARGE", 200)
     monkeypatch.setattr(projection, "CELLS", 1000)  # two rows at a time
-    xy = np.ascontiguousarray(x[:, :2])
-    assert judge(x, xy)["judged"] == 200
-    assert judge(x[:300], xy[:300])["judged"] == 300
+    part = judge(x, xy)
+    assert (whole["judged"], part["judged"], judge(x[:300], xy[:300])["judged"]) == (400, 200, 300)
+    assert part["trustworthiness"] == pytest.approx(whole["trustworthiness"], abs=0.02)
 
 
 def test_the_judgment_of_blocks_is_that_of_the_whole(monkeypatch) -> None:
@@ -161,11 +155,3 @@ def test_the_judgment_of_blocks_is_that_of_the_whole(monkeypatch) -> None:
     assert whole["n"] == whole["judged"] == 100
     of_all = judge(x, xy, landmarks=np.arange(100))
     assert of_all["trustworthiness_of_landmarks"] == of_all["trustworthiness"]
-
-
-def test_maps_of_the_same_neighbors_agree() -> None:
-    xy = rows(50, 2).astype(np.float32)
-    assert agreement([xy, xy * 2, -xy], 5) == 1
-    assert agreement([xy, rows(50, 2, seed=1).astype(np.float32)], 5) < 0.5
-    together = np.zeros((20, 2), np.float32)  # no row is the nearest of itself
-    assert 0 <= agreement([together, together], 5) <= 1

@@ -22,18 +22,13 @@ def digits() -> datasets.Dataset:
     return dataclasses.replace(whole, images=whole.images[:300], labels=whole.labels[:300], ids=whole.ids[:300])
 
 
-def test_references_of_few_images_are_of_all(digits: datasets.Dataset) -> None:
-    raw = embed.raw_pixels(digits)
-    expected = np.asarray(digits.images, np.float32).reshape(300, -1) / 255 - 0.5
-    assert np.array_equal(raw.features, expected)
-    assert "sample" not in raw.provenance
-
-
-def test_references_of_many_images_are_of_the_same_sample(
+def test_references_of_many_images_are_of_the_same_sample_and_their_figures_say_so(
     digits: datasets.Dataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = runs.load("simclr-digits")
     raw, (h, z) = embed.raw_pixels(digits), embed.random_encoder(run, digits, "cpu")
+    assert np.array_equal(raw.features, np.asarray(digits.images, np.float32).reshape(300, -1) / 255 - 0.5)
+    assert "sample" not in raw.provenance
     monkeypatch.setattr(embed, "REFERENCE_BYTES", 100 * IMAGE)
     monkeypatch.setattr(embed, "CHUNK", 30)
     chosen = rows_of_sample(300, 100)
@@ -43,12 +38,7 @@ def test_references_of_many_images_are_of_the_same_sample(
         assert part.ids == tuple(np.array(whole.ids)[chosen])
         assert np.array_equal(part.labels, whole.labels[chosen])
         assert part.provenance["sample"] == "100 of 300 train images"
-
-
-def test_a_figure_of_a_sample_says_so(digits: datasets.Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(embed, "REFERENCE_BYTES", 100 * IMAGE)
-    rows = embed.raw_pixels(digits)
-    scores = evaluate_sets(["knn", "rankme"], rows, rows)
+    scores = evaluate_sets(["knn", "rankme"], some, some)
     assert scores["rankme"].extras["sample"] == "100 of 300 train images"
     assert score_text(scores["rankme"]).endswith("(100 of 300 train images)")
     assert scores["knn"].extras["sample"].count("100 of 300") == 2

@@ -11,10 +11,7 @@ import torch
 
 from contrastive_core import runs
 from contrastive_core.__main__ import main
-from contrastive_core.base.score import scores_from_json
 from contrastive_core.compare.embed import data_of, embed_run, load_model
-from contrastive_core.compare.towers import tower_scores
-from contrastive_core.engine import answers
 from contrastive_core.runs import checkpoints
 from contrastive_core.runs.run import Run
 from contrastive_core.spaces import file_formats
@@ -53,18 +50,6 @@ def test_the_rows_are_images_then_captions(clip_run: Run) -> None:
     np.testing.assert_allclose(rows.features[second], expected, atol=1e-5)
     pictures = Space.of_run(clip_run, "test", "towers").images()
     np.testing.assert_array_equal(pictures[second], data_of(clip_run, "test").images[rows.ids.index("red/1.png")])
-
-
-def test_scores_and_maps_are_of_these_rows_and_come_from_the_cache(
-    clip_run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    rows = embed_run(clip_run, "test", "towers")
-    monkeypatch.setattr("contrastive_core.compare.embed.load_model", lambda *a: pytest.fail("it is embedded"))
-    space = Space.of_run(clip_run, "test", "towers").values
-    made = answers.make("towers", {"space": space}).meta["scores"]["own"]
-    own, _, _ = tower_scores(towers_of(rows))
-    assert scores_from_json(made)["recall_1_back"].value == own["recall_1_back"].value
-    assert answers.make("map", {"space": space, "kind": "pca"}).arrays["xy"].shape == (30, 2)
 
 
 @pytest.mark.parametrize("ending", ["npz", "parquet"])

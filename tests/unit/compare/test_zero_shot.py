@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,17 +15,13 @@ from contrastive_core.base.errors import BadSetting
 from contrastive_core.base.score import scores_from_json
 from contrastive_core.compare import evaluate
 from contrastive_core.compare.embed import embed_run, encode_texts, load_model
-from contrastive_core.compare.evaluate import (
-    check_templates,
-    deviations,
-    prompts_of,
-    scores_of_towers,
-    zero_shot_scores,
-)
+from contrastive_core.compare.evaluate import deviations, zero_shot_scores
 from contrastive_core.compare.evaluation import read_evaluation
+from contrastive_core.compare.towers import tower_scores
 from contrastive_core.engine import answers
 from contrastive_core.engine.answers import scores as answers_of_scores
 from contrastive_core.runs.run import Run
+from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.space import Space
 from contrastive_core.spaces.towers import Towers, towers_of
 from contrastive_lab.runs import table
@@ -55,8 +52,21 @@ def test_a_class_is_the_mean_of_its_prompts(clip_run: Run) -> None:
     assert chance["zero_shot"].value == pytest.approx(1 / 3)
 
 
-def test_prompts_take_the_name_as_words() -> None:
-    assert prompts_of(["red_car", "{x}"], ["a {}", "{}"]) == ["a red car", "red car", "a {x}", "{x}"]
+def test_prompts_take_the_name_as_words_and_nearest_class_counts(monkeypatch) -> None:
+    """Three classes with two templates; the fourth image is of class 1 and lies at class 0, the fifth has no label."""
+    eye, asked = np.eye(3, dtype=np.float32), list[str]()
+    method = SimpleNamespace(text_tower=SimpleNamespace(known_words=lambda name: [name]))
+    prompts = np.repeat(eye, 2, axis=0) * [[1], [2]] * 3
+    monkeypatch.setattr(evaluate, "encode_texts", lambda _, texts: asked.extend(texts) or prompts)
+    labels = np.array([0, 1, 2, 1, -1])
+    rows = EmbeddingSet(np.concatenate([eye, eye[:1], eye[:1]]), labels, classes=("red_car", "{x}", "c"))
+    towers = Towers(rows, np.arange(5), np.arange(0), np.arange(5), np.arange(0), ("image", "caption"))
+    own, chance = zero_shot_scores(towers, lambda: method, ["a {}", " {}", " "])
+    assert asked == ["a red car", "red car", "a {x}", "{x}", "a c", "c"]
+    assert (own["zero_shot"].value, own["zero_shot"].number("n")) == (0.75, 4)
+    assert chance["zero_shot"].value == pytest.approx(1 / 3)
+    unlabeled = dataclasses.replace(towers, rows=dataclasses.replace(rows, labels=np.full(5, -1)))
+    assert "labeled" in zero_shot_scores(unlabeled, lambda: method)[0]["zero_shot"].missing
 
 
 @cases(
@@ -72,7 +82,7 @@ def test_prompts_take_the_name_as_words() -> None:
 )
 def test_templates_that_cannot_be_used_are_one_sentence(templates: list[str], sentence: str) -> None:
     with pytest.raises(BadSetting, match=sentence):
-        check_templates(templates)
+        zero_shot_scores(None, None, templates)
 
 
 def test_class_names_that_the_tower_never_read_have_no_accuracy(clip_run: Run) -> None:
@@ -116,14 +126,9 @@ def test_the_record_and_the_command_hold_recall_and_zero_shot(clip_run: Run, cap
     assert "Recall@1, caption → image" in said
 
 
-def test_verify_checks_the_scores_of_towers_and_the_runs_table_shows_them(clip_run: Run, monkeypatch) -> None:
-    opened, load = [], evaluate.load_model
-    with monkeypatch.context() as patch:
-        patch.setattr(evaluate, "load_model", lambda *of: opened.append(of) or load(*of))
-        patch.setattr("contrastive_core.compare.embed.load_model", lambda *of: pytest.fail("opened twice"))
-        scores = scores_of_towers(clip_run, "test")
-    assert len(opened) == 1
-    assert {"zero_shot", "recall_1_forth"} <= set(scores)
+def test_verify_checks_the_scores_of_towers_and_the_runs_table_shows_them(clip_run: Run) -> None:
+    towers, model = both(clip_run), load_model(clip_run)
+    scores = zero_shot_scores(towers, lambda: model)[0] | tower_scores(towers)[0]
     keep_scores(clip_run, {"towers": scores})
     assert deviations(clip_run) == []
     shown = table.row(clip_run)

@@ -45,7 +45,6 @@ def test_a_shipped_run_comes_with_what_its_pages_open(name: str) -> None:
         rows = space.rows()
         assert rows is not None
         values = {"space": space.values}
-        epochs, weights = run.snapshots(), {"run": name, "weights": run.weights_hash()}
         questions: list[tuple[str, dict[str, Any]]] = [
             ("map", {**values, "kind": "pca"}),
             ("map", {**values, "kind": "umap", **MAP_DEFAULTS}),
@@ -54,9 +53,6 @@ def test_a_shipped_run_comes_with_what_its_pages_open(name: str) -> None:
         if layer == TOWERS:
             questions += [(kind, values) for kind in ("towers", "tower_pairs")]
             questions += [("zero_shot", {**values, "templates": list(DEFAULT_TEMPLATES)})]
-            questions += [("checkpoints", {**weights, "epochs": [epochs[0], epochs[-1]]})]
-        else:
-            questions += [("snapshots", {**weights, "layer": layer, "epochs": epochs})]
         for kind, question in questions:
             assert SHIPPED in results.path(kind, question).parents
             assert results.read(kind, question) is not None
@@ -112,16 +108,11 @@ def test_other_weights_and_other_places_do_not_take_what_came_along() -> None:
     of_umap = {"space": space, "kind": "umap", **MAP_DEFAULTS}
     assert results.path("map", of_umap).parent.name == "maps"
     assert results.path("map", {**of_umap, "seed": 1}).parent.name == "results"
-    alike = {"run": run.name, "layer": "h", "epochs": [], "weights": "other weights"}
-    assert results.path("snapshots", alike).parent.name == "results"
 
 
-def test_other_prompts_and_other_checkpoints_do_not_take_what_came_along() -> None:
-    run = runs.load("clip-shapes")
-    space = {"space": Space.of_run(run, "test", TOWERS).values}
+def test_other_prompts_do_not_take_what_came_along() -> None:
+    space = {"space": Space.of_run(runs.load("clip-shapes"), "test", TOWERS).values}
     assert results.path("zero_shot", {**space, "templates": ["a {}"]}).parent.name == "results"
-    other = {"run": run.name, "epochs": run.snapshots()[:2], "weights": run.weights_hash()}
-    assert results.path("checkpoints", other).parent.name == "results"
 
 
 def test_checkpoints_of_a_shipped_run_hold_captions_of_their_images() -> None:

@@ -70,8 +70,8 @@ def test_figures_are_the_scores_of_the_rows() -> None:
     a = rows(30)
     run, line = recorded(a, a + 0.8 * rows(30, seed=1), temperature=torch.tensor(0.25), bias=torch.tensor(-9.0))
     towers = towers_at(run)
-    assert line["recall_1_forth"] == retrieval(towers).recall[1].value
-    assert line["recall_1_back"] == retrieval(towers, reverse=True).recall[1].value
+    assert line["recall_1_forth"] == retrieval(towers).recall(1).value
+    assert line["recall_1_back"] == retrieval(towers, reverse=True).recall(1).value
     assert line["modality_gap"] == pytest.approx(modality_gap(towers), abs=1e-6)
     assert 0 < line["recall_1_forth"] < 1
     assert (line["temperature"], line["bias"]) == (0.25, -9.0)
