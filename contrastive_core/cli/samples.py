@@ -206,7 +206,7 @@ def pairs(args: Namespace) -> None:
     if out:
         told = {"text": np.array([table.texts.get(name, "") for name in ids])} if table.texts else {}
         write_table(out, {name: x[order] for name, x in {"query": ids, **told, **table.extra}.items()})
-    notes = [str(note) for note in said.warnings + said.notes]
+    notes = [str(note) for note in said["warnings"] + said["notes"]]
     title = f"{args.file} + {args.other}" if args.other else args.file
     lines = [f"{out or printable(title)}: {counted(len(table), 'pair')} of {' and '.join(names)}"]
     left_out = [f"{text}: {found.left_out[reason]:,}" for reason, text in REASONS.items() if found.left_out.get(reason)]

@@ -34,7 +34,7 @@ def test_it_is_that_of_the_paper(noise: float) -> None:
             measure,
             perm_fn=lambda n, _, drawn=drawn: torch.tensor(drawn.permutation(n)),
         )
-        chance = found.chance[name][0, 1]
+        chance = found[f"chance:{name}"][0, 1]
         assert (1 - chance if name == "procrustes" else chance) == pytest.approx(float(limit), abs=1e-5)
-        assert found.calibrated[name][0, 1] == pytest.approx(float(value), abs=1e-5)
-        assert found.p[name][0, 1] == pytest.approx(float(p), abs=1e-6)
+        assert found[f"calibrated:{name}"][0, 1] == pytest.approx(float(value), abs=1e-5)
+        assert found[f"p:{name}"][0, 1] == pytest.approx(float(p), abs=1e-6)
