@@ -22,7 +22,7 @@ from benchmarks.images import Pictures, write
 from contrastive_core.data import datasets
 from contrastive_core.data.batch_loader import BatchLoader
 from contrastive_core.data.dataset import Dataset, ImageForm
-from contrastive_core.data.image_sets import load_streamed
+from contrastive_core.data.datasets import load_streamed
 from contrastive_core.ops.collectives import World
 
 SIDE = 224

@@ -60,8 +60,9 @@ VALUES = {
     "adamw": "AdamW",
     "sgd": "SGD",
     "lars": "LARS",
+    "one_cycle": N_("one cycle"),
+    "active": N_("those that are active"),
 }
-VALUES |= {"one_cycle": N_("one cycle"), "active": N_("those that are active")}
 OF_STEP = {
     part: step
     for step, parts in {
@@ -106,7 +107,6 @@ def shown_value(value: Any) -> str:
 # --- changes during a training ---------------------------------------------------------------------
 
 
-_SIGNS = {"loss.temperature": "τ"}
 LABELED = 4  # marks of a figure that have a label, at most
 ROOM = 0.06  # of the axis, between two labels
 
@@ -115,7 +115,7 @@ Marks = Mapping[str, Sequence[tuple[float, str]]]  # by the axis, step or epoch:
 
 def sign(name: str) -> str:
     """Return a short name of a setting."""
-    return _SIGNS.get(name) or shown_name(name.removeprefix("loss."))
+    return "τ" if name == "loss.temperature" else shown_name(name.removeprefix("loss."))
 
 
 def change_text(change: Change) -> str:

@@ -16,7 +16,7 @@ from contrastive_core.base.messages import JOINERS
 from contrastive_lab.locale import N_, _
 
 KEPT = f"\n\t\u00a0\u00ad\u202f\u3000{JOINERS}"  # not printable to Python: breaks, spaces, hyphens, joiners
-VOID = ("meta", "br", "hr")
+VOID = ("meta", "br", "hr", "img")
 
 
 class Html(str):

@@ -24,7 +24,6 @@ from contrastive_core.advice.plan import (
     Plan,
     adviser_names,
     load_plan,
-    trainings,
 )
 from contrastive_core.base.errors import BadSetting
 from contrastive_core.base.messages import N_, message
@@ -71,15 +70,6 @@ class AdviceRequest:
 
 
 # --- what is tried -----------------------------------------------------------------------------------
-
-
-def check_questions(names: Sequence[str]) -> tuple[str, ...]:
-    """Return the questions without duplicates. Raises BadSetting for an unknown question."""
-    if not names or not {*names} <= {*QUESTIONS}:
-        raise BadSetting("--choose accepts {questions}; got {names}", questions=", ".join(QUESTIONS), names=[*names])
-    if START in names and len(set(names)) > 1:
-        raise BadSetting("{start} must be the only question: decide whether to train before deciding how", start=START)
-    return tuple(dict.fromkeys(names))
 
 
 def candidates(question: str, method: str, dataset: Dataset, among: Sequence[str] = ()) -> list[Candidate]:
@@ -184,28 +174,23 @@ def plan_advice(request: AdviceRequest, on_progress: OnProgress = ignore_progres
 
     Raises ValueError with a message for the user."""
     if request.name and (earlier := load_plan(request.name)) is not None:
-        _check_resumed(earlier, request)
+        tried = {str(one.settings.get("method", earlier.method)) for one in earlier.candidates}  # of all that fit
+        is_other = {
+            "dataset": request.dataset != earlier.dataset,
+            "choose": request.choose is not None and tuple(request.choose) != earlier.choose,
+            "minutes": request.minutes not in (None, earlier.minutes),
+            "methods": request.methods is not None and not tried <= {*request.methods},
+        }
+        planned = {"choose": ", ".join(earlier.choose), "methods": ", ".join(sorted(tried))}
+        for field in (name for name, differs in is_other.items() if differs):
+            values = {"name": request.name, "field": field, "value": planned.get(field) or getattr(earlier, field)}
+            raise BadSetting("{name} was planned with {field} {value}; choose another name", **values)
         return earlier
     on_progress(N_("reading images"), None)
     data = datasets.load(request.dataset, "train", request.root)
     stem = "advice-" + "".join(c if c.isalnum() else "_" for c in request.dataset.split("/")[-1])[:24]
     request = dataclasses.replace(request, name=request.name or free_name(stem, adviser_names()))
     return make_plan(request, data, lambda config: seconds_per_epoch(config), on_progress)
-
-
-def _check_resumed(earlier: Plan, request: AdviceRequest) -> None:
-    """Raise BadSetting if the request contradicts the existing plan of the same name."""
-    tried = {str(one.settings.get("method", earlier.method)) for one in earlier.candidates}  # of all that fit
-    is_other = {
-        "dataset": request.dataset != earlier.dataset,
-        "choose": request.choose is not None and tuple(request.choose) != earlier.choose,
-        "minutes": request.minutes not in (None, earlier.minutes),
-        "methods": request.methods is not None and not tried <= {*request.methods},
-    }
-    planned = {"choose": ", ".join(earlier.choose), "methods": ", ".join(sorted(tried))}
-    for field in (name for name, differs in is_other.items() if differs):
-        values = {"name": request.name, "field": field, "value": planned.get(field) or getattr(earlier, field)}
-        raise BadSetting("{name} was planned with {field} {value}; choose another name", **values)
 
 
 def make_plan(
@@ -222,7 +207,12 @@ def make_plan(
     if not minutes > 0 or not math.isfinite(minutes):
         raise BadSetting("--minutes must be above 0; got {minutes}", minutes=f"{minutes:g}")
     rows, method, among, left_out = held_out_rows(dataset), request.method, list[str](), dict[str, str]()
-    choose = check_questions(request.choose or [*(["temperature"] if request.methods is None else ["method"])])
+    asked = request.choose or (["temperature"] if request.methods is None else ["method"])
+    choose, questions = tuple(dict.fromkeys(asked)), ", ".join(QUESTIONS)
+    if not {*choose} <= {*QUESTIONS}:
+        raise BadSetting("--choose accepts {questions}; got {names}", questions=questions, names=[*choose])
+    if START in choose and len(choose) > 1:
+        raise BadSetting("{start} must be the only question: decide whether to train before deciding how", start=START)
     if request.methods is not None:
         if choose != ("method",):
             text = "methods can be named only where the method is chosen; got {choose}"
@@ -293,7 +283,7 @@ def _fitted(plan: Plan, most: int, paces: Mapping[str, float]) -> Plan:
     plan = dataclasses.replace(plan, pace=pace, most=most)
     fewest = 1 + bool(plan.frozen) if plan.is_start else 2
     count, enough = max(fewest, len(tried)), min(most, ENOUGH)
-    while (each := plan.budget / trainings(count) - OVERHEAD) < enough * pace and count > fewest:
+    while (each := plan.budget / plan.trainings(count) - OVERHEAD) < enough * pace and count > fewest:
         count -= 1
     if each < min(enough, SHORTEST) * pace:
         values = {"minutes": f"{plan.minutes:g}", "needed": plan.minutes_for(count, enough), "seeds": len(SEEDS)}

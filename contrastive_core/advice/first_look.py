@@ -1,12 +1,10 @@
-"""Facts about a data set before any training: sizes, duplicates, classes, kNN accuracy on pixels.
-They come from at most `MOST` training images. The test images are only searched for duplicates."""
+"""Facts about a data set before any training (sizes, classes, kNN accuracy on pixels), from at most `MOST` training
+images; and the settings that follow from them."""
 
 import dataclasses
-import hashlib
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TypedDict
 
 import numpy as np
 import torch
@@ -15,12 +13,12 @@ from torch.nn.functional import adaptive_avg_pool2d
 from contrastive_core import losses, methods
 from contrastive_core.advice.candidates import USUAL_BATCH, batch_of, fitting_methods
 from contrastive_core.advice.evidence import FEWEST
+from contrastive_core.base.json_files import JsonObject
 from contrastive_core.base.messages import N_, join, message
 from contrastive_core.base.progress import OnProgress, ignore_progress
 from contrastive_core.base.score import difference, wilson
 from contrastive_core.compare.embed import untrained_rows
 from contrastive_core.data import datasets
-from contrastive_core.data.datasets import Dataset
 from contrastive_core.data.recipe import Recipe
 from contrastive_core.metrics.knn import default_k, vote
 from contrastive_core.runs.train_config import TrainConfig
@@ -30,48 +28,14 @@ from contrastive_core.train.settings import usual_settings
 MOST = 4000  # training images that are inspected
 ASKED = 1000  # of them, queries of the kNN vote
 SMALL = 16  # side in pixels to which images are reduced before they are compared
-ALIKE = 0.995  # cosine of centered pixels above which images are near-duplicates
 SEED = 0
 LEAST_MEASURED, BEST_TEMPERATURE = 0.1, 0.05  # SimCLR's on four data sets with at least that share
 MEASURED = 0.18  # largest share of same-class negatives for which temperatures were compared (benchmarks/MEASURED.md)
-UNEVEN = 5  # times as many images in the largest class as in the smallest
 LABEL_SOME = N_("label some images: without labels no score shows which setting is better")
 HARMFUL, HARMLESS = 0.5, 0.9  # share of the accuracy above chance that remains after mirroring
 
 
-class Facts(TypedDict, total=False):
-    """Facts found by a first look. Class sizes, shares and cosines need two classes; color scores need color."""
-
-    train: int
-    test: int
-    channels: int
-    height: int
-    width: int
-    labeled: int
-    classes: int
-    left_out: str
-    smallest_class: str
-    smallest: int
-    largest_class: str
-    largest: int
-    same_class_negatives: float  # share of a batch's negatives that are of the anchor's class
-    copies_in_train: int
-    copies_across: int
-    alike_across: int
-    asked_across: int
-    gray: bool
-    asked: int
-    pixels_knn: float
-    pixels_interval: tuple[float, float]
-    mirrored_knn: float
-    mirroring_costs: tuple[float, float, float]  # difference and its interval
-    chance: float
-    same_class_cosine: float
-    other_class_cosine: float
-    color_knn: float
-    color_interval: tuple[float, float]
-    random_encoder: float
-    batch_size: int
+Facts = JsonObject  # by name, as `look` finds them; color scores need color, shares and cosines two classes
 
 
 @dataclass(frozen=True)
@@ -95,9 +59,6 @@ class Look:
     suggestions: tuple[Suggestion, ...]
     methods: tuple[str, ...] = ()  # methods that can train on it
 
-    def to_json(self) -> dict[str, object]:
-        return dataclasses.asdict(self)
-
 
 def look(
     name: str,
@@ -111,12 +72,18 @@ def look(
     train, test = (datasets.load(name, split, root) for split in ("train", "test"))
     _, channels, height, width = train.images.shape
     facts: Facts = {"train": len(train), "test": len(test), "channels": channels, "height": height, "width": width}
-    facts |= _sizes(train)
+    counts = np.bincount(train.labels[train.labels >= 0], minlength=len(train.classes) or 1)
+    share = counts[counts > 0] / max(1, counts.sum())
+    facts |= {"labeled": int(counts.sum()), "classes": len(share), "left_out": train.left_out}
+    if len(share) > 1:
+        facts |= {
+            "smallest": int(counts.min()),
+            "largest": int(counts.max()),
+            "same_class_negatives": float((share**2).sum()),
+        }
     chosen = np.sort(np.random.default_rng(SEED).permutation(len(train))[:MOST])
     images = np.asarray(train.images[chosen])
     rows, labels = pixels(images), train.labels[chosen]
-    on_progress(N_("looking for copies"), 0.2)
-    facts |= _copies(train, test, rows, device)
     facts["gray"] = images.shape[1] == 1 or bool((images[:, :1] == images).all())
     if len(np.unique(labels[labels >= 0])) > 1:
         on_progress(N_("comparing classes"), 0.5)
@@ -168,22 +135,6 @@ def in_words(facts: Facts) -> str:
     return join(" ", parts)
 
 
-def _sizes(train: Dataset) -> Facts:
-    labels = train.labels[train.labels >= 0]
-    counts = np.bincount(labels, minlength=len(train.classes)) if len(labels) else np.zeros(0, int)
-    share = counts[counts > 0] / max(1, counts.sum())
-    facts: Facts = {"labeled": len(labels), "classes": int((counts > 0).sum()), "left_out": train.left_out}
-    if len(share) > 1:
-        facts |= {
-            "smallest_class": train.classes[int(np.argmin(counts))],
-            "smallest": int(counts.min()),
-            "largest_class": train.classes[int(np.argmax(counts))],
-            "largest": int(counts.max()),
-            "same_class_negatives": float((share**2).sum()),
-        }
-    return facts
-
-
 def pixels(images: np.ndarray) -> np.ndarray:
     """Return images as centered rows (n, p), each channel reduced to at most `SMALL` × `SMALL` pixels."""
     x = torch.from_numpy(np.ascontiguousarray(images)).float()
@@ -193,28 +144,9 @@ def pixels(images: np.ndarray) -> np.ndarray:
     return (x - x.mean(1, keepdim=True)).numpy()  # type: ignore[no-any-return]
 
 
-def _copies(train: Dataset, test: Dataset, rows: np.ndarray, device: str) -> Facts:
-    """Count duplicate images: bit-identical ones, and nearly identical ones across the splits."""
-    first = np.random.default_rng(SEED).permutation(len(test))[:ASKED]
-    asked = pixels(np.asarray(test.images[np.sort(first)]))
-    asked = asked[asked.any(1)]
-    is_alike = nearest(asked, rows, 1, device=device).score[:, 0] > ALIKE if len(asked) and rows.any() else np.array([])
-    in_train = [_digest(x) for x in train.images]
-    held = set(in_train)
-    return {
-        "copies_in_train": len(in_train) - len(held),
-        "copies_across": sum(_digest(x) in held for x in test.images),
-        "alike_across": int(is_alike.sum()),
-        "asked_across": len(asked),
-    }
-
-
-def _digest(image: np.ndarray) -> bytes:
-    return hashlib.blake2b(np.ascontiguousarray(image).data, digest_size=16).digest()
-
-
 def _by_class(images: np.ndarray, rows: np.ndarray, labels: np.ndarray, device: str) -> Facts:
-    """Return the kNN accuracy on pixels, on mirrored pixels and on the mean color, with intervals."""
+    """Return the kNN accuracy on pixels, on mirrored pixels and on the mean color, with intervals; and the mean cosine
+    of centered pixels within a class and between classes."""
     asked, others = _parts(labels)
 
     def right(of: np.ndarray, among: np.ndarray) -> np.ndarray:
@@ -223,15 +155,22 @@ def _by_class(images: np.ndarray, rows: np.ndarray, labels: np.ndarray, device: 
     upright = right(rows[asked], rows[others])
     mirrored = right(pixels(images[asked][..., ::-1]), rows[others])
     d, interval = difference(upright, mirrored)
-    labeled = labels[labels >= 0]
+    is_labeled = labels >= 0
+    x, labeled, n = rows[is_labeled].astype(np.float64), labels[is_labeled], int(is_labeled.sum())
+    x /= np.maximum(np.linalg.norm(x, axis=1, keepdims=True), 1e-12)
+    classes, counts = np.unique(labeled, return_counts=True)
+    sums = np.stack([x[labeled == c].sum(0) for c in classes])
+    squares, pairs = float((x**2).sum()), float((counts * (counts - 1)).sum())  # a pair is of two images
+    same, every = float((sums**2).sum()) - squares, float((x.sum(0) ** 2).sum()) - squares
     facts: Facts = {
         "asked": len(asked),
         "pixels_knn": float(upright.mean()),
         "pixels_interval": wilson(int(upright.sum()), len(asked)),
         "mirrored_knn": float(mirrored.mean()),
         "mirroring_costs": (d, *interval),
-        "chance": float(np.bincount(labeled).max() / len(labeled)),
-        **_likeness(rows[labels >= 0], labeled),
+        "chance": float(counts.max() / n),
+        "same_class_cosine": same / max(1.0, pairs),
+        "other_class_cosine": (every - same) / max(1.0, n * (n - 1) - pairs),
     }
     if images.shape[1] == 3 and (images[:, :1] != images).any():
         color = images.mean((2, 3), dtype=np.float64)  # (n, 3)
@@ -262,21 +201,6 @@ def vote_of(asked: np.ndarray, among: np.ndarray, labels: np.ndarray, device: st
     return vote(neighbors, labels, 0.07)
 
 
-def _likeness(rows: np.ndarray, labels: np.ndarray) -> Facts:
-    """Return the mean cosine of centered pixels between images of the same class and of different classes."""
-    x, n = rows.astype(np.float64), len(rows)
-    x /= np.maximum(np.linalg.norm(x, axis=1, keepdims=True), 1e-12)
-    classes, counts = np.unique(labels, return_counts=True)
-    sums = np.stack([x[labels == c].sum(0) for c in classes])
-    squares, pairs = float((x**2).sum()), float((counts * (counts - 1)).sum())
-    same = float((sums**2).sum()) - squares
-    every = float((x.sum(0) ** 2).sum()) - squares
-    return {
-        "same_class_cosine": same / max(1.0, pairs),
-        "other_class_cosine": (every - same) / max(1.0, n * (n - 1) - pairs),
-    }
-
-
 # --- what follows ---
 
 
@@ -294,8 +218,6 @@ def suggestions(name: str, facts: Facts, method: str, is_mirrored: bool) -> list
         _temperature(facts, card.needs_labels, temperature) if has_temperature else None,
         _mirror(facts, is_mirrored, augmentation),
         _color(facts, augmentation),
-        _copied(facts),
-        _uneven(facts),
     ]
     return [one for one in found if one is not None]
 
@@ -370,30 +292,3 @@ def _color(facts: Facts, settle: str) -> Suggestion | None:
         values = {"recipe.hue": 0.0, "recipe.gray": 0.0}
         return Suggestion("recipe.hue", N_("no hue shift, no gray"), figures, settle, values)
     return Suggestion("recipe.hue", N_("default color augmentations"), figures, settle)
-
-
-def _copied(facts: Facts) -> Suggestion | None:
-    if not facts["copies_across"] and not facts["alike_across"]:
-        return None
-    reason = message(
-        "Test images that are bit-identical to a training image: {copies_across}. Test images with almost the same "
-        "pixels as a training image: {alike_across} of {asked_across}. Test scores will be too high",
-        copies_across=f"{facts['copies_across']:,}",
-        alike_across=f"{facts['alike_across']:,}",
-        asked_across=f"{facts['asked_across']:,}",
-    )
-    return Suggestion("exclude", N_("remove copies from one split"), reason, N_("Samples, near-duplicates and leaks"))
-
-
-def _uneven(facts: Facts) -> Suggestion | None:
-    if facts.get("largest", 0) < UNEVEN * max(1, facts.get("smallest", 1)):
-        return None
-    reason = message(
-        "{largest_class} has {largest} images but {smallest_class} only {smallest}: the kNN vote favors "
-        "frequent classes",
-        largest_class=facts["largest_class"],
-        largest=f"{facts['largest']:,}",
-        smallest_class=facts["smallest_class"],
-        smallest=f"{facts['smallest']:,}",
-    )
-    return Suggestion("classes", N_("compare the scores of each class"), reason, N_("Explore, Classes"))

@@ -130,7 +130,14 @@ class Plan:
             held_out=f"{self.held_out:,}",
             all=f"{self.train + self.held_out:,}",
         )
-        parts = [said, time, *self._time_needed()]
+        parts, enough, tried = [said, time], min(self.most, ENOUGH), len(self.candidates)
+        untried = list(self.left_out.values()).count(NO_TIME)
+        if self.candidates[0].epochs < enough:
+            text = N_("These trainings are short. With {minutes} min, each of them has {epochs} epochs.")
+            parts.append(message(text, minutes=self.minutes_for(tried, enough), epochs=enough))
+        if untried:
+            text, count = N_("With {minutes} min, all {count} settings are tried."), tried + untried
+            parts.append(message(text, minutes=self.minutes_for(count, enough), count=count))
         if self.batch_size is not None:
             parts.append(message("All train in batches of {batch_size}.", batch_size=self.batch_size))
         if self.left_out:
@@ -138,30 +145,19 @@ class Plan:
             parts.append(message("Left out: {why}.", why=why))
         return join(" ", parts)
 
-    def _time_needed(self) -> list[str]:
-        """Return the minutes that longer trainings and the settings without time need; nothing if none lack time."""
-        enough, tried = min(self.most, ENOUGH), len(self.candidates)
-        untried = list(self.left_out.values()).count(NO_TIME)
-        found = list[str]()
-        if self.candidates[0].epochs < enough:
-            text = N_("These trainings are short. With {minutes} min, each of them has {epochs} epochs.")
-            found.append(message(text, minutes=self.minutes_for(tried, enough), epochs=enough))
-        if untried:
-            text = N_("With {minutes} min, all {count} settings are tried.")
-            found.append(message(text, minutes=self.minutes_for(tried + untried, enough), count=tried + untried))
-        return found
+    def trainings(self, count: int) -> int:
+        """Return the number of trainings: one seed per candidate, and all seeds for the default and the finalists."""
+        count = 1 + bool(self.frozen) if self.is_start else count
+        return count + (len(SEEDS) - 1) * min(count, FINALISTS + 1)
 
     def minutes_for(self, count: int, epochs: int) -> int:
         """Return the minutes in which `count` settings train for `epochs` epochs at the measured pace."""
-        return math.ceil(self._trainings(count) * (epochs * self.pace + OVERHEAD) / (60 * RESERVE))
-
-    def _trainings(self, count: int) -> int:
-        return trainings(1 + bool(self.frozen) if self.is_start else count)
+        return math.ceil(self.trainings(count) * (epochs * self.pace + OVERHEAD) / (60 * RESERVE))
 
     @property
     def duration(self) -> float:
         """Planned seconds of all trainings."""
-        return self._trainings(len(self.candidates)) * (self.seconds + OVERHEAD)
+        return self.trainings(len(self.candidates)) * (self.seconds + OVERHEAD)
 
     def to_dict(self) -> dict[str, object]:
         return dataclasses.asdict(self)
@@ -173,11 +169,6 @@ class Plan:
             name: tuple(value) if isinstance(value, list) else value for name, value in raw.items()
         }
         return cls(**{**values, "candidates": tuple(Candidate(**one) for one in raw["candidates"])})
-
-
-def trainings(count: int) -> int:
-    """Return the number of trainings: one seed per candidate, and the other seeds for the default and the finalists."""
-    return count + (len(SEEDS) - 1) * min(count, FINALISTS + 1)
 
 
 # --- its folder --------------------------------------------------------------------------------------
@@ -252,17 +243,6 @@ class AnswerRow(TypedDict):
     runs: list[str]
 
 
-ClassChange = TypedDict("ClassChange", {"class": str, "change": float, "n": int})
-
-
-class ClassChanges(TypedDict, total=False):
-    """The classes that gain and lose most with the best candidate, if it is known."""
-
-    best: list[dict[str, str]]  # its label
-    gain: list[ClassChange]
-    lose: list[ClassChange]
-
-
 class Answer(TypedDict):
     """The answer so far; `done` is true after the evaluation on test images. `comparisons` are sentences that support
     the verdict, `recommended` is the row to train for longer, `test` is a sentence on the test images."""
@@ -276,7 +256,6 @@ class Answer(TypedDict):
     recommended: AnswerRow | None
     untried: list[str]
     failed: dict[str, str]
-    classes: ClassChanges
     test: str
     done: bool
 

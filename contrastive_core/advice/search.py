@@ -5,6 +5,7 @@ trained twice and a stopped adviser can continue."""
 
 import contextlib
 import dataclasses
+import math
 import time
 from collections.abc import Callable
 
@@ -12,12 +13,15 @@ import numpy as np
 
 from contrastive_core import metrics, runs
 from contrastive_core.advice.evidence import (
-    Evidence,
     HeldOutScores,
     References,
     Trial,
-    answer_of,
+    advice_to_train_longer,
+    decide_settings,
+    decide_start,
+    fixed_scores,
     held_out_rows,
+    largest_class,
     read_scores,
     score_run,
     write_ids,
@@ -25,9 +29,11 @@ from contrastive_core.advice.evidence import (
 )
 from contrastive_core.advice.plan import (
     FINALISTS,
+    NO_TIME,
     OVERHEAD,
     SEEDS,
     Answer,
+    AnswerRow,
     Candidate,
     Plan,
     adviser_names,
@@ -42,7 +48,7 @@ from contrastive_core.base.lock import lock
 from contrastive_core.base.messages import N_, join, message, sentence
 from contrastive_core.base.progress import OnProgress, ignore_progress
 from contrastive_core.compare.embed import embed_run
-from contrastive_core.compare.verdicts import SettingScores, contrast
+from contrastive_core.compare.verdicts import SettingScores, contrast, interval_and_basis
 from contrastive_core.data import datasets
 from contrastive_core.data.datasets import Dataset
 from contrastive_core.runs.train_config import TrainConfig
@@ -86,7 +92,7 @@ class Search:
         self.folder = folder_of(plan.name)
         self.rows = held_out_rows(dataset)
         self.beside = 0.0  # seconds for the references
-        self.trials = [self._trial(one) for one in plan.candidates]
+        self.trials = [self.trial(one) for one in plan.candidates]
         self.references: dict[str, SettingScores] = {}
         self.frozen: dict[str, SettingScores] = {}
         self.failures: dict[str, str] = {}  # of frozen encoders, by the names of their runs
@@ -116,9 +122,27 @@ class Search:
 
     def answer(self) -> Answer:
         """Return the answer so far."""
-        failed = {t.candidate.label: t.failure for t in self.trials if t.failure} | self.failures
-        evidence = Evidence(self.trials, self.references, list(self.frozen.values()))
-        return answer_of(self.plan, evidence, failed, self.dataset, self.rows)
+        plan, trials, frozen = self.plan, self.trials, list(self.frozen.values())
+        found = decide_start(trials, self.references, frozen) if plan.is_start else decide_settings(trials)
+        longer = advice_to_train_longer(plan, trials, self.references)
+        rows = [answer_row(t.scores, found.chosen, t) for t in trials if t.scores.scores]
+        most = max((row["seeds"] for row in rows), default=0)
+        rows.sort(key=lambda row: (row["seeds"] < most, -row["mean"]))
+        references = [answer_row(one, found.chosen) for one in (*self.references.values(), *frozen)]
+        untried = [t.candidate.label for t in trials if not t.by_seed]
+        return {
+            "plan": plan.to_dict(),
+            "rows": rows,
+            "references": sorted(references, key=lambda row: -row["mean"]),
+            "verdict": join(" ", [found.sentence, *filter(None, [longer])]),
+            "is_shown": found.is_shown,
+            "comparisons": [one.sentence for one in found.comparisons],
+            "recommended": next((row for row in rows if row["is_chosen"]), None),
+            "untried": [*untried, *(label for label, why in plan.left_out.items() if why == NO_TIME)],
+            "failed": {t.candidate.label: t.failure for t in trials if t.failure} | self.failures,
+            "test": "",
+            "done": False,
+        }
 
     @property
     def spent(self) -> float:
@@ -133,7 +157,8 @@ class Search:
 
     def _judge_references(self) -> None:
         """Score the references. For the question "start", also plan to continue from the best frozen encoder."""
-        made, plan = References(self.dataset, self.rows, self.folder, self.plan.device), self.plan
+        plan = self.plan
+        made = References(self.dataset, self.rows, plan.device)
         self.on_progress(N_("raw pixels"), None)
         self.references = {"pixels": made.pixels()}
         self.on_progress(N_("the untrained encoder"), None)
@@ -141,33 +166,33 @@ class Search:
         self.references["untrained"] = made.untrained(self._config(Candidate(label="")), seeds)
         if not plan.is_start:
             return
-        self.references["chance"] = made.chance()
-        self.frozen = made.frozen(plan.frozen, self.on_progress)
-        self.failures = made.failed
-        if self.frozen and len(plan.candidates) == 1:
-            best = max(self.frozen, key=lambda name: self.frozen[name].mean)
+        self.references["chance"] = largest_class(self.dataset, self.rows)
+        for name in plan.frozen:
             try:
-                going_on = self._going_on(best)
-            except (ValueError, OSError) as error:  # it cannot be trained on these images
-                self.failures[best] = sentence(error)
-                return
-            self.plan = dataclasses.replace(plan, candidates=(*plan.candidates, going_on))
-            save_plan(self.plan)
-            self.trials.append(self._trial(going_on))
+                self.on_progress(message("embedding {name}", name=name), None)
+                self.frozen[name] = fixed_scores(name, score_run(runs.load(name), self.rows, plan.device))
+            except (ValueError, OSError, RuntimeError) as error:
+                self.failures[name] = sentence(error)
+        if not self.frozen or len(plan.candidates) > 1:
+            return
+        best = max(self.frozen, key=lambda name: self.frozen[name].mean)
+        try:  # to continue from its encoder, for as long as training from scratch takes
+            config, label = runs.load(best).config, message("training continued from {name}", name=best)
+            settings: dict[str, object] = {"start": best, "encoder": config["encoder"]}
+            settings |= {f"encoder.{k}": v for k, v in (config.get("encoder_knobs") or {}).items()}
+            going_on = Candidate(label=label, settings=settings, epochs=plan.candidates[0].epochs)
+            self.on_progress(N_("timing a few steps"), None)
+            with contextlib.suppress(CannotGoOn, ValueError, OSError, RuntimeError):  # the training reports the error
+                epochs = int(plan.seconds / seconds_per_epoch(self._config(going_on)))
+                going_on = dataclasses.replace(going_on, epochs=max(1, epochs))
+        except (ValueError, OSError) as error:  # it cannot be trained on these images
+            self.failures[best] = sentence(error)
+            return
+        self.plan = dataclasses.replace(plan, candidates=(*plan.candidates, going_on))
+        save_plan(self.plan)
+        self.trials.append(self.trial(going_on))
 
-    def _going_on(self, name: str) -> Candidate:
-        """Plan to continue from a run's encoder, as long as training from scratch takes. Raises ValueError, OSError."""
-        config = runs.load(name).config
-        settings: dict[str, object] = {"start": name, "encoder": config["encoder"]}
-        settings |= {f"encoder.{k}": v for k, v in (config.get("encoder_knobs") or {}).items()}
-        made = Candidate(label=message("training continued from {name}", name=name), settings=settings)
-        self.on_progress(N_("timing a few steps"), None)
-        epochs = self.plan.candidates[0].epochs
-        with contextlib.suppress(CannotGoOn, ValueError, OSError, RuntimeError):  # the training reports the error
-            epochs = max(1, int(self.plan.seconds / seconds_per_epoch(self._config(made))))
-        return dataclasses.replace(made, epochs=epochs)
-
-    def _trial(self, candidate: Candidate) -> Trial:
+    def trial(self, candidate: Candidate) -> Trial:
         """Return the trial of a candidate with its existing scores."""
         found = Trial(candidate)
         for seed in SEEDS:
@@ -224,6 +249,28 @@ class Search:
         text = N_("On the test images (evaluation number {looks}), by kNN: {figures}.")
         said = message(text, looks=looks, figures=join(", ", figures))
         return join(" ", [said, contrast(found[1], found[0]).sentence]) if best else said
+
+
+def answer_row(scores: SettingScores, chosen: str, trial: Trial | None = None) -> AnswerRow:
+    """Build the answer's row for a candidate or a reference. References without random numbers have 0 seeds."""
+    interval, basis = interval_and_basis(scores)
+    it = trial.candidate if trial else Candidate(label=scores.label)
+    made = [s for s in trial.by_seed.values() if not s.failure] if trial else []
+    return {
+        "label": scores.label,
+        "settings": it.settings,
+        "is_default": trial is not None and it.is_default,
+        "is_chosen": scores.label == chosen,
+        "value": it.value,
+        "epochs": it.epochs,
+        "seeds": 0 if scores.is_fixed else len(scores.scores),
+        "values": list(scores.scores.values()),
+        "mean": scores.mean,
+        "interval": interval,
+        "basis": basis,
+        "seconds": math.fsum(s.seconds for s in made) / max(1, len(made)),
+        "runs": [s.run for s in made],
+    }
 
 
 def score_test_images(name: str, device: str = "auto") -> np.ndarray:

@@ -21,9 +21,7 @@ from contrastive_core.base.messages import N_
 from contrastive_core.base.progress import OnProgress, ignore_progress
 from contrastive_core.base.storage import write_bytes
 from contrastive_core.cli.command_io import Terminal, counted, out_path, print_note, print_result, progress_of
-from contrastive_core.data import datasets, image_sets
-from contrastive_core.data.dataset import form_of
-from contrastive_core.data.image_sets import load_streamed
+from contrastive_core.data import datasets
 from contrastive_core.engine import queue, training
 from contrastive_core.engine.queue import wait_for_device
 from contrastive_core.exchange import pretrained
@@ -65,13 +63,13 @@ def train(args: Namespace) -> None:
 def _setup_and_run(args: Namespace, world: World, on_progress: OnProgress) -> tuple[TrainSetup, Run]:
     """Return the prepared training and its run, identical in all processes."""
 
-    def read_settings() -> tuple[TrainConfig, Run | None, image_sets.Listings | None] | None:
+    def read_settings() -> tuple[TrainConfig, Run | None, datasets.Listings | None] | None:
         if not world.is_rank0:
             return None
         config, run = _config_and_run(args, on_progress)
         if run is not None or not datasets.is_files(config.dataset):
             return config, run, None
-        listings = image_sets.listings_of(config.dataset)
+        listings = datasets.listings_of(config.dataset)
         return with_cache(with_image_size(config, listings), listings), run, listings
 
     chosen = collectives.raise_together(read_settings, patient=True)
@@ -81,11 +79,7 @@ def _setup_and_run(args: Namespace, world: World, on_progress: OnProgress) -> tu
     def load() -> datasets.Dataset | None:  # one process of each machine; the others wait for it
         if world.local_rank:
             return None
-        if datasets.is_streamed(config.to_dict()):
-            return load_streamed(config.dataset, "train", form_of(config.to_dict()), on_progress, listings)
-        if listings is not None:
-            return datasets.load_files(config.dataset, "train", form_of(config.to_dict()), on_progress, listings)
-        return datasets.of_config(config.to_dict(), "train", args.download, on_progress)
+        return datasets.of_config(config.to_dict(), "train", args.download, on_progress, listings=listings)
 
     dataset = collectives.raise_together(load, patient=True)
     setup = collectives.raise_together(lambda: prepare(config, world, dataset))
@@ -235,7 +229,7 @@ def advise(args: Namespace) -> None:
             lines = [f"{seen.dataset}: {in_words(seen.facts)}"]
             for one in seen.suggestions:
                 lines += ["", f"{one.setting}: {one.text}", f"  {one.reason}", f"  to settle it: {one.settle}"]
-            return print_result(args, seen.to_json(), "\n".join(lines))
+            return print_result(args, dataclasses.asdict(seen), "\n".join(lines))
         request = AdviceRequest(
             dataset=args.dataset,
             minutes=args.minutes,

@@ -30,7 +30,7 @@ from contrastive_core.base.score import over_seeds
 from contrastive_core.compare.embed import data_of, embed_run, encode_texts, load_model
 from contrastive_core.data.augmentations import to_float
 from contrastive_core.data.captions import PADDING, split_words
-from contrastive_core.data.image_sets import StreamedImages
+from contrastive_core.data.image_cache import StreamedImages
 from contrastive_core.models.encoders import forward_batch_size
 from contrastive_core.models.text_tower import TextTower
 from contrastive_core.ops.partner_ranks import unit_rows

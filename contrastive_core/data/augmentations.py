@@ -12,7 +12,6 @@ one small matrix per image and axis, then two batched matrix products, without a
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -188,30 +187,28 @@ def augment(
     """Return one augmented view of each uint8 image as float32 in [0, 1], by the recipe of the first view. Use a CPU
     generator: it never waits for the device, and every device gets the same parameters. Color steps are skipped on gray
     images."""
-    share = share or BatchShare.whole(len(images))
-    _, c, h, w = images.shape
-    sampler = Sampler(share.total, c, h, w, recipe.of_view(0), generator)
-    drawn = {name: sampler.draw(name) for name in steps_of(sampler.recipe) if sampler.is_on(name)}
+    share, recipe = share or BatchShare.whole(len(images)), recipe.of_view(0)
+    shape = (share.total, *images.shape[1:])
+    drawn = {name: sample(name, recipe, shape, generator) for name in steps_of(recipe) if _is_on(name, recipe, shape)}
     with torch.autocast(images.device.type, enabled=False):  # bf16 has too few digits for pixels
         x = to_float(images)
-        for name, (chosen, values, shared) in drawn.items():
-            x = _apply(STEPS[name][1], x, chosen[share.rows], [v[share.rows] for v in values], shared)
+        for name, step in drawn.items():
+            function, chosen = STEPS[name], step.chosen[share.rows]
+            values = [value[share.rows] for value in step.values]
+            if x.device.type != "cpu":
+                chosen, *values = (send(v, x.device) for v in (chosen, *values))
+                x = torch.where(chosen[:, None, None, None], function(x, *values, *step.shared), x)
+            elif chosen.all():
+                x = function(x, *values, *step.shared)
+            elif len(rows := chosen.nonzero()[:, 0]):
+                x = x.index_copy(0, rows, function(x[rows], *(v[rows] for v in values), *step.shared))
         return x
 
 
-def _apply(
-    function: Callable[..., Tensor], x: Tensor, chosen: Tensor, values: list[Tensor], shared: tuple[int, ...]
-) -> Tensor:
-    """Apply a step to the images that it changes."""
-    if x.device.type != "cpu":
-        chosen, *values = (send(v, x.device) for v in (chosen, *values))
-        return torch.where(chosen[:, None, None, None], function(x, *values, *shared), x)
-    if chosen.all():
-        return function(x, *values, *shared)
-    rows = chosen.nonzero()[:, 0]
-    if len(rows) == 0:
-        return x
-    return x.index_copy(0, rows, function(x[rows], *(v[rows] for v in values), *shared))
+def _is_on(name: str, recipe: Recipe, shape: tuple[int, ...]) -> bool:
+    if name == "crop":
+        return bool(recipe.crop or recipe.flip)
+    return getattr(recipe, name) != 0 and (name != "gray" or shape[1] == 3)
 
 
 @lru_cache(64)
@@ -234,34 +231,6 @@ class Drawn(NamedTuple):
     shared: tuple[int, ...] = ()  # equal for all images: the order of the jitter, the side of the cutout
 
 
-@dataclass(frozen=True)
-class Sampler:
-    """Sampler of random parameters for b images (c, h, w), on the generator's device."""
-
-    b: int
-    channels: int
-    height: int
-    width: int
-    recipe: Recipe
-    generator: Generator
-
-    def is_on(self, name: str) -> bool:
-        if name == "crop":
-            return bool(self.recipe.crop or self.recipe.flip)
-        return getattr(self.recipe, name) != 0 and (name != "gray" or self.channels == 3)
-
-    def draw(self, name: str) -> Drawn:
-        return STEPS[name][0](self, getattr(self.recipe, name))
-
-    def uniform(self, low: float, high: float) -> Float[Tensor, " b"]:
-        u = torch.rand(self.b, generator=self.generator, device=self.generator.device)
-        return low + (high - low) * u
-
-    def mask(self, probability: float) -> Bool[Tensor, " b"]:
-        """Sample the images (b) that a step changes."""
-        return self.uniform(0, 1) < probability
-
-
 def crop_boxes(b: int, h: int, w: int, recipe: Recipe, generator: Generator) -> Int[Tensor, "b 4"]:
     """Sample boxes (top, left, height, width) as in RandomResizedCrop: ten tries, then the whole image."""
     u = torch.rand(4, 10, b, generator=generator, device=generator.device)
@@ -279,29 +248,49 @@ def crop_boxes(b: int, h: int, w: int, recipe: Recipe, generator: Generator) -> 
     return torch.stack([top, left, height, width], dim=1)
 
 
-def _draw_crop(s: Sampler, probability: float) -> Drawn:
-    boxes = torch.tensor([0, 0, s.height, s.width], device=s.generator.device).repeat(s.b, 1)  # (b, 4)
-    if probability > 0:
-        cropped = crop_boxes(s.b, s.height, s.width, s.recipe, s.generator)
-        boxes = torch.where(s.mask(probability)[:, None], cropped, boxes)
-    flip = s.mask(s.recipe.flip)
-    return Drawn(torch.ones_like(flip), (boxes, flip))
+def sample(name: str, recipe: Recipe, shape: tuple[int, ...], generator: Generator) -> Drawn:
+    """Sample the parameters of a step for images of the shape (b, c, h, w), on the generator's device."""
+    b, channels, height, width = shape
+    device = generator.device
 
+    def uniform(low: float, high: float) -> Float[Tensor, " b"]:
+        return low + (high - low) * torch.rand(b, generator=generator, device=device)
 
-def _draw_rotation(s: Sampler, probability: float) -> Drawn:
-    angle = s.uniform(-s.recipe.rotation_degrees, s.recipe.rotation_degrees)
-    return Drawn(s.mask(probability), (angle,))
+    def mask(probability: float) -> Bool[Tensor, " b"]:
+        return uniform(0, 1) < probability
 
-
-def _draw_jitter(s: Sampler, probability: float) -> Drawn:
-    recipe, g = s.recipe, s.generator
-    strengths = (recipe.brightness, recipe.contrast, recipe.saturation)
-    chosen = s.mask(probability)
-    factors = [s.uniform(1 - strength, 1 + strength) for strength in strengths]
-    hue = s.uniform(-recipe.hue, recipe.hue)
-    order = torch.randperm(4, generator=g, device=g.device).tolist()
-    on = [strength > 0 for strength in (*strengths, recipe.hue)]
-    return Drawn(chosen, (*factors, hue), tuple(i for i in order if on[i] and (s.channels == 3 or i < 2)))
+    match name:
+        case "crop":
+            boxes = torch.tensor([0, 0, height, width], device=device).repeat(b, 1)  # (b, 4)
+            if recipe.crop > 0:
+                cropped = crop_boxes(b, height, width, recipe, generator)
+                boxes = torch.where(mask(recipe.crop)[:, None], cropped, boxes)
+            flip = mask(recipe.flip)
+            return Drawn(torch.ones_like(flip), (boxes, flip))
+        case "rotation":
+            angle = uniform(-recipe.rotation_degrees, recipe.rotation_degrees)
+            return Drawn(mask(recipe.rotation), (angle,))
+        case "jitter":
+            strengths = (recipe.brightness, recipe.contrast, recipe.saturation)
+            chosen = mask(recipe.jitter)
+            factors = [uniform(1 - strength, 1 + strength) for strength in strengths]
+            hue = uniform(-recipe.hue, recipe.hue)
+            on = [strength > 0 for strength in (*strengths, recipe.hue)]
+            order = torch.randperm(4, generator=generator, device=device).tolist()
+            return Drawn(chosen, (*factors, hue), tuple(i for i in order if on[i] and (channels == 3 or i < 2)))
+        case "blur":
+            sigma = uniform(recipe.blur_low, max(recipe.blur_low, recipe.blur_high))
+            return Drawn(mask(recipe.blur), (sigma,))
+        case "solarize":
+            chosen = mask(recipe.solarize)
+            return Drawn(chosen, (torch.full_like(chosen, recipe.solarize_from, dtype=torch.float32),))
+        case "noise":
+            noise = torch.randn(shape, generator=generator, device=device) * recipe.noise_sigma
+            return Drawn(mask(recipe.noise), (noise,))
+        case "cutout":
+            center = torch.stack([uniform(0, height), uniform(0, width)], dim=1).long()  # (b, 2)
+            return Drawn(mask(recipe.cutout), (center,), (round(recipe.cutout_size * min(height, width)),))
+    return Drawn(mask(getattr(recipe, name)))
 
 
 def _jitter(x: Tensor, brightness: Tensor, contrast: Tensor, saturation: Tensor, hue: Tensor, *order: int) -> Tensor:
@@ -312,40 +301,14 @@ def _jitter(x: Tensor, brightness: Tensor, contrast: Tensor, saturation: Tensor,
     return x
 
 
-def _draw_choice(s: Sampler, probability: float) -> Drawn:
-    return Drawn(s.mask(probability))
-
-
-def _draw_blur(s: Sampler, probability: float) -> Drawn:
-    sigma = s.uniform(s.recipe.blur_low, max(s.recipe.blur_low, s.recipe.blur_high))
-    return Drawn(s.mask(probability), (sigma,))
-
-
-def _draw_solarize(s: Sampler, probability: float) -> Drawn:
-    chosen = s.mask(probability)
-    return Drawn(chosen, (torch.full_like(chosen, s.recipe.solarize_from, dtype=torch.float32),))
-
-
-def _draw_noise(s: Sampler, probability: float) -> Drawn:
-    shape, g = (s.b, s.channels, s.height, s.width), s.generator
-    noise = torch.randn(shape, generator=g, device=g.device) * s.recipe.noise_sigma
-    return Drawn(s.mask(probability), (noise,))
-
-
-def _draw_cutout(s: Sampler, probability: float) -> Drawn:
-    center = torch.stack([s.uniform(0, s.height), s.uniform(0, s.width)], dim=1).long()  # (b, 2)
-    side = round(s.recipe.cutout_size * min(s.height, s.width))
-    return Drawn(s.mask(probability), (center,), (side,))
-
-
-STEPS: dict[str, tuple[Callable[[Sampler, float], Drawn], Callable[..., Tensor]]] = {
-    "crop": (_draw_crop, lambda x, boxes, flip: resized_crop(x, boxes, flip).clamp_(0, 1)),
-    "rotation": (_draw_rotation, rotate),
-    "jitter": (_draw_jitter, _jitter),
-    "gray": (_draw_choice, grayscale),
-    "blur": (_draw_blur, gaussian_blur),
-    "solarize": (_draw_solarize, solarize),
-    "noise": (_draw_noise, lambda x, noise: (x + noise).clamp_(0, 1)),
-    "sobel": (_draw_choice, sobel),
-    "cutout": (_draw_cutout, cutout),
+STEPS: dict[str, Callable[..., Tensor]] = {
+    "crop": lambda x, boxes, flip: resized_crop(x, boxes, flip).clamp_(0, 1),
+    "rotation": rotate,
+    "jitter": _jitter,
+    "gray": grayscale,
+    "blur": gaussian_blur,
+    "solarize": solarize,
+    "noise": lambda x, noise: (x + noise).clamp_(0, 1),
+    "sobel": sobel,
+    "cutout": cutout,
 }

@@ -22,6 +22,7 @@ from contrastive_core.ops.collectives import World
 
 ON_DEVICE = 4 << 30  # bytes of images that are copied to a GPU once, not batch by batch
 SMALLEST = 2  # a batch of one has nothing to compare
+PLANS = ("shuffled", "class_balanced", "n_pair", "lifted")  # kinds of batches
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,7 @@ class BatchLoader:
     """Loader of the batches of every epoch: a pure function of seed and epoch, with no state to save."""
 
     dataset: Dataset
-    kind: str  # a name in PLANS
+    kind: str  # one of PLANS
     batch_size: int
     seed: int
     device: torch.device
@@ -158,34 +159,30 @@ def plan(kind: str, labels: np.ndarray, batch_size: int, seed: int, epoch: int) 
             which the method keeps the hardest negatives (Song et al. 2016, arXiv 1511.06452).
         labels: (n), −1 for none; used by the balanced kinds only.
     Raises: ValueError for an unknown kind, or for labels that the kind cannot use."""
+    rng, size, n = np.random.default_rng([seed, epoch]), min(batch_size, len(labels)), len(labels)
+    if kind == "shuffled":
+        order = rng.permutation(n)
+        batches = [order[i : i + size] for i in range(0, n, size)]
+        return batches[:-1] if len(batches) > 1 and len(batches[-1]) < max(SMALLEST, size // 2) else batches
     if kind not in PLANS:
         raise BadSetting("unknown kind of batch {kind}; known: {plans}", kind=f"{kind!r}", plans=", ".join(PLANS))
-    rng = np.random.default_rng([seed, epoch])
-    return PLANS[kind](labels, min(batch_size, len(labels)), rng)
-
-
-def _shuffled(labels: np.ndarray, size: int, rng: np.random.Generator) -> list[np.ndarray]:
-    order = rng.permutation(len(labels))
-    batches = [order[i : i + size] for i in range(0, len(order), size)]
-    if len(batches) > 1 and len(batches[-1]) < max(SMALLEST, size // 2):
-        batches.pop()
-    return batches
-
-
-def _class_balanced(labels: np.ndarray, size: int, rng: np.random.Generator) -> list[np.ndarray]:
     decks = _decks(labels, rng)
-    classes = min(len(decks), max(2, round(size**0.5)))
-    return _class_batches(decks, classes, max(2, size // classes), len(labels) // size, rng)
+    if kind == "lifted":
+        return _lifted_batches(labels, size, decks, rng)
+    if kind == "n_pair":
+        classes, images = min(len(decks), max(2, size // 2)), 2
+        count = n // (2 * classes)
+    else:
+        classes, count = min(len(decks), max(2, round(size**0.5))), n // size
+        images = max(2, size // classes)
+    turn = _Deck(np.array(list(decks)), rng)  # every class and image is used once before it is used again
+    chosen = (turn.draw(classes) for _ in range(max(1, count)))
+    return [np.concatenate([decks[c].draw(min(images, len(decks[c].items))) for c in some]) for some in chosen]
 
 
-def _n_pair(labels: np.ndarray, size: int, rng: np.random.Generator) -> list[np.ndarray]:
-    decks = _decks(labels, rng)
-    classes = min(len(decks), max(2, size // 2))
-    return _class_batches(decks, classes, 2, len(labels) // (2 * classes), rng)
-
-
-def _lifted_batches(labels: np.ndarray, size: int, rng: np.random.Generator) -> list[np.ndarray]:
-    decks = _decks(labels, rng)
+def _lifted_batches(
+    labels: np.ndarray, size: int, decks: dict[int, _Deck], rng: np.random.Generator
+) -> list[np.ndarray]:
     usable = np.flatnonzero(np.isin(labels, list(decks)))
     index_batches = []
     for _ in range(max(1, len(labels) // size)):
@@ -196,15 +193,6 @@ def _lifted_batches(labels: np.ndarray, size: int, rng: np.random.Generator) -> 
         others = rng.choice(np.setdiff1d(usable, pairs), len(pairs), replace=False)
         index_batches.append(np.hstack([pairs.reshape(-1, 2), others.reshape(-1, 2)]).ravel())
     return index_batches
-
-
-def _class_batches(
-    decks: dict[int, _Deck], classes: int, images: int, batches: int, rng: np.random.Generator
-) -> list[np.ndarray]:
-    """Return batches of `classes` × `images`. Every class and image is used once before it is used again."""
-    turn = _Deck(np.array(list(decks)), rng)
-    chosen = (turn.draw(classes) for _ in range(max(1, batches)))
-    return [np.concatenate([decks[c].draw(min(images, len(decks[c].items))) for c in some]) for some in chosen]
 
 
 class _Deck:
@@ -234,6 +222,3 @@ def _decks(labels: np.ndarray, rng: np.random.Generator) -> dict[int, _Deck]:
             **values,
         )
     return {int(c): _Deck(np.flatnonzero(labels == c), rng) for c in usable}
-
-
-PLANS = {"shuffled": _shuffled, "class_balanced": _class_balanced, "n_pair": _n_pair, "lifted": _lifted_batches}

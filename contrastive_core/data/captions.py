@@ -8,13 +8,13 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from contrastive_core.base.errors import BadSetting
-from contrastive_core.base.messages import N_, join, message, printable
+from contrastive_core.base.messages import N_, message, printable
 from contrastive_core.base.storage import read_table
 from contrastive_core.data.dataset import Captions, Dataset
 from contrastive_core.data.image_listings import FILE, FOR_TEST
@@ -81,22 +81,12 @@ PHRASES = (
 
 @dataclass(frozen=True)
 class CaptionFile:
-    """Content of a `captions.csv`: the first line and the captions of each file, and the lines with empty captions."""
+    """Content of a `captions.csv`: the first line and the captions of each file, and remarks on empty captions and on
+    captions that a text tower cuts off."""
 
     path: Path
-    by_file: dict[str, tuple[int, list[str]]] = field(default_factory=dict)
-    empty: list[int] = field(default_factory=list)
-
-    @property
-    def remark(self) -> str:
-        """Sentences about empty captions and about captions that a text tower cuts off; "" for none."""
-        parts = []
-        if self.empty:
-            parts.append(message(EMPTY, n=f"{len(self.empty):,}", first=f"{self.empty[0]:,}"))
-        texts = (text for _, texts in self.by_file.values() for text in texts)
-        if long := sum(len(split_words(text)) > LENGTH for text in texts):
-            parts.append(message(LONG, n=f"{long:,}", most=LENGTH))
-        return join(" ", parts) if parts else ""
+    by_file: dict[str, tuple[int, list[str]]]
+    remarks: tuple[str, ...]
 
 
 def add_captions(dataset: Dataset) -> Dataset:
@@ -114,8 +104,7 @@ def add_captions(dataset: Dataset) -> Dataset:
     if not captions.texts:
         images = N_("the training images") if dataset.split == "train" else N_("the test images")
         raise BadSetting("{path} has no caption for any of {images}", path=printable(file.path), images=images)
-    remarks = (*dataset.remarks, *filter(None, [file.remark]))
-    return dataclasses.replace(dataset, captions=captions, remarks=remarks)
+    return dataclasses.replace(dataset, captions=captions, remarks=(*dataset.remarks, *file.remarks))
 
 
 def captions_of(dataset: Dataset) -> Captions:
@@ -168,7 +157,8 @@ def read_captions(path: Path) -> CaptionFile:
             "there is no {path}; captions are read from this file, with the columns file and caption",
             path=printable(path),
         )
-    found = CaptionFile(path)
+    by_file: dict[str, tuple[int, list[str]]] = {}
+    empty, n_long = list[int](), 0
     for line, row in enumerate(read_table(path, FILE, CAPTION)[1], 2):
         file, text = ((row[k] or "").strip() for k in (FILE, CAPTION))
         if len(text) > LONGEST:
@@ -176,8 +166,11 @@ def read_captions(path: Path) -> CaptionFile:
             raise BadSetting(
                 "{path}: the caption in line {line} has {n} characters; at most {longest} are allowed", **values
             )
-        if not text:
-            found.empty.append(line)
-            continue
-        found.by_file.setdefault(file.replace("\\", "/").removeprefix("./"), (line, []))[1].append(text)
-    return found
+        if text:
+            by_file.setdefault(file.replace("\\", "/").removeprefix("./"), (line, []))[1].append(text)
+            n_long += len(split_words(text)) > LENGTH
+        else:
+            empty.append(line)
+    remarks = [message(EMPTY, n=f"{len(empty):,}", first=f"{empty[0]:,}")] if empty else []
+    remarks += [message(LONG, n=f"{n_long:,}", most=LENGTH)] if n_long else []
+    return CaptionFile(path, by_file, tuple(remarks))

@@ -178,15 +178,12 @@ def _sentence_on(template: str, images: str, files: Files) -> list[str]:
     """Return a sentence with the number of files and the most frequent reasons; [] for no files."""
     if not files:
         return []
-    counts = Counter(_plain_reason(reason).removesuffix(".") for _, reason in files).most_common()
+    plain = []
+    for _, reason in files:  # Pillow's own words are replaced
+        if "truncated" in reason.lower():  # "Truncated File Read", "image file is truncated (7 bytes …"
+            reason = N_("the file is cut off")
+        plain.append(N_("the file is damaged") if "data stream" in reason.lower() else reason.removesuffix("."))
+    counts = Counter(plain).most_common()
     reasons = [reason if len(counts) == 1 else message("{n} × {reason}", n=n, reason=reason) for reason, n in counts]
     reasons[REASONS:] = ["…"] if len(reasons) > REASONS else []
     return [message(template, images=images, n=f"{len(files):,}", first=files[0][0], reasons=join("; ", reasons))]
-
-
-def _plain_reason(reason: str) -> str:
-    """Replace a reason given by Pillow with plain words."""
-    lower = reason.lower()
-    if "truncated" in lower:  # "Truncated File Read", "image file is truncated (7 bytes …"
-        return N_("the file is cut off")
-    return N_("the file is damaged") if "data stream" in lower else reason

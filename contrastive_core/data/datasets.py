@@ -1,15 +1,21 @@
 """Data sets by name: images as one uint8 array, labels, stable ids, and a fingerprint. Images are decoded or generated
-once and then read as a memory map. The cache of a split is a folder with `images.npy`, `labels.npz` and, written last,
-`about.json`."""
+once and then read as a memory map, or decoded on access. The cache of a split is a folder with `images.npy`,
+`labels.npz` and, written last, `about.json`.
+
+Listing a folder of a million files takes seconds, so the result, without the files, is cached for pages (`known`) until
+a folder changes, for at most a hundred times the duration of the listing. `plan`, which decodes, always lists again."""
 
 import contextlib
 import dataclasses
 import hashlib
+import os
 import shutil
+import threading
+import time
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,19 +23,24 @@ from contrastive_core.base import json_files, storage
 from contrastive_core.base.errors import BadSetting, Damaged, NotDownloaded, UnknownName
 from contrastive_core.base.lock import lock
 from contrastive_core.base.memory import read_npz, write_npz
-from contrastive_core.base.messages import message
+from contrastive_core.base.messages import message, printable
 from contrastive_core.base.progress import OnProgress, ignore_progress
-from contrastive_core.base.storage import IMAGES, data_home
-from contrastive_core.data import image_sets, named_sets
-from contrastive_core.data.dataset import USUAL, DatasetArrays, ImageForm, form_of
+from contrastive_core.base.storage import FRESH, IMAGES, FileStamp, data_home, file_stamp, follow_links
+from contrastive_core.data import image_cache, image_listings, named_sets
+from contrastive_core.data.dataset import SMALL, USUAL, DatasetArrays, ImageForm, form_of
 from contrastive_core.data.dataset import Dataset as Dataset
-from contrastive_core.data.image_sets import load_streamed
+from contrastive_core.data.image_listings import Listing
 from contrastive_core.data.named_sets import GENERATED
 
 SPLITS = ("train", "test")
+PREFIXES = FOLDER, LIST = "folder:", "csv:"  # prefixes of data sets of image files
 CHUNK = 1000  # images hashed at a time
 PATIENCE = 3600.0  # seconds to wait for another process that creates the same split
 UNUSABLE = (FileNotFoundError, Damaged, ValueError, KeyError)  # errors of an incomplete cache
+TIMES = 100  # a listing is cached for at most this many times its duration
+MOST = 32  # cached listings
+FOLDERS = 10_000  # folders of a listing that are checked for changes
+Listings = dict[str, Listing]  # by split
 
 
 def dataset_names() -> list[str]:
@@ -60,15 +71,20 @@ def load(
         impossible or does not fit on the disk."""
     _check_arguments(name, split, form)
     if is_files(name):
-        if not afresh and (before := image_sets.known(name, split, form)):
+        if not afresh and (before := known(name, split, form)):
             with contextlib.suppress(*UNUSABLE):
                 dataset = _load_cached(name, split, before.key)
                 return dataclasses.replace(dataset, form=before.form, remarks=before.remarks)
-        return load_files(name, split, form, on_progress)
+        return _load_files(name, split, form, on_progress)
     if name in GENERATED:
         return _load_or_create(name, split, f"{name}-{split}-v1", partial(GENERATED[name], split))
     if not named_sets.is_there(name, root) and not download:
-        raise NotDownloaded(named_sets.how_to_get(name))
+        raise NotDownloaded(
+            "{name} is not on this machine: the download is {size} MB. Add --download (or tick the box on the Train "
+            "page), or give its folder with --root FOLDER",
+            name=name,
+            size=f"{named_sets.SIZES[name]:,}",
+        )
     create = partial(named_sets.make, name, split, root, download)
     return _load_or_create(name, split, f"{name}-{split}-v1", create)
 
@@ -76,7 +92,7 @@ def load(
 def _check_arguments(name: str, split: str, form: ImageForm) -> None:
     if split not in SPLITS:
         raise BadSetting("split must be train or test; got {split}", split=f"{split!r}")
-    if name.strip() in image_sets.PREFIXES:
+    if name.strip() in PREFIXES:
         raise BadSetting("{name} needs a path after the colon", name=name.strip())
     if form.size and not is_files(name):
         raise BadSetting(
@@ -88,32 +104,60 @@ def _check_arguments(name: str, split: str, form: ImageForm) -> None:
     check_name(name)
 
 
-def load_files(
-    name: str,
-    split: str,
-    form: ImageForm,
-    on_progress: OnProgress = ignore_progress,
-    listings: image_sets.Listings | None = None,
-) -> Dataset:
-    """Load a split of a folder or list of images. `listings`: its files, if they were listed already."""
-    found, create = image_sets.plan(name, split, form, on_progress, listings)
-    dataset = _load_or_create(name, split, found.key, create)
-    return dataclasses.replace(dataset, form=found.form, remarks=found.remarks)
-
-
 def of_config(
     config: Mapping[str, Any],
     split: str = "train",
     download: bool = False,
     on_progress: OnProgress = ignore_progress,
     afresh: bool = True,
+    listings: Listings | None = None,
 ) -> Dataset:
-    """Load the data set and image size given by a run's settings. Raises the errors of `load`."""
-    name, root = str(config.get("dataset")), config.get("root")
+    """Load the data set and image size given by a run's settings. `listings`: of a folder, if it was listed already.
+    Raises the errors of `load`."""
+    name, form = str(config.get("dataset")), form_of(config)
     if is_streamed(config):
-        _check_arguments(name, split, form_of(config))
-        return load_streamed(name, split, form_of(config), on_progress)
-    return load(name, split, root, download, form_of(config), on_progress, afresh)
+        _check_arguments(name, split, form)
+        return load_streamed(name, split, form, on_progress, listings)
+    if listings:
+        return _load_files(name, split, form, on_progress, listings)
+    return load(name, split, config.get("root"), download, form, on_progress, afresh)
+
+
+def _load_files(
+    name: str, split: str, form: ImageForm, on_progress: OnProgress, listings: Listings | None = None
+) -> Dataset:
+    found, create = plan(name, split, form, on_progress, listings)
+    dataset = _load_or_create(name, split, found.key, create)
+    return dataclasses.replace(dataset, form=found.form, remarks=found.remarks)
+
+
+def load_streamed(
+    name: str, split: str, form: ImageForm, on_progress: OnProgress = ignore_progress, listings: Listings | None = None
+) -> Dataset:
+    """Load a split of a folder or list of images that is decoded on access. Raises the errors of `load`."""
+    listings = listings or listings_of(name)
+    found, _ = plan(name, split, form, on_progress, listings)
+    listing, here = listings[split], os.getcwd()
+    channels = image_cache.common_channels(listings["train"].files or listing.files, on_progress)
+    assert found.form.size
+    paths = [os.path.join(here, f.filename) for f in listing.files]
+    images = image_cache.StreamedImages(paths, (found.form.size, channels, form.resize))
+    digest = hashlib.sha256(repr(("streamed", images.shape, form.resize, listing.classes)).encode())
+    for file in listing.files:
+        digest.update(f"{file.id}\0{file.size}\0{file.label}\n".encode())
+    return Dataset(
+        name=name,
+        split=split,
+        images=images,
+        labels=np.array([f.label for f in listing.files], np.int64),
+        classes=tuple(listing.classes),
+        ids=[f.id for f in listing.files],
+        fingerprint=digest.hexdigest(),
+        factors=listing.columns(listing.files),
+        skipped=listing.skipped,
+        form=found.form,
+        remarks=found.remarks,
+    )
 
 
 def is_streamed(config: Mapping[str, Any]) -> bool:
@@ -123,7 +167,7 @@ def is_streamed(config: Mapping[str, Any]) -> bool:
 
 def is_files(name: str) -> bool:
     """Return whether a data set consists of image files, which have no fixed size."""
-    return name.startswith(image_sets.PREFIXES)
+    return name.startswith(PREFIXES)
 
 
 def check_name(name: str) -> None:
@@ -137,7 +181,7 @@ def check_name(name: str) -> None:
     raise UnknownName(text)
 
 
-def is_made(name: str, split: str, form: ImageForm = USUAL, listings: image_sets.Listings | None = None) -> bool:
+def is_made(name: str, split: str, form: ImageForm = USUAL, listings: Listings | None = None) -> bool:
     """Return whether `load` only has to read the cache. `listings`: of a folder, if it was listed already."""
     try:
         return made_path(name, split, form, listings).exists()
@@ -145,14 +189,127 @@ def is_made(name: str, split: str, form: ImageForm = USUAL, listings: image_sets
         return True  # `load` reports the error
 
 
-def made_path(name: str, split: str, form: ImageForm = USUAL, listings: image_sets.Listings | None = None) -> Path:
+def made_path(name: str, split: str, form: ImageForm = USUAL, listings: Listings | None = None) -> Path:
     """Return the file of a split's cache that is written last. Raises ValueError for an unusable folder."""
     key = f"{name}-{split}-v1"
     if is_files(name):
-        known = None if listings else image_sets.known(name, split, form)
-        key = (known or image_sets.plan(name, split, form, listings=listings)[0]).key
+        earlier = None if listings else known(name, split, form)
+        key = (earlier or plan(name, split, form, listings=listings)[0]).key
     shipped = IMAGES / key / "about.json"
     return shipped if shipped.exists() else _folder(key) / "about.json"
+
+
+# --- files of a folder or a list ---
+
+
+class Split(NamedTuple):
+    """The cache key of a split, its form with a definite size, and remarks on the folder."""
+
+    key: str
+    form: ImageForm
+    remarks: tuple[str, ...]
+
+
+class _Found(NamedTuple):
+    """A cached listing: its splits, the folders' stamps before it, and its expiry time."""
+
+    splits: dict[str, Split]
+    seen: dict[str, FileStamp | None]
+    until: float
+
+
+_found: dict[tuple[str, ImageForm, str, bool], _Found] = {}  # by name, form, working folder, whether links are followed
+_lock = threading.Lock()
+
+
+def listings_of(name: str) -> Listings:
+    """List the files of `folder:PATH` or `csv:PATH`. Raises ValueError for unusable paths."""
+    if name.startswith(LIST):
+        return image_listings.listings_of_list(name.removeprefix(LIST))
+    return image_listings.listings_of_folder(name.removeprefix(FOLDER))
+
+
+def plan(
+    name: str,
+    split: str,
+    form: ImageForm = USUAL,
+    on_progress: OnProgress = ignore_progress,
+    listings: Listings | None = None,
+) -> tuple[Split, Callable[[], DatasetArrays]]:
+    """Return the current state of a split, and a function that decodes it below the data home. `listings`: of the data
+    set, if it was listed already. Raises: ValueError for an unknown data set or one without images."""
+    begun, request = time.monotonic(), (name, form, os.getcwd(), follow_links())
+    listings = listings_of(name) if listings is None else listings
+    if not listings[split].files:
+        raise ValueError(why_empty(name, listings[split], split))
+    training = listings["train"].files or listings[split].files
+    if form.size is None:
+        form = ImageForm(usual_side(image_cache.median_side(training)), form.resize)
+    if name.startswith(LIST):
+        path, column = image_listings.list_and_column(name.removeprefix(LIST))
+        where = f"{path.resolve()}#{column}"
+    else:
+        where = str(Path(name.removeprefix(FOLDER)).expanduser().resolve())
+    digest = hashlib.sha256(os.fsencode(where))  # of the files of both splits
+    for part, listing in listings.items():
+        for file in listing.files:
+            digest.update(f"{part}\0{file.id}\0{file.stamp}\0{file.label}\0{file.columns}\n".encode())
+        digest.update(repr(listing.skipped).encode())
+    files = digest.hexdigest()[:24]
+    keys = {s: f"folder-{files}-{s}-{form.size}-{form.resize}-v5" for s in listings}
+    remarks = tuple(image_listings.remarks(*listings.values()))  # on the whole folder, for each split
+    splits = {s: Split(keys[s], form, remarks) for s, listing in listings.items() if listing.files}
+    seen = [item for listing in listings.values() for item in listing.seen.items()]
+    latest, took = max((stamp[2] / 1e9 for _, stamp in seen if stamp), default=0.0), time.monotonic() - begun
+    if time.time() - took - latest >= FRESH:  # else a file may change again within a clock tick
+        with _lock:
+            _found.pop(request, None)
+            _found[request] = _Found(splits, dict(seen[:: len(seen) // FOLDERS + 1]), time.monotonic() + TIMES * took)
+            while len(_found) > MOST:
+                del _found[next(iter(_found))]
+
+    def create() -> DatasetArrays:
+        home, channels = data_home() / "data", 0
+        with contextlib.suppress(OSError, ValueError, IndexError):  # those of the training images, if they are decoded
+            channels = int(np.load(home / keys["train"] / "images.npy", mmap_mode="r").shape[1])
+        channels = channels or image_cache.common_channels(training, on_progress)
+        partials = {
+            s: image_cache.Partial(listings[s].files, home / f"{keys[s]}.partial", form, channels) for s in splits
+        }
+        later = [p for s, p in partials.items() if s != split and not (home / keys[s] / "about.json").exists()]
+        return image_cache.decode(listings[split], partials[split], on_progress, later)
+
+    return splits[split], create
+
+
+def known(name: str, split: str, form: ImageForm = USUAL) -> Split | None:
+    """Return the result of `plan` in this process, unless a folder has changed since. Added and removed
+    files are noticed at once, overwritten ones only after the listing expires."""
+    found = _found.get((name, form, os.getcwd(), follow_links()))
+    if found is None or time.monotonic() > found.until:
+        return None
+    is_same = all(file_stamp(Path(folder)) == stamp for folder, stamp in found.seen.items())
+    return found.splits.get(split) if is_same else None
+
+
+def why_empty(name: str, listing: Listing, split: str) -> str:
+    """Return the error text for a split without images."""
+    if not name.startswith(LIST):
+        return image_listings.why_empty(name.removeprefix(FOLDER), listing, split)
+    text = message("{name} lists no existing images for {split}", name=printable(name), split=split)
+    if not listing.skipped:
+        return text
+    first, reason = listing.skipped[0]
+    values = {"text": text, "skipped": f"{len(listing.skipped):,}", "first": first, "reason": reason}
+    return message("{text}; {skipped} were left out, the first {first}: {reason}", **values)
+
+
+def usual_side(median: int) -> int:
+    """Return the default image side: the median of the shorter sides, at least 4 and at most SMALL."""
+    return max(4, min(SMALL, median))
+
+
+# --- the cache ---
 
 
 def _load_or_create(name: str, split: str, key: str, create: Callable[[], DatasetArrays]) -> Dataset:

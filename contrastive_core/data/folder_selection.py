@@ -1,5 +1,4 @@
-"""Selection of a folder of images before training: subfolders for a dialog, classes and sample images before decoding,
-and uploads.
+"""A folder of images before training: its classes, faults and some of its images, before decoding; and uploads.
 
 Uploaded images are checked and saved as a folder that is an ordinary data set. The folders in their paths become the
 classes. Nothing is written outside of the new folder, which gets its name once it is complete."""
@@ -16,7 +15,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, zip_longest
 from pathlib import Path
-from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -25,7 +23,7 @@ from contrastive_core.base.errors import BadSetting
 from contrastive_core.base.lock import scratch_folder
 from contrastive_core.base.messages import N_, message, printable
 from contrastive_core.base.storage import FileCache, data_home
-from contrastive_core.data import image_cache, image_decoding, image_listings, image_sets
+from contrastive_core.data import datasets, image_cache, image_decoding, image_listings
 from contrastive_core.data.captions import CAPTIONS_FILE, captions_for, read_captions
 from contrastive_core.data.image_decoding import ENDINGS, DecodingPool, processes
 from contrastive_core.data.image_listings import ImageFile, Listing
@@ -34,17 +32,16 @@ SHOWN = 60  # images
 HEADS = 5000  # maximum files whose headers are read
 SIDE = 96  # side of each in pixels
 SECONDS = 6.0  # seconds to decode files in search of copies and damage
-LAYOUT = 6  # version of the split rules; a change invalidates earlier previews
-MOST = 200  # maximum number of listed folders
-LOOKS = 20_000  # maximum number of entries that are read
-DEPTH = 3  # folders below the counted one: train/class/part
+LAYOUT = 7  # version of the split rules; a change invalidates earlier previews
+LISTED = 100  # maximum files that are left out, and pairs of equal pictures, by name
 COPY, TWO_LABELS, LEAK = "copy", "two labels", "leak"
 
 
 @dataclass(frozen=True, eq=False)
 class FolderPreview:
     """A preview of a folder. `images` (k, 3, side, side) uint8 are at most SHOWN files, with the id and the class
-    (−1: none) of each; `counts` are the readable files of the training and the test split by class."""
+    (−1: none) of each; `counts` are the readable files of the training and the test split by class. Lists of files
+    hold at most LISTED."""
 
     images: np.ndarray
     ids: tuple[str, ...]
@@ -52,24 +49,23 @@ class FolderPreview:
     classes: tuple[str, ...]
     counts: tuple[tuple[int, int], ...]  # (train, test) of each class; of all images without classes
     left_out: tuple[tuple[str, str], ...]  # ids and reasons of links and unreadable files
-    side: int = 0  # the median of the training images' shorter sides, in pixels
-    sizes: tuple[tuple[int, int], ...] = ()  # (width, height) of the smallest and the largest
-    # picture; of more than HEADS files, of the shown ones
-    remarks: tuple[str, ...] = ()  # how the splits were found, and which endings are left out
-    same: tuple[tuple[str, str, str], ...] = ()  # COPY, TWO_LABELS or LEAK, and two files with equal pixels
-    compared: int = 0  # files decoded within SECONDS; copies are found among these only
-    channels: int = 0  # of arrays with all channels; 0 for gray or color images
-    captions: tuple[int, int, int] = (0, 0, 0)  # numbers of captions, captioned images and captioned training images
-    caption_remark: str = ""  # about empty captions
-    caption_problem: str = ""  # why captions cannot be read
+    n_left_out: int
+    side: int  # the median of the training images' shorter sides, in pixels
+    sizes: tuple[tuple[int, int], ...]  # (width, height) of the smallest and the largest; of all, or of the shown ones
+    remarks: tuple[str, ...]  # how the splits were found, which endings are left out, faults of captions
+    same: tuple[tuple[str, str, str], ...]  # COPY, TWO_LABELS or LEAK, and two files with equal pixels
+    same_counts: dict[str, int]  # by kind
+    compared: int  # files decoded within SECONDS; copies are found among these only
+    captions: tuple[int, int, int]  # numbers of captions, captioned images and captioned training images
+    caption_problem: str  # why captions cannot be read
 
 
 def folder_preview(path: str, limit: int = SHOWN) -> FolderPreview:
     """Inspect a folder or a list of images. Raises ValueError for other paths."""
     name = name_of(path)
-    train, test = image_sets.listings_of(name).values()
+    train, test = datasets.listings_of(name).values()
     if not train.files:
-        raise ValueError(image_sets.why_empty(name, train, "train"))
+        raise ValueError(datasets.why_empty(name, train, "train"))
     images, shown, sizes, unreadable = [], [], set(), []
     few, every = _some(train, limit), [*train.files, *test.files]
     first, pixels, end = {*few}, dict[str, bytes](), time.monotonic() + SECONDS
@@ -88,26 +84,26 @@ def folder_preview(path: str, limit: int = SHOWN) -> FolderPreview:
         values = {"folder": printable(path), "n": len(every), "first": unreadable[0][0].id, "reason": unreadable[0][1]}
         raise BadSetting("none of the {n} images in {folder} can be read; for example {first}: {reason}", **values)
     bad = {file.path for file, _ in unreadable}  # ids are of a split
-    counted = [Counter(f.label for f in p.files if f.path not in bad) for p in (train, test)]
-    captions, remark, problem = _captions(name, train, test)
-    are_arrays = train.files[0].filename.lower().endswith(".npy")
-    channels = image_cache.common_channels(train.files[:HEADS]) if are_arrays else 3
+    counted = [Counter(f.label for f in part.files if f.path not in bad) for part in (train, test)]
+    left_out = [*train.skipped, *((file.id, reason) for file, reason in unreadable)]
+    captions, remarks, problem = _captions(name, train, test, counted[0].total())
     in_order = sorted(sizes, key=lambda size: (size[0] * size[1], size))
+    same = list(_same(train, test, pixels))
     return FolderPreview(
         images=np.stack(images) if images else np.zeros((0, 3, SIDE, SIDE), np.uint8),
         ids=tuple(f.id for f in shown),
         labels=tuple(f.label for f in shown),
         classes=train.classes,
         counts=tuple((counted[0][k], counted[1][k]) for k in (range(len(train.classes)) if train.classes else (-1,))),
-        left_out=(*train.skipped, *((file.id, reason) for file, reason in unreadable)),
+        left_out=tuple(left_out[:LISTED]),
+        n_left_out=len(left_out),
         side=image_cache.median_side(train.files),
         sizes=tuple(dict.fromkeys(in_order[:1] + in_order[-1:])),
-        remarks=tuple(image_listings.remarks(train, test)),
-        same=tuple(_same(train, test, pixels)),
+        remarks=(*image_listings.remarks(train, test), *remarks),
+        same=tuple(same[:LISTED]),
+        same_counts=Counter(kind for kind, *_ in same),
         compared=len(pixels),
-        channels=0 if channels in (1, 3) else channels,
         captions=captions,
-        caption_remark=remark,
         caption_problem=problem,
     )
 
@@ -125,20 +121,23 @@ def _same(train: Listing, test: Listing, pixels: dict[str, bytes]) -> Iterator[t
                 yield kind, f"{of}: {before.id}", f"{split}: {file.id}"
 
 
-def _captions(name: str, train: Listing, test: Listing) -> tuple[tuple[int, int, int], str, str]:
-    """Return the counts of captions, a remark and a problem: the last three fields of a preview."""
+def _captions(name: str, train: Listing, test: Listing, n_train: int) -> tuple[tuple[int, int, int], list[str], str]:
+    """Return the counts of captions, remarks on them, and why they cannot be read ("": they can, or there are none)."""
     path = Path(name.partition(":")[2]).expanduser() / CAPTIONS_FILE
     if not name.startswith("folder:") or not path.exists():
-        return (0, 0, 0), "", ""
+        return (0, 0, 0), [], ""
     try:
         file = read_captions(path)
-        of = [
-            captions_for(file, [f.id for f in part.files], split) for split, part in (("train", train), ("test", test))
-        ]
+        parts = {"train": train, "test": test}
+        of = [captions_for(file, [f.id for f in part.files], split) for split, part in parts.items()]
     except BadSetting as error:
-        return (0, 0, 0), "", str(error)
-    captioned = [len(np.unique(each.image)) for each in of]
-    return (sum(len(each.texts) for each in of), sum(captioned), captioned[0]), file.remark, ""
+        return (0, 0, 0), [str(error)], str(error)
+    n, captioned = sum(len(each.texts) for each in of), [len(np.unique(each.image)) for each in of]
+    remarks = list(file.remarks)
+    if n and (lacking := n_train - captioned[0]) > 0:
+        text = N_("Training images without a caption: {n}. A method with captions leaves them out.")
+        remarks.insert(0, message(text, n=f"{lacking:,}"))
+    return (n, sum(captioned), captioned[0]), remarks, ""
 
 
 def name_of(path: str) -> str:
@@ -182,42 +181,6 @@ def _some(listing: Listing, most: int) -> list[ImageFile]:
     return sorted(chosen, key=lambda f: f.label)
 
 
-@dataclass(frozen=True)
-class Subfolder:
-    """A folder and its number of pictures, which is a lower bound unless `is_exact`."""
-
-    name: str
-    path: Path
-    pictures: int
-    is_exact: bool
-
-
-def subfolders(place: Path) -> list[Subfolder]:
-    """List the subfolders of a folder by name, without hidden ones and links. Raises OSError."""
-    with os.scandir(place) as entries:
-        folders = [e.name for e in entries if not e.name.startswith(".") and e.is_dir(follow_symlinks=False)]
-    names = sorted(folders, key=str.lower)[:MOST]
-    return [Subfolder(name, place / name, *pictures_in(place / name, LOOKS // len(names))) for name in names]
-
-
-def pictures_in(place: Path, looks: int | None = None) -> tuple[int, bool]:
-    """Count a folder's pictures a few levels deep, within `looks` entries (LOOKS); also return whether that is all."""
-    looks = LOOKS if looks is None else looks
-    count, waiting = 0, [(os.fspath(place), 0)]
-    while waiting:
-        inside, depth = waiting.pop(0)
-        with contextlib.suppress(OSError), os.scandir(inside) as entries:  # an unreadable folder counts as empty
-            for entry in entries:
-                looks -= 1
-                if looks < 0:
-                    return count, False
-                if not entry.is_dir(follow_symlinks=False):
-                    count += os.path.splitext(entry.name)[1].lower() in image_decoding.ENDINGS
-                elif depth < DEPTH and not entry.name.startswith("."):
-                    waiting.append((entry.path, depth + 1))
-    return count, True
-
-
 # --- uploads ---
 
 
@@ -230,15 +193,7 @@ SPARE = 100_000_000  # bytes of the disk to leave free
 UNSAFE = re.compile(r'[\x00-\x1f\x7f<>:"|?*]')
 
 
-@runtime_checkable
-class UploadedFile(Protocol):
-    """An uploaded file: its path according to the browser, and its bytes."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def size(self) -> int: ...
-    def getvalue(self) -> bytes: ...
+Upload = tuple[str, bytes | memoryview]  # an uploaded file: its path according to the browser, and its bytes
 
 
 def parts_of(name: str) -> tuple[str, ...]:
@@ -259,27 +214,39 @@ def parts_of(name: str) -> tuple[str, ...]:
 
 
 def save_uploads(
-    files: Sequence[UploadedFile], report: Callable[[float], None] = lambda _: None
+    files: Sequence[Upload], report: Callable[[float], object] = lambda _: None
 ) -> tuple[Path, list[tuple[str, str]]]:
     """Save pictures below the data home; return their folder, and the skipped files with reasons. An interrupted copy
     is removed. `report` receives the completed share. Raises: BadSetting for too many files or bytes, no picture, or a
     full disk; OSError."""
     home = data_home() / "dropped"
     storage.make_folder(home)
-    _check_space(files, home)
-    paths = [parts_of(file.name) for file in files]
+    size, free = sum(len(data) for _, data in files), shutil.disk_usage(home).free
+    if len(files) > MOST_FILES or size > MOST_BYTES:
+        raise BadSetting(
+            "{files} files with {size} MB; at most {most_files} files with {most_bytes} MB can be dropped. Enter the "
+            "folder's path instead.",
+            files=f"{len(files):,}",
+            size=f"{size / 1e6:,.0f}",
+            most_files=f"{MOST_FILES:,}",
+            most_bytes=f"{MOST_BYTES / 1e6:,.0f}",
+        )
+    if size + SPARE > free:
+        values = {"free": f"{free / 1e6:,.0f}", "needed": f"{size / 1e6:,.0f}"}
+        raise BadSetting("The disk has {free} MB free, and these images take {needed} MB.", **values)
+    paths = [parts_of(name) for name, _ in files]
     first = {path[:-1][:1] for path in paths if path}  # () for a path without a folder
     shared = "".join(*first) if len(first) == 1 else ""  # the uploaded folder
     skipped: list[tuple[str, str]] = []
-    written: dict[Path, UploadedFile] = {}
+    written: dict[Path, str] = {}  # the names by path
     place = Path(tempfile.mkdtemp(prefix=".", suffix=".part", dir=home))
     try:
-        for number, (file, path) in enumerate(zip(files, paths, strict=True), 1):
+        for number, ((name, data), path) in enumerate(zip(files, paths, strict=True), 1):
             inner = path[1:] if shared else path
-            if reason := _write(file, inner, place):
-                skipped.append((printable(file.name), reason))
+            if reason := _write(data, inner, place):
+                skipped.append((printable(name), reason))
             else:
-                written[place.joinpath(*inner)] = file
+                written[place.joinpath(*inner)] = name
             report(number / len(files))
         skipped += _remove_unreadable(written)
         if len(skipped) == len(files):
@@ -295,23 +262,7 @@ def save_uploads(
     return target, skipped
 
 
-def _check_space(files: Sequence[UploadedFile], home: Path) -> None:
-    size, free = sum(f.size for f in files), shutil.disk_usage(home).free
-    if len(files) > MOST_FILES or size > MOST_BYTES:
-        raise BadSetting(
-            "{files} files with {size} MB; at most {most_files} files with {most_bytes} MB can be dropped. Enter the "
-            "folder's path instead.",
-            files=f"{len(files):,}",
-            size=f"{size / 1e6:,.0f}",
-            most_files=f"{MOST_FILES:,}",
-            most_bytes=f"{MOST_BYTES / 1e6:,.0f}",
-        )
-    if size + SPARE > free:
-        values = {"free": f"{free / 1e6:,.0f}", "needed": f"{size / 1e6:,.0f}"}
-        raise BadSetting("The disk has {free} MB free, and these images take {needed} MB.", **values)
-
-
-def _write(file: UploadedFile, path: tuple[str, ...], place: Path) -> str:
+def _write(data: bytes | memoryview, path: tuple[str, ...], place: Path) -> str:
     """Write a file below a folder; return why it was skipped, "" for a written one."""
     if not path:
         return N_("its path points outside the folder")
@@ -321,11 +272,11 @@ def _write(file: UploadedFile, path: tuple[str, ...], place: Path) -> str:
     if target.exists():
         return N_("another file has this name")
     storage.make_folder(target.parent)
-    target.write_bytes(file.getvalue())
+    target.write_bytes(data)
     return ""
 
 
-def _remove_unreadable(written: Mapping[Path, UploadedFile]) -> list[tuple[str, str]]:
+def _remove_unreadable(written: Mapping[Path, str]) -> list[tuple[str, str]]:
     """Remove files that cannot be decoded, and folders left empty; return the files with reasons."""
     paths, skipped = list(written), list[tuple[str, str]]()
     with contextlib.closing(DecodingPool(processes())) as pool, scratch_folder() as folder:
@@ -336,5 +287,5 @@ def _remove_unreadable(written: Mapping[Path, UploadedFile]) -> list[tuple[str, 
         paths[row].unlink()
         with contextlib.suppress(OSError):  # the folder is not empty
             paths[row].parent.rmdir()
-        skipped.append((printable(written[paths[row]].name), message("cannot be read: {error}", error=reason)))
+        skipped.append((printable(written[paths[row]]), message("cannot be read: {error}", error=reason)))
     return skipped

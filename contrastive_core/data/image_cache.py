@@ -1,30 +1,40 @@
-"""Decoding of listed images into one memory-mapped array, in parallel and resumable.
+"""Images of listed files as one array: decoded once into a memory map, in parallel and resumable, or on access.
 
-The rows are written to `KEY.partial/` in the cache until they are complete. Every few seconds the finished chunks are
-logged in `chunks.jsonl` next to them. The training images determine the number of channels of both splits.
+The rows of a memory map are written to `KEY.partial/` in the cache until they are complete. Every few seconds the
+finished chunks are logged in `chunks.jsonl` next to them. The training images determine the number of channels of both
+splits.
+
+Images that do not fit on the disk are decoded batch by batch. Their rows and pixels equal those of the memory map, so a
+training gets the same views. No file is decoded in advance: an unreadable file becomes a black image and is named in
+the run's status, while the memory map leaves such files out.
 
 simplejpeg is only 1.2 to 1.3 times as fast as Pillow, in images per CPU second (500×375 to 64 and 224 pixels:
 743 and 384 against 574 and 323; torchvision's ImageFolder 373 and 333), too little for a dependency."""
 
 import contextlib
-import hashlib
 import json
+import math
 import os
 import shutil
+import tempfile
+import threading
 import time
+import weakref
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import numpy as np
 
 from contrastive_core.base import storage
 from contrastive_core.base.errors import BadSetting
-from contrastive_core.base.messages import message
+from contrastive_core.base.messages import message, printable
 from contrastive_core.base.progress import OnProgress, ignore_progress
+from contrastive_core.base.storage import data_home
 from contrastive_core.data import image_decoding
 from contrastive_core.data.dataset import SMALL, DatasetArrays, ImageForm
-from contrastive_core.data.image_decoding import HEADER, DecodedChunk, DecodingPool, read_header
+from contrastive_core.data.image_decoding import HEADER, DecodedChunk, DecodingPool, Form, read_header
 from contrastive_core.data.image_listings import ImageFile, Listing
 
 CHUNK = 32  # files per call of a process
@@ -33,6 +43,12 @@ TOLD = 200  # headers between two reports of progress
 HEADS = 2000  # maximum files for the median
 MARGIN = 64 << 20  # bytes of the disk to leave free
 FLUSH = 5.0  # maximum seconds of decoding that a power failure loses
+FEW_AT_ONCE = 8  # maximum images on access for one process
+PARTS = 2  # of a batch per worker, to balance the load
+MEMORY = Path("/dev/shm")  # for the workers' pixels, if several batches fit
+ROOM = 4  # batches
+LIMIT = "CONTRASTIVE_LAB_CACHE_GB"  # variable with the disk space for decoded images
+USUAL_PART = 0.5  # of the free disk space
 
 
 @dataclass(frozen=True)
@@ -72,20 +88,6 @@ class Partial:
         return int(getattr(status, "st_blocks", 0)) * 512
 
 
-def cache_keys(where: str, listings: dict[str, Listing], form: ImageForm) -> dict[str, str]:
-    """Return the cache key of each split. It depends on the files of both splits and on the form."""
-    digest, has_arrays = hashlib.sha256(os.fsencode(where)), False
-    for name, listing in listings.items():
-        for file in listing.files:
-            digest.update(f"{name}\0{file.id}\0{file.stamp}\0{file.label}\n".encode())
-            digest.update(repr(file.columns).encode() if file.columns else b"")
-            has_arrays = has_arrays or file.filename.lower().endswith(".npy")
-        digest.update(repr(listing.skipped).encode())
-    files = digest.hexdigest()[:24]
-    version = "v4" if has_arrays else "v3"  # in v3, arrays have at most three channels
-    return {s: f"folder-{files}-{s}-{form.size}-{form.resize}-{version}" for s in listings}
-
-
 def median_side(files: list[ImageFile]) -> int:
     """Return the median of the shorter sides of some files in pixels; SMALL if none can be read."""
     sides = []
@@ -96,24 +98,16 @@ def median_side(files: list[ImageFile]) -> int:
 
 
 def common_channels(files: list[ImageFile], on_progress: OnProgress = ignore_progress) -> int:
-    """Return 1 for gray images only, the common channel number of arrays, else 3; unreadable files are skipped."""
-    stage = message("checking the colors of {files} images", files=f"{len(files):,}")
-    found: set[int] = set()
+    """Return 1 if all readable images are gray, else 3."""
+    stage, channels = message("checking the colors of {files} images", files=f"{len(files):,}"), 3
     for number, file in enumerate(files):
         if number % TOLD == TOLD - 1:
             on_progress(stage, number / len(files))
         with contextlib.suppress(Exception):
-            found.add(read_header(file.path).channels)
-        if 3 in found or (len(found) > 1 and max(found) > 3):
-            return 3
-    return found.pop() if len(found) == 1 else 1 if found else 3
-
-
-def made_channels(folder: Path) -> int | None:
-    """Return the number of channels of decoded images; None if there are none."""
-    with contextlib.suppress(OSError, ValueError, IndexError):
-        return int(np.load(folder / "images.npy", mmap_mode="r").shape[1])
-    return None
+            channels = read_header(file.path).channels
+            if channels == 3:
+                return 3
+    return channels
 
 
 def space_of(n: int, side: int, channels: int = 3) -> int:
@@ -201,36 +195,13 @@ def _arrays(listing: Listing, partial: Partial, chunks: list[DecodedChunk]) -> D
         name, reason = skipped[-1]
         values = {"failed": len(failed), "name": name, "reason": reason}
         raise BadSetting("all {failed} images are unreadable; the last: {name}: {reason}", **values)
-    _finish(partial, np.array(sorted(failed), np.int64))
-    columns = {name: column([f.columns[i] for f in files]) for i, name in enumerate(listing.column_names)}
-    return {
-        "images": np.load(partial.path, mmap_mode="r", allow_pickle=False),
-        "file": partial.path,
-        "labels": [f.label for f in files],
-        "classes": listing.classes,
-        "ids": [f.id for f in files],
-        "skipped": [*listing.skipped, *skipped],
-        "notes": [(partial.files[row].id, note) for row, note in sorted(notes.items())],
-        "factors": columns,
-    }
-
-
-def column(values: list[str]) -> np.ndarray:
-    """Convert texts to numbers if all are numeric (NaN for empty ones); else return them as text."""
-    try:
-        return np.array([v.strip() or "nan" for v in values], np.float64)
-    except ValueError:
-        return np.array(values)
-
-
-def _finish(partial: Partial, failed: np.ndarray) -> None:
-    """Remove the rows of unreadable images and write the array's header."""
-    n, row_shape = len(partial.files) - len(failed), (partial.channels, partial.side, partial.side)
-    if len(failed):
+    # remove the rows of unreadable images, and write the array's header
+    n, row_shape = len(files), (partial.channels, partial.side, partial.side)
+    if failed:
         partial.log.unlink()  # rows move from here on, so the log is invalid
         images = np.memmap(partial.path, np.uint8, "r+", HEADER, (len(partial.files), *row_shape))
-        keep = np.delete(np.arange(len(partial.files)), failed)
-        for row in range(int(failed[0]), n):
+        keep = np.delete(np.arange(len(partial.files)), sorted(failed))
+        for row in range(min(failed), n):
             images[row] = images[keep[row]]
         images.flush()
         del images
@@ -239,9 +210,96 @@ def _finish(partial: Partial, failed: np.ndarray) -> None:
         assert file.tell() == HEADER
         file.truncate(space_of(n, partial.side, partial.channels))
         storage.sync_file(file)
+    return {
+        "images": np.load(partial.path, mmap_mode="r", allow_pickle=False),
+        "file": partial.path,
+        "labels": [f.label for f in files],
+        "classes": listing.classes,
+        "ids": [f.id for f in files],
+        "skipped": [*listing.skipped, *skipped],
+        "notes": [(partial.files[row].id, note) for row, note in sorted(notes.items())],
+        "factors": listing.columns(files),
+    }
 
 
 def _bytes(size: int) -> str:
     if size >= 1e9:
         return message("{size} GB", size=f"{size / 1e9:.1f}")
     return message("{value} MB", value=f"{max(1, round(size / 1e6)):,}")
+
+
+def fits_on_disk(form: ImageForm, files: list[ImageFile]) -> bool:
+    """Return whether all images, assumed to be in color, take at most the disk space allowed for decoded ones: the
+    environment's limit, else a part of the free space."""
+    home = data_home()
+    free = shutil.disk_usage(next(path for path in (home, *home.parents) if path.exists())).free - MARGIN
+    allowed, limit = USUAL_PART * free, os.environ.get(LIMIT, "")
+    if limit:
+        try:
+            allowed = float(limit) * 1e9
+        except ValueError:
+            allowed = math.nan
+        if not allowed >= 0:
+            raise BadSetting("{name} must be a number of GB, at least 0; got {value}", name=LIMIT, value=repr(limit))
+    return space_of(len(files), form.size or median_side(files)) <= min(allowed, free)
+
+
+# --- images that are decoded on access ---
+
+
+class StreamedImages:
+    """Images (n, c, h, w) from files, decoded by worker processes when indexed."""
+
+    def __init__(self, paths: Sequence[str], form: Form) -> None:
+        side, channels, _ = form
+        self.paths, self.form = paths, form
+        self.shape, self.dtype, self.ndim = (len(paths), channels, side, side), np.dtype(np.uint8), 4
+        self.size = math.prod(self.shape)
+        self.failed: dict[str, str] = {}  # files that could not be read, and why
+        self.lock = threading.Lock()  # pages and the loader's thread may read at the same time
+        self.pool = DecodingPool(max(1, image_decoding.processes() // int(os.environ.get("LOCAL_WORLD_SIZE", "1"))))
+        weakref.finalize(self, self.pool.close)
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+    def __getitem__(self, rows: Any) -> np.ndarray:
+        first, *further = rows if isinstance(rows, tuple) else (rows,)
+        chosen = np.arange(len(self))[first]
+        images = self._decode([self.paths[i] for i in np.atleast_1d(chosen).tolist()])
+        images = images if chosen.ndim else images[0]
+        return images[(slice(None), *further)] if further and chosen.ndim else images[tuple(further)]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return np.asarray(self[:], dtype)
+
+    def _decode(self, paths: list[str]) -> np.ndarray:
+        """Decode files to images (k, c, h, w); unreadable ones are black and added to `failed`."""
+        shape = (len(paths), *self.shape[1:])
+        parts = 1 if len(paths) <= FEW_AT_ONCE else PARTS * self.pool.count
+        size = max(1, min(CHUNK, math.ceil(len(paths) / parts)))
+        place, needed = MEMORY, ROOM * math.prod(shape)
+        if not (MEMORY.is_dir() and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > needed):
+            place = data_home() / "data"
+            storage.make_folder(place)
+        with self.lock, tempfile.TemporaryDirectory(dir=place, prefix="contrastive-") as folder:
+            file = os.path.join(folder, "images")
+            with open(file, "wb") as out:
+                out.truncate(HEADER + math.prod(shape))
+            for chunk in self.pool.decode(file, paths, self.form, range(0, len(paths), size), size):
+                self.failed |= {paths[int(row)]: why for row, why in chunk["failed"].items()}
+            return np.fromfile(file, np.uint8, offset=HEADER).reshape(shape)
+
+
+def unread_files(images: Any) -> str:
+    """Return a sentence about files that could not be decoded during training; "" for none."""
+    failed: dict[str, str] = getattr(getattr(images, "images", images), "failed", {})  # of some rows, or of all
+    if not failed:
+        return ""
+    path, reason = min(failed.items())
+    return message(
+        "files that cannot be read are black images in training: {n}, for example {first} ({reason})",
+        n=f"{len(failed):,}",
+        first=printable(Path(path).name),
+        reason=reason,
+    )

@@ -1,14 +1,8 @@
-"""Decoding of one image file, a picture or an `.npy` array, to uint8 pixels of one size.
+"""Decoding of pictures to uint8 pixels of one size, in child processes.
 
-Pillow chooses a decoder by a file's content, and one of its decoders passes PostScript to another
-program, so only `FORMATS` are opened, with limits on bytes and pixels.
-
-- 16-bit values are divided by 257, never clipped.
-- Transparent pixels get a white background; EXIF rotations are applied; only the first of several pages is read.
-- An array has the shape (h, w), (c, h, w) or (h, w, c). In three dimensions, two equal lengths are
-  height and width; otherwise the shorter of the first and last axis holds the channels.
-- Arrays may hold 8- or 16-bit integers, other integers in 0..255 or 0..65,535, or floats in 0..1 or
-  0..255. An array keeps all channels if the other arrays have as many, else the first three."""
+Pillow chooses a decoder by a file's content, and one of its decoders passes PostScript to another program, so only
+`FORMATS` are opened, with limits on bytes and pixels. 16-bit values are divided by 257, never clipped. Transparent
+pixels get a white background; EXIF rotations are applied; only the first of several pages is read."""
 
 import io
 import os
@@ -22,7 +16,7 @@ import numpy as np
 from PIL import Image, ImageOps, UnidentifiedImageError
 
 from contrastive_core.base.errors import Damaged, Refused, explained
-from contrastive_core.base.messages import N_, message, printable
+from contrastive_core.base.messages import N_, printable
 from contrastive_core.base.sandbox import Limits, Sandbox
 from contrastive_core.base.storage import open_regular
 
@@ -34,9 +28,7 @@ GRAY_MODES = ("L", "1", "I;16", "I;16B", "I;16L", "I;16N", "I", "F", "LA", "La")
 DEEP_MODES = ("I;16", "I;16B", "I;16L", "I;16N", "I", "F")
 PAGED = ("TIFF", "GIF", "WEBP", "PNG")  # not JPEG: a phone's may hold a second, smaller picture
 GAP = 2  # a JPEG is decoded at reduced size, at least this multiple of the target
-NARROWEST = 16  # an array with this aspect ratio is not an image
 HEADER = 128  # bytes of a file before the first row of decoded images
-MOST_CHANNELS = 1024  # an array with more is not one image
 DIED = N_("the image reader crashes on this file")
 
 
@@ -61,38 +53,36 @@ def open_image(source: str | Path | bytes) -> Iterator[Image.Image]:
 
 
 def decode_image(path: str | Path, side: int, channels: int, resize: str = "crop") -> tuple[np.ndarray, str]:
-    """Return one image (channels, side, side) uint8 and a note on unread parts ("" for none). `channels`: 1 converts to
-    gray, 3 to color; other numbers are for arrays only. Raises: Damaged for files that are not images or have other
-    channels; Pillow's errors for damaged files."""
-    path, mode = Path(path), "RGB" if channels == 3 else "L"
-    if path.suffix.lower() == ".npy":
-        bands, note = _array_images(path, channels)
-        fitted = [_fit(image, side, mode, resize) for image in bands]
-    elif channels not in (1, 3):
-        raise Damaged("a picture; an array of {channels} channels is expected", channels=channels)
-    else:
-        with open_image(path) as image:
-            has_pages = image.format in PAGED and getattr(image, "is_animated", False)
-            note = N_("several pages; only the first was read") if has_pages else ""
-            if image.format == "JPEG":
-                image.draft(None, (GAP * side, GAP * side))
-            if image.mode in DEEP_MODES:  # to 8 bits per channel, with its EXIF data
-                scaled = Image.fromarray(_scale(np.asarray(image)))
-                scaled.info = dict(image.info)
-                if exif := image.getexif():
-                    scaled.info["exif"] = exif.tobytes()
-                image = scaled
-            ImageOps.exif_transpose(image, in_place=True)
-            if image.has_transparency_data:
-                above = image.convert("RGBA")
-                image = Image.alpha_composite(Image.new("RGBA", above.size, "white"), above).convert("RGB")
-            fitted = [_fit(image, side, mode, resize)]
-    planes = [np.asarray(f)[None] if f.mode == "L" else np.asarray(f).transpose(2, 0, 1) for f in fitted]
-    return np.ascontiguousarray(np.concatenate(planes)), note
+    """Return one image (channels, side, side) uint8, gray (1) or in color (3), and a note on unread parts ("" for
+    none). Raises: Damaged for files that are not images; Pillow's errors for damaged files."""
+    mode = "RGB" if channels == 3 else "L"
+    with open_image(path) as image:
+        has_pages = image.format in PAGED and getattr(image, "is_animated", False)
+        note = N_("several pages; only the first was read") if has_pages else ""
+        if image.format == "JPEG":
+            image.draft(None, (GAP * side, GAP * side))
+        if image.mode in DEEP_MODES:  # to 8 bits per channel, with its EXIF data
+            scaled = Image.fromarray(_scale(np.asarray(image)))
+            scaled.info = dict(image.info)
+            if exif := image.getexif():
+                scaled.info["exif"] = exif.tobytes()
+            image = scaled
+        ImageOps.exif_transpose(image, in_place=True)
+        if image.has_transparency_data:
+            above = image.convert("RGBA")
+            image = Image.alpha_composite(Image.new("RGBA", above.size, "white"), above).convert("RGB")
+        if image.mode != mode:  # `convert` copies also when nothing changes
+            image = image.convert(mode)
+        if image.size != (side, side) and resize == "pad":
+            image = ImageOps.pad(image, (side, side), Image.Resampling.BILINEAR, color=0)
+        elif image.size != (side, side):
+            image = ImageOps.fit(image, (side, side), Image.Resampling.BILINEAR)
+        pixels = np.asarray(image)
+    return np.ascontiguousarray(pixels[None] if channels == 1 else pixels.transpose(2, 0, 1)), note
 
 
 class Header(NamedTuple):
-    """The size of an image in pixels and its channels: 1 for gray pictures, 3 for color, or those of an array."""
+    """The size of an image in pixels and its channels: 1 for gray pictures, 3 for color."""
 
     width: int
     height: int
@@ -101,12 +91,8 @@ class Header(NamedTuple):
 
 def read_header(path: Path) -> Header:
     """Read the header of an image file. Raises the errors of `decode_image`."""
-    if path.suffix.lower() != ".npy":
-        with open_image(path) as image:
-            return Header(*image.size, 1 if image.mode in GRAY_MODES else 3)
-    array = _array(path)
-    axis, (height, width) = _axes(array.shape)
-    return Header(width, height, 1 if axis is None else array.shape[axis])
+    with open_image(path) as image:
+        return Header(*image.size, 1 if image.mode in GRAY_MODES else 3)
 
 
 def read_error(error: Exception) -> str:
@@ -114,79 +100,15 @@ def read_error(error: Exception) -> str:
     return printable(explained(error), 200)
 
 
-def _fit(image: Image.Image, side: int, mode: str, resize: str) -> Image.Image:
-    """Resize to a square of `side` pixels in the mode L or RGB."""
-    if image.mode != mode:  # `convert` copies also when nothing changes
-        image = image.convert(mode)
-    if image.size == (side, side):
-        return image
-    if resize == "pad":
-        return ImageOps.pad(image, (side, side), Image.Resampling.BILINEAR, color=0)
-    return ImageOps.fit(image, (side, side), Image.Resampling.BILINEAR)
-
-
-def _array(path: Path) -> np.ndarray:
-    """Open the array of a file as a memory map. Raises ValueError for other content."""
-    open_regular(path, MAX_BYTES).close()
-    array = np.load(path, mmap_mode="r", allow_pickle=False)
-    if not isinstance(array, np.ndarray) or array.dtype.kind not in "buif":
-        raise ValueError(N_("an array of numbers is expected"))
-    return array
-
-
-def _axes(shape: tuple[int, ...]) -> tuple[int | None, tuple[int, int]]:
-    """Return the axis of the channels (None without one), and height and width."""
-    if len(shape) not in (2, 3):
-        raise Damaged("an array of shape {shape}; (h, w), (c, h, w) or (h, w, c) is expected", shape=shape)
-    if len(shape) == 2:
-        axis, sides = None, (shape[0], shape[1])
-    elif shape[1] == shape[2] or (shape[0] != shape[1] and shape[0] <= shape[2]):
-        axis, sides = 0, (shape[1], shape[2])
-    else:
-        axis, sides = 2, (shape[0], shape[1])
-    low, high = min(sides), max(sides)
-    is_one = axis is None or shape[axis] <= MOST_CHANNELS
-    if not is_one or 0 in shape or high > NARROWEST * low or low * high > MAX_PIXELS:
-        raise Damaged("an array of shape {shape} is not an image", shape=shape)
-    return axis, sides
-
-
-def _array_images(path: Path, channels: int) -> tuple[list[Image.Image], str]:
-    """Return one image with one or three channels, or one gray image per channel, and a note."""
-    array, note = _array(path), ""
-    axis, _ = _axes(array.shape)
-    array = array[..., None] if axis is None else np.moveaxis(array, axis, -1)
-    count = array.shape[-1]
-    if channels in (1, 3):
-        if count > 3:
-            note = message("{count} channels; only the first three were read", count=count)
-        elif count == 2:
-            note = message("{count} channels; only the first was read", count=count)
-        bands = [array[..., 0] if count < 3 else array[..., :3]]
-    elif count == channels:
-        bands = [*np.moveaxis(_scale(np.asarray(array)), -1, 0)]
-    else:
-        values = {"count": count, "channels": channels}
-        raise Damaged("an array with {count} channels; the other arrays have {channels}", **values)
-    return [Image.fromarray(np.ascontiguousarray(_scale(np.asarray(band)))) for band in bands], note
-
-
 def _scale(array: np.ndarray) -> np.ndarray:
-    """Scale values of any type to uint8. Raises Damaged for values outside the accepted ranges."""
-    kind, size = array.dtype.kind, array.dtype.itemsize
-    if (kind, size) == ("u", 1):
-        return array
-    if kind == "b":
-        return array * np.uint8(255)
+    """Scale deep gray values to uint8. Raises Damaged for values outside the accepted ranges."""
     low, high = array.min(), array.max()
-    if (kind, size) == ("u", 2):
-        top = 65535
-    elif kind == "f":
-        top = 1 if high <= 1 else 255
+    if array.dtype.kind == "f":
+        top, usual = (1 if high <= 1 else 255), N_("0 to 1 or 0 to 255")
     else:
-        top = 255 if high <= 255 else 65535
+        is_deep = array.dtype == np.uint16 or high > 255
+        top, usual = (65535 if is_deep else 255), N_("0 to 255 or 0 to 65,535")
     if not (low >= 0 and high <= top):  # also NaN
-        usual = N_("0 to 1 or 0 to 255") if kind == "f" else N_("0 to 255 or 0 to 65,535")
         values = {"low": f"{low:g}", "high": f"{high:g}", "usual": usual}
         raise Damaged("values from {low} to {high}; {usual} are expected", **values)
     scaled = np.empty(array.shape, np.uint8)

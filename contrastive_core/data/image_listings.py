@@ -1,17 +1,8 @@
-"""Listings of the image files of a data set, by split: of a folder (`folder:PATH`), or of a list (`csv:PATH`).
-
-The folder has a subfolder per class, or images only, without labels, or `train/` and `test/` with either. Without
-`test/`, `val/`, `valid/` or `validation/` takes its place. A lone `train/` stands for the whole folder, unless another
-subfolder has images too: then all of them are classes. Without a test part, a fifth of each class is held out with a
-fixed seed. image_cache.py decodes the listed images to the form that a run's settings select (`ImageForm`).
+"""Listings of the image files of a data set, by split: of a folder (`folder:PATH`) or of a list (`csv:PATH`).
+docs/guides/image_folder.md and docs/reference/files.md describe their formats.
 
 Links, to files or to folders, are followed only if the environment variable CONTRASTIVE_LAB_FOLLOW_LINKS is 1;
-otherwise they are left out and listed. Pipes, devices and sockets are never opened.
-
-A list has a header line, one line per image, and commas, semicolons or tabs between the columns: `file` (relative to
-the folder of the list), `label`, `split` (train or test; val, valid or validation if no line says test; without this
-column a fifth of each class is held out), and further ones, kept as values per image for coloring maps.
-`csv:PATH#COLUMN` takes the classes from another column. Missing, outside and duplicate files are left out and named."""
+otherwise they are left out and listed. Pipes, devices and sockets are never opened."""
 
 from __future__ import annotations
 
@@ -19,7 +10,7 @@ import dataclasses
 import os
 import stat
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -31,7 +22,6 @@ from contrastive_core.base.messages import N_, join, message, printable
 from contrastive_core.base.storage import FileStamp, file_stamp, follow_links, read_table
 from contrastive_core.data.image_decoding import ENDINGS
 
-ARRAYS = {".npy"}
 SPLITS = ("train", "test")
 FOR_TEST = ("val", "valid", "validation")  # names of the test part, in this order, if there is no test/
 BESIDE = frozenset(
@@ -80,17 +70,37 @@ class Listing:
     layout: tuple[str, ...] = ()
     seen: dict[str, FileStamp | None] = field(default_factory=dict)  # stamps of folders before the listing
 
+    def columns(self, files: Sequence[ImageFile]) -> dict[str, np.ndarray]:
+        """Return further values of files by name, as numbers (NaN for empty ones) if all are numeric, else as text."""
+        found: dict[str, np.ndarray] = {}
+        for i, name in enumerate(self.column_names):
+            values = [file.columns[i] for file in files]
+            try:
+                found[name] = np.array([value.strip() or "nan" for value in values], np.float64)
+            except ValueError:
+                found[name] = np.array(values)
+        return found
+
 
 def listings_of_folder(path: str) -> dict[str, Listing]:
-    """List a folder by split; arrays (`.npy`) count only if there are no pictures. Raises BadSetting."""
+    """List classes, labeled files and skipped files of each split. Raises BadSetting."""
     root = Path(path).expanduser()
     if not root.is_dir():
         raise BadSetting("there is no folder {path}", path=printable(path))
-    pictures = _listings(root, ENDINGS)
-    if any(listing.files for listing in pictures.values()):
-        return pictures
-    arrays = _listings(root, ARRAYS)
-    return arrays if any(listing.files for listing in arrays.values()) else pictures
+    seen = {os.fspath(p): file_stamp(p) for p in (root, *(root / name for name in FOR_TEST))}
+    folders, layout = _parts(root)
+    if "test" not in folders:
+        whole = labeled(folders.get("train", root))
+        whole.layout, whole.seen = layout, seen | whole.seen
+        return {s: dataclasses.replace(whole, files=part(whole.files, s)) for s in SPLITS}
+    each = {name: labeled(folder) for name, folder in folders.items()}
+    classes = tuple(sorted({c for listing in each.values() for c in listing.classes}))
+    for listing in each.values():
+        if listing.classes != classes:  # this split lacks a class of the other
+            labels = [*map(classes.index, listing.classes), -1]
+            listing.files = [f._replace(label=labels[f.label]) for f in listing.files]
+        listing.classes, listing.layout, listing.seen = classes, layout, seen | listing.seen
+    return each
 
 
 def why_empty(path: str, listing: Listing, split: str) -> str:
@@ -119,33 +129,15 @@ def remarks(*listings: Listing) -> list[str]:
     return [*layout, *([message("Files of unsupported types are skipped: {listed}.", listed=listed)] if told else [])]
 
 
-def _listings(root: Path, endings: set[str]) -> dict[str, Listing]:
-    """List classes, labeled files and skipped files of each split."""
-    seen = {os.fspath(p): file_stamp(p) for p in (root, *(root / name for name in FOR_TEST))}
-    folders, layout = _parts(root, endings)
-    if "test" not in folders:
-        whole = _labeled(folders.get("train", root), endings)
-        whole.layout, whole.seen = layout, seen | whole.seen
-        return {s: dataclasses.replace(whole, files=part(whole.files, s)) for s in SPLITS}
-    each = {name: _labeled(folder, endings) for name, folder in folders.items()}
-    classes = tuple(sorted({c for listing in each.values() for c in listing.classes}))
-    for listing in each.values():
-        if listing.classes != classes:  # this split lacks a class of the other
-            labels = [*map(classes.index, listing.classes), -1]
-            listing.files = [f._replace(label=labels[f.label]) for f in listing.files]
-        listing.classes, listing.layout, listing.seen = classes, layout, seen | listing.seen
-    return each
-
-
-def _parts(root: Path, endings: set[str]) -> tuple[dict[str, Path], tuple[str, ...]]:
+def _parts(root: Path) -> tuple[dict[str, Path], tuple[str, ...]]:
     """Return the folders of train and test, if there are such parts, and sentences about them."""
     train, test = root / "train", "test"
     if not _is_folder(train):
         return {}, ()
-    left_out = [n for n in FOR_TEST if _has_images(root / n, endings)]
+    left_out = [n for n in FOR_TEST if _has_images(root / n)]
     if not _is_folder(root / "test"):
         others = (p for p in root.iterdir() if p.name[0] != "." and p.name not in ("train", *left_out))
-        if any(_has_images(p, endings) for p in others) or not _has_images(train, endings):
+        if any(_has_images(p) for p in others) or not _has_images(train):
             return {}, ()  # classes with the names of splits
         if not left_out:
             return {"train": train}, (
@@ -159,16 +151,16 @@ def _parts(root: Path, endings: set[str]) -> tuple[dict[str, Path], tuple[str, .
     return {"train": train, "test": root / test}, tuple(said)
 
 
-def _has_images(folder: Path, endings: set[str]) -> bool:
-    """Return whether a folder has files with these endings at any depth."""
-    return _is_folder(folder) and any(_ending(name) in endings for *_, names in os.walk(folder) for name in names)
+def _has_images(folder: Path) -> bool:
+    """Return whether a folder has images at any depth."""
+    return _is_folder(folder) and any(_ending(name) in ENDINGS for *_, names in os.walk(folder) for name in names)
 
 
 def _is_folder(path: Path) -> bool:
     return path.is_dir() and (follow_links() or not path.is_symlink())
 
 
-def _labeled(folder: Path, endings: set[str]) -> Listing:
+def labeled(folder: Path) -> Listing:
     """List a class for each subfolder with images; without such subfolders, images without labels."""
     listing = Listing(seen={os.fspath(folder): file_stamp(folder)})
     with os.scandir(folder) as entries:
@@ -177,16 +169,16 @@ def _labeled(folder: Path, endings: set[str]) -> Listing:
     for sub in folders:
         if not _is_folder(sub):
             listing.skipped.append((printable(sub.name, LONGEST_ID), LINK))
-        elif images := _images(sub, f"{sub.name}/", len(classes), listing, endings):
+        elif images := _images(sub, f"{sub.name}/", len(classes), listing):
             listing.files += images
             classes.append(printable(sub.name))
     if not classes:
-        listing.files = _images(folder, "", -1, listing, endings)
+        listing.files = _images(folder, "", -1, listing)
     listing.classes = tuple(classes)
     return listing
 
 
-def _images(folder: Path, prefix: str, label: int, listing: Listing, endings: set[str]) -> list[ImageFile]:
+def _images(folder: Path, prefix: str, label: int, listing: Listing) -> list[ImageFile]:
     """Return a folder's images by name; those of a class (`label` ≥ 0) at any depth.
 
     Args: prefix: of the ids, with a slash at its end; listing: receives the skipped files."""
@@ -205,7 +197,7 @@ def _images(folder: Path, prefix: str, label: int, listing: Listing, endings: se
                 id = printable(below + name, LONGEST_ID)
                 if is_folder and label < 0:
                     continue
-                if not is_folder and ending not in endings:
+                if not is_folder and ending not in ENDINGS:
                     if is_plain and name[0] != "." and ending not in BESIDE and (ending or name.lower() not in NAMES):
                         listing.others[ending] += 1
                 elif reason := "" if is_plain else _problem(entry, is_folder):
@@ -257,7 +249,6 @@ def part(files: list[ImageFile], split: str) -> list[ImageFile]:
 FILE, LABEL, SPLIT = "file", "label", "split"
 MISSING = N_("there is no such file")
 OUTSIDE = N_("it is outside the list's folder")
-Line = tuple[str, dict[str, str]]  # its split, and its values by column
 OURS = ("id", "ids", "label", "labels", "h", "z", FILE, SPLIT, "")  # names that rows have already
 
 
@@ -283,37 +274,20 @@ def _read_list(path: Path) -> tuple[list[str], list[dict[str, str]]]:
 def listings_of_list(where: str) -> dict[str, Listing]:
     """List the images of each split. Raises BadSetting for a file that is not an image list."""
     path, column = list_and_column(where)
-    seen = {os.fspath(path): file_stamp(path)}
+    home = _Home(path)
     names, lines = _read_list(path)
     if column and column not in names:
         values = {"path": printable(path), "column": f"{printable(column)!r}", "names": printable(", ".join(names))}
         raise BadSetting("{path} has no column {column}; it has: {names}", **values)
     label, splits = column or LABEL, [(line.get(SPLIT) or "train").strip().lower() for line in lines]
     test = next((name for name in ("test", *FOR_TEST) if name in splits), "test")
-    splits = ["test" if split == test else split for split in splits]
     said = message("The test images come from the split {test}, because no split is named test.", test=test)
     more = tuple(n for n in names if n not in (*OURS, label))
-    columns, layout = tuple(map(printable, more)), (said,) if test != "test" else ()
-    listed = {split: Listing(column_names=columns, layout=layout, seen=seen) for split in SPLITS}
-    rows = list(_rows(_Home(path, seen), zip(splits, lines, strict=True), label, more, listed))
-    named = {name for _, name, _ in rows if name}
-    are_numbers = all(n.removeprefix("-").isdecimal() for n in named)
-    classes = sorted(named, key=int if are_numbers else None)
-    number = {name: i for i, name in enumerate(classes)} | {"": -1}
-    files = [(split, file._replace(label=number[name])) for split, name, file in rows]
-    for split, listing in listed.items():
-        listing.classes = tuple(map(printable, classes))
-        is_split = SPLIT in names
-        listing.files = [f for s, f in files if s == split] if is_split else part([f for _, f in files], split)
-    return listed
-
-
-def _rows(
-    home: _Home, lines: Iterable[Line], label: str, more: tuple[str, ...], listed: dict[str, Listing]
-) -> Iterator[tuple[str, str, ImageFile]]:
-    """Yield split, class and file of each valid line; skipped lines are added to their split, or to train."""
+    files: list[tuple[str, str, ImageFile]] = []  # split, class and file of each valid line
+    skipped: dict[str, list[tuple[str, str]]] = {split: [] for split in SPLITS}
     before: dict[str, tuple[int, str]] = {}
-    for number, (split, line) in enumerate(lines, 2):
+    for number, (split, line) in enumerate(zip(splits, lines, strict=True), 2):
+        split = "test" if split == test else split
         name, text = (line.get(k) or "" for k in (FILE, label))
         filename, stamp, reason = home.look(name)
         if split not in SPLITS:
@@ -327,17 +301,33 @@ def _rows(
         before.setdefault(name, (number, text))
         shown = printable(name, LONGEST_ID) or message("line {number}", number=f"{number:,}")
         if reason:
-            listed.get(split, listed["train"]).skipped.append((shown, reason))
+            skipped.get(split, skipped["train"]).append((shown, reason))
         else:
             columns = tuple(line.get(n) or "" for n in more)
-            yield split, text.strip(), ImageFile(shown, filename, -1, stamp, columns)
+            files.append((split, text.strip(), ImageFile(shown, filename, -1, stamp, columns)))
+    named = {name for _, name, _ in files if name}
+    classes = sorted(named, key=int if all(n.removeprefix("-").isdecimal() for n in named) else None)
+    number_of = {name: i for i, name in enumerate(classes)} | {"": -1}
+    labeled_files = [(split, file._replace(label=number_of[name])) for split, name, file in files]
+    listed = {}
+    for split in SPLITS:
+        in_split = [file for of, file in labeled_files if of == split]
+        listed[split] = Listing(
+            classes=tuple(map(printable, classes)),
+            files=in_split if SPLIT in names else part([file for _, file in labeled_files], split),
+            skipped=skipped[split],
+            column_names=tuple(map(printable, more)),
+            layout=(said,) if test != "test" else (),
+            seen=home.seen,
+        )
+    return listed
 
 
 class _Home:
     """The folder of an image list. Links are checked once per subfolder, not once per file."""
 
-    def __init__(self, path: Path, seen: dict[str, FileStamp | None]) -> None:
-        self._seen = seen  # receives the stamps of the read folders
+    def __init__(self, path: Path) -> None:
+        self.seen = {os.fspath(path): file_stamp(path)}  # the stamps of the list and of the read folders
         self._path = os.path.abspath(path.parent)
         self._real, self._inside = os.path.realpath(self._path), os.path.join(self._path, "")
         self._is_plain: dict[str, bool] = {}
@@ -352,8 +342,8 @@ class _Home:
                 filename = os.path.normpath(filename)  # `link/..` would point elsewhere
                 if reason := self._problem(filename):
                     return filename, "", reason
-            if (folder := os.path.dirname(filename)) not in self._seen:
-                self._seen[folder] = file_stamp(Path(folder))
+            if (folder := os.path.dirname(filename)) not in self.seen:
+                self.seen[folder] = file_stamp(Path(folder))
             status = os.stat(filename)
         except (OSError, ValueError):  # missing, too long, a zero byte, circular links
             return filename, "", MISSING

@@ -11,7 +11,6 @@ from pathlib import Path
 import numpy as np
 
 from contrastive_core.base.errors import Damaged
-from contrastive_core.base.messages import message
 from contrastive_core.base.storage import data_home
 from contrastive_core.data.dataset import DatasetArrays
 
@@ -51,13 +50,13 @@ def digits_mislabeled(split: str) -> DatasetArrays:
     return arrays
 
 
-def rendered_shapes(split: str) -> DatasetArrays:
+def shapes(split: str) -> DatasetArrays:
     """Return images of shapes with the factors that generated them."""
     images, labels, factors = make_shapes(*SHAPES[split])
     return {"images": images, "labels": labels, "classes": CLASSES, "factors": factors}
 
 
-GENERATED = {"digits": digits, "shapes": rendered_shapes, "digits_mislabeled": digits_mislabeled}
+GENERATED = {"digits": digits, "shapes": shapes, "digits_mislabeled": digits_mislabeled}
 
 
 def make_shapes(n: int, seed: int) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]:
@@ -170,16 +169,6 @@ def _folder(root: str | None) -> Path:
 def is_there(name: str, root: str | None) -> bool:
     """Return whether the files are on this machine, in `root` or in `torchvision` in the cache."""
     return any((_folder(root) / file).exists() for file in SETS[name][2])
-
-
-def how_to_get(name: str) -> str:
-    """Return the message that explains the download."""
-    return message(
-        "{name} is not on this machine: the download is {size} MB. Add --download (or tick the box on the Train "
-        "page), or give its folder with --root FOLDER",
-        name=name,
-        size=f"{SIZES[name]:,}",
-    )
 
 
 def make(name: str, split: str, root: str | None, download: bool) -> DatasetArrays:

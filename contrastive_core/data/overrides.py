@@ -71,14 +71,13 @@ def curated(dataset: Dataset, exclude: str | None, relabel: str | None) -> Datas
     if captions := dataset.captions:
         dataset, gone, changes = _with_true_captions(dataset, captions, gone, changes)
     if gone:
-        path = str(exclude or relabel)
-        _check_ids(gone, dataset, path)
+        _check_ids(gone, dataset, str(exclude or relabel))
         keep = np.array([i for i, id in enumerate(dataset.ids) if id not in gone], np.int64)
         if not len(keep):
-            raise BadSetting("{exclude} excludes every training image", exclude=path)
+            raise BadSetting("{exclude} excludes every training image", exclude=exclude or relabel)
         dataset = take(dataset, keep)
-    if changes and relabel:
-        _check_ids(set(changes), dataset, relabel)
+    if changes:
+        _check_ids(set(changes), dataset, str(relabel))
         labels, at = dataset.labels.copy(), {id: i for i, id in enumerate(dataset.ids)}
         classes = dataset.classes
         numbers = {str(k): k for k in range(-1, len(classes))} | {name: k for k, name in enumerate(classes)}
@@ -121,7 +120,7 @@ def take(dataset: Dataset, keep: np.ndarray) -> Dataset:
 def read_ids(path: str) -> list[str]:
     """Read sample ids from one id per line, a CSV with a column `id`, or a JSON list."""
     if path.endswith(".json"):
-        return [str(v) for v in _read_json(path, list, message("{path} must hold a JSON list", path=path))]
+        return [str(v) for v in _read_json(path, list)]
     if path.endswith(".csv"):
         return [row["id"] for row in _read_rows(path, "drop", "id")]
     return [line.strip() for line in read_text(path).splitlines() if line.strip()]
@@ -130,20 +129,20 @@ def read_ids(path: str) -> list[str]:
 def read_labels(path: str) -> dict[str, str]:
     """Read classes or partners by sample id from a CSV with `id` and `label` or `partner`, or a JSON object."""
     if path.endswith(".json"):
-        labels = _read_json(path, dict, message("{path} must hold a JSON object", path=path))
-        return {str(k): str(v) for k, v in labels.items()}
-    head = read_text(path).partition("\n")[0]
-    column = PARTNER if PARTNER in head.strip().split(",") and LABEL not in head.strip().split(",") else LABEL
+        return {str(k): str(v) for k, v in _read_json(path, dict).items()}
+    names = read_text(path).partition("\n")[0].strip().split(",")
+    column = PARTNER if PARTNER in names and LABEL not in names else LABEL
     return {row["id"]: row[column] for row in _read_rows(path, "relabel", "id", column)}
 
 
-def _read_json(path: str, kind: type, otherwise: str) -> Any:
+def _read_json(path: str, kind: type) -> Any:
     try:
         value = json.loads(read_text(path))
     except (ValueError, RecursionError) as error:
         raise BadSetting("cannot read {path}: {error}", path=path, error=error) from None
     if not isinstance(value, kind):
-        raise BadSetting(otherwise)
+        kinds: dict[type, str] = {list: N_("a JSON list"), dict: N_("a JSON object")}
+        raise BadSetting("{path} must hold {kind}", path=path, kind=kinds[kind])
     return value
 
 

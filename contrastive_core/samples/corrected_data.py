@@ -23,7 +23,7 @@ from contrastive_core.base.errors import BadSetting
 from contrastive_core.base.messages import N_, printable
 from contrastive_core.base.sandbox import Limits, run_sandboxed
 from contrastive_core.base.storage import open_regular, write_bytes
-from contrastive_core.data import image_sets
+from contrastive_core.data import datasets
 from contrastive_core.samples.annotations import Marks, marks
 from contrastive_core.samples.sample_lists import FALSE_NEGATIVES, GIVEN_NEGATIVES, LISTS, MISMATCHED
 from contrastive_core.samples.sample_table import SampleRequest, request_of
@@ -162,7 +162,7 @@ def placed(dataset: str, by_split: Mapping[str, Marks]) -> Iterator[Placed]:
         raise BadSetting(
             "a corrected folder needs a folder of images, and {dataset} is not one", dataset=printable(dataset)
         )
-    for split, listing in image_sets.listings_of(dataset).items():
+    for split, listing in datasets.listings_of(dataset).items():
         decisions = by_split.get(split, {})
         parts = [Path(*file.path.parts[-len(file.id.split("/")) :]) for file in listing.files]
         folders = {

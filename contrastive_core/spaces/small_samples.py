@@ -8,9 +8,9 @@ from PIL import Image
 
 from contrastive_core.base.errors import BadSetting
 from contrastive_core.base.messages import N_, printable
-from contrastive_core.data import datasets, image_sets
+from contrastive_core.data import datasets
 from contrastive_core.data.dataset import Dataset, ImageForm, visible
-from contrastive_core.data.image_sets import StreamedImages, load_streamed
+from contrastive_core.data.image_cache import StreamedImages
 from contrastive_core.spaces import file_formats, loaded_vectors
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 
@@ -72,9 +72,9 @@ def _splits(name: str, root: str | None) -> list[tuple[Dataset, np.ndarray]]:
     """Return two data sets, for learning and held out, and the usable rows of each: labeled ones if any are."""
     if datasets.is_files(name):
         datasets.check_name(name)
-        listings, form = image_sets.listings_of(name), ImageForm(SIDE)
+        listings, form = datasets.listings_of(name), ImageForm(SIDE)
         splits = [split for split in datasets.SPLITS if listings[split].files] or ["train"]
-        sets = [load_streamed(name, split, form, listings=listings) for split in splits]
+        sets = [datasets.load_streamed(name, split, form, listings=listings) for split in splits]
     else:
         sets = [datasets.load(name, split, root) for split in datasets.SPLITS]
     has_labels = any((one.labels >= 0).any() for one in sets)
@@ -116,7 +116,7 @@ def load_samples(name: str, root: str | None = None) -> SmallImages:
     if not datasets.is_files(name) and path.suffix.lower() in file_formats.ENDINGS:
         return _small_rows(path.name, file_formats.read(path))
     is_folder = name not in datasets.dataset_names() and path.is_dir()
-    return load_small(f"{image_sets.FOLDER}{path}" if is_folder else name, root)
+    return load_small(f"{datasets.FOLDER}{path}" if is_folder else name, root)
 
 
 def _small_rows(name: str, rows: EmbeddingSet) -> SmallImages:

@@ -1,32 +1,5 @@
-"""Sweep files: a short TOML file lists the settings to vary; each cell is an ordinary run. Torch-free.
-
-    name = "temperature"               # "": runs are named by their labels alone
-    seeds = [0, 1, 2]                  # default: [0]
-    form = "line"                      # of the plot: "table", "line" or "matrix"
-    budget_hours = 6                   # no new cell is started later than this
-
-    [base]                             # options and settings that every cell shares
-    method = "simclr"
-    dataset = "shapes"
-    epochs = 8
-
-    [[axes]]
-    key = "loss.temperature"           # one setting ...
-    values = [0.05, 0.1, 0.5]
-
-    [[axes]]
-    name = "head"                      # ... or named groups of settings
-    values = [
-      { label = "none", set = { "method.head" = "none" } },
-      { label = "wide", set = { "method.head" = "nonlinear", "method.hidden" = 512 },
-        at = { width = 512 } },        # its place in the plot, if not its label
-    ]                                  # "none" might say ignores = ["method.hidden"]: settings of
-                                       # other axes without effect; such cells are trained once
-
-    [draw]                             # optional: the axes of the plot
-    x = "loss.temperature"             # line: x, series; matrix: rows, columns
-    series = "head"
-    measures = ["accuracy", "uniformity"]
+"""Sweep files: a short TOML file lists the settings to vary (docs/guides/sweeps.md); each cell is an ordinary run.
+Torch-free.
 
 Cells are the product of the axes and the seeds. A cell's run is named after sweep, cell and seed, so an interrupted
 sweep can continue: finished runs are kept and stopped ones are resumed, by the app's queue or by the command line."""
@@ -38,7 +11,7 @@ import math
 import re
 import statistics
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -47,7 +20,7 @@ from contrastive_core import runs
 from contrastive_core.base import json_files
 from contrastive_core.base.errors import BadSetting, NotRegular, UnknownName
 from contrastive_core.base.json_files import JsonObject
-from contrastive_core.base.storage import data_home, open_regular, read_regular
+from contrastive_core.base.storage import FileCache, data_home, read_regular
 from contrastive_core.compare.evaluation import read_evaluation
 from contrastive_core.data import datasets
 from contrastive_core.runs.train_config import TrainConfig, with_settings
@@ -58,7 +31,6 @@ KEYS = {"name", "title", "seeds", "form", "budget_hours", "base", "axes", "draw"
 MEASURES = ("accuracy", "uniformity", "alignment", "rankme", "memory_mb", "seconds", "loss")
 MOST = 1000  # cells
 LARGEST = 1 << 18  # bytes of a file
-HEAD = 1 << 12  # bytes in which a title is looked for
 PARTS = 8  # of a dotted key
 _PART = r"""(?:"(?:[^"\\\n]|\\.)*+"|'[^'\n]*+'|[\w-]++)"""
 DEEP = re.compile(rf"(?<![\w-])(?:{_PART}[ \t]*+\.[ \t]*+){{{PARTS}}}")
@@ -95,10 +67,6 @@ class Cell:
     at: dict[str, object]
     settings: dict[str, object]
     seed: int
-
-    def argv(self) -> list[str]:
-        """Return the arguments of `contrastive-lab` that train this cell."""
-        return ["train", "--run", self.run, *self.arguments()]
 
     def arguments(self) -> list[str]:
         """Return the arguments of `train` without the run's name."""
@@ -186,16 +154,14 @@ def load(path: str | Path) -> Sweep:
         raise BadSetting("cannot read {path}: {error}", path=path, error=error) from None
 
 
-def title_of(path: str | Path) -> str:
-    """Return a sweep file's title, or its file name if the first lines have none; only these lines are read."""
-    path = Path(path)
-    with contextlib.suppress(OSError, ValueError), open_regular(path) as file:
-        lines = file.read(HEAD).decode(errors="ignore").splitlines()
-        line = next(line for line in (*lines, "title = ''") if re.match(r"title\s*=", line))
-        title = tomllib.loads(line)["title"]
-        if isinstance(title, str) and title.strip():
-            return title
-    return path.stem
+def _title_of(path: Path) -> str:
+    try:
+        return load(path).title
+    except BadSetting:
+        return path.stem
+
+
+title_of = FileCache(_title_of, 500)  # of a sweep file; its file name if the file is damaged
 
 
 def read(text: str, file: str) -> Sweep:
@@ -206,36 +172,36 @@ def read(text: str, file: str) -> Sweep:
     if DEEP.search(text):  # the parser takes memory by the square of a key's parts
         raise BadSetting("{file}: a key has at most {parts} parts", file=file, parts=PARTS)
     try:
-        return _of_toml(tomllib.loads(text), file)
+        raw = tomllib.loads(text)
+        _check_keys(file, raw, KEYS)
+        name, hours = str(raw.get("name", Path(file).stem)), raw.get("budget_hours")
+        axes = tuple(_axis(file, axis) for axis in raw.get("axes", []))
+        sweep = Sweep(
+            name=name,
+            title=str(raw.get("title", name)),
+            base=dict(raw.get("base", {})),
+            axes=axes,
+            seeds=tuple(int(seed) for seed in raw.get("seeds", [0])),
+            form=raw.get("form", "table"),
+            budget_hours=None if hours is None else float(hours),
+            draw=_draw(file, raw.get("draw", {}), axes),
+        )
+        if sweep.form not in FORMS:
+            raise BadSetting("{file}: form must be one of {forms}", file=file, forms=", ".join(FORMS))
+        _check(file, sweep)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise BadSetting("cannot read {file}: {error}", file=file, error=error) from None
     except BadSetting:
         raise
     except (TypeError, ValueError, AttributeError, KeyError) as error:
         raise BadSetting(f"{file}: {error}") from None
-
-
-def _of_toml(raw: dict[str, Any], file: str) -> Sweep:
-    if unknown := sorted(set(raw) - KEYS):
-        values = {"file": file, "unknown": f"{unknown[0]!r}", "keys": ", ".join(sorted(KEYS))}
-        raise BadSetting("{file}: unknown key {unknown}; known: {keys}", **values)
-    name = str(raw.get("name", Path(file).stem))
-    axes = tuple(_axis(file, axis) for axis in raw.get("axes", []))
-    hours = raw.get("budget_hours")
-    sweep = Sweep(
-        name=name,
-        title=str(raw.get("title", name)),
-        base=dict(raw.get("base", {})),
-        axes=axes,
-        seeds=tuple(int(seed) for seed in raw.get("seeds", [0])),
-        form=raw.get("form", "table"),
-        budget_hours=None if hours is None else float(hours),
-        draw=_draw(file, raw.get("draw", {}), axes),
-    )
-    if sweep.form not in FORMS:
-        raise BadSetting("{file}: form must be one of {forms}", file=file, forms=", ".join(FORMS))
-    _check(file, sweep)
     return sweep
+
+
+def _check_keys(file: str, raw: Mapping[str, object], known: Collection[str]) -> None:
+    if unknown := sorted(set(raw) - set(known)):
+        values = {"file": file, "unknown": f"{unknown[0]!r}", "keys": ", ".join(sorted(known))}
+        raise BadSetting("{file}: unknown key {unknown}; known: {keys}", **values)
 
 
 def changed(sweep: Sweep, settings: Sequence[str]) -> Sweep:
@@ -258,8 +224,7 @@ def changed(sweep: Sweep, settings: Sequence[str]) -> Sweep:
 
 def _draw(file: str, raw: dict[str, Any], axes: Sequence[Axis]) -> Draw:
     """Return the axes of the figure; by default the last axis is x, or the matrix's columns."""
-    if unknown := sorted(set(raw) - {"x", "series", "rows", "columns", "measures"}):
-        raise BadSetting("{file}: [draw] has no key {unknown}", file=file, unknown=f"{unknown[0]!r}")
+    _check_keys(file, raw, ("x", "series", "rows", "columns", "measures"))
     columns = {a.name for a in axes} | {k for a in axes for v in a.values for k in v[2]}
     roles: dict[str, str] = {k: str(v) for k, v in raw.items() if k != "measures"}
     for name in roles.values():
@@ -277,8 +242,7 @@ def _draw(file: str, raw: dict[str, Any], axes: Sequence[Axis]) -> Draw:
 
 
 def _axis(file: str, raw: Mapping[str, object]) -> Axis:
-    if unknown := sorted(set(raw) - {"name", "key", "values"}):
-        raise BadSetting("{file}: an axis has no key {unknown}", file=file, unknown=f"{unknown[0]!r}")
+    _check_keys(file, raw, ("name", "key", "values"))
     values, key = raw.get("values"), raw.get("key")
     if not isinstance(values, list) or not values:
         raise BadSetting("{file}: every axis needs a list of values", file=file)

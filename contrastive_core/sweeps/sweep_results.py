@@ -4,12 +4,13 @@ scores of sweeps that are shipped without their runs. Torch-free.
 Missing values stay empty. Several seeds of a cell are averaged. A table adds the standard deviation; a figure adds a
 dot for each seed and the interval of the mean. Plotly is imported late."""
 
+import contextlib
 import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NotRequired, TypedDict
+from typing import Any
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from contrastive_core.base.score import Score, over_seeds
 from contrastive_core.base.storage import BUNDLE
 from contrastive_core.compare.evaluation import Evaluation
 from contrastive_core.compare.verdicts import SettingScores, best_setting
-from contrastive_core.sweeps.sweep_file import Axis, Row, Sweep
+from contrastive_core.sweeps.sweep_file import Row, Sweep
 
 ACCURACIES = {  # which figure of a row "accuracy" is
     "knn_train_sample": N_("kNN on the training sample, %"),
@@ -51,10 +52,13 @@ class Figure:
     mean: float | None = None
     interval: tuple[float, float] | None = None
 
-    @property
-    def deviation(self) -> float | None:
-        """The standard deviation over the seeds; None for one seed."""
-        return statistics.stdev(self.values) if len(self.values) > 1 else None
+    def text(self, measure: str) -> str:
+        """Format the mean and, of several seeds, the standard deviation; "" without a value."""
+        if self.mean is None:
+            return ""
+        form = UNITS.get(measure, "{:.1f}" if measure == "accuracy" else "{:.3g}")
+        deviation = f" ± {form.format(statistics.stdev(self.values))}" if len(self.values) > 1 else ""
+        return form.format(self.mean) + deviation
 
 
 def cells_of(rows: Sequence[Row], names: Sequence[str], accuracy: str, measures: Sequence[str]) -> list[Row]:
@@ -126,19 +130,18 @@ def intervals_in_words(figures: Sequence[Figure], are_runs: bool = False) -> str
 def table(sweep: Sweep, rows: Sequence[Row], accuracy: str = "knn_train_sample") -> list[Row]:
     """Return the sweep as rows of text: the axis values of each cell, and each measure with its standard deviation."""
     names, measures = [a.name for a in sweep.axes], sweep.draw.measures
+    labels = {a.name: {label for label, _, _ in a.values} for a in sweep.axes}
+    switches = [name for name in names if len(labels[name]) == 2 and name in labels[name]]
+
+    def shown(name: str, value: str) -> str:  # as in the papers' tables: a tick or nothing for what is on or off
+        return ("✓" if value == name else "") if name in switches else value
+
     return [
-        {a.name: _shown(a, str(cell[a.name])) for a in sweep.axes}
-        | {label(measure, accuracy): _text(cell[measure], measure) for measure in measures}
+        {name: shown(name, str(cell[name])) for name in names}
+        | {label(measure, accuracy): cell[measure].text(measure) for measure in measures}
         | {N_("seeds done"): cell["seeds"]}
         for cell in cells_of(rows, names, accuracy, measures)
     ]
-
-
-def _shown(axis: Axis, value: str) -> str:
-    """Format an axis value as in the paper's table: a tick or nothing for an axis that is on or off."""
-    labels = {label for label, _, _ in axis.values}
-    is_switch = len(labels) == 2 and axis.name in labels
-    return ("✓" if value == axis.name else "") if is_switch else value
 
 
 def draw(
@@ -161,29 +164,14 @@ def draw(
 
 def intervals_of(sweep: Sweep, rows: Sequence[Row], measure: str, accuracy: str = "knn_train_sample") -> str:
     """Describe the intervals of a figure."""
-    cells = cells_of(rows, _names(sweep), accuracy, [measure])
+    names = [sweep.draw.rows, sweep.draw.columns] if sweep.form == "matrix" else [sweep.draw.x, sweep.draw.series]
+    cells = cells_of(rows, [*filter(None, names)], accuracy, [measure])
     return intervals_in_words([c[measure] for c in cells])
-
-
-def _names(sweep: Sweep) -> list[str]:
-    if sweep.form == "matrix":
-        return [sweep.draw.rows, sweep.draw.columns]
-    if sweep.form == "line":
-        return [n for n in (sweep.draw.x, sweep.draw.series) if n]
-    return [a.name for a in sweep.axes]
 
 
 def label(measure: str, accuracy: str) -> str:
     """Return the label of a measure, with its unit."""
     return ACCURACIES[accuracy] if measure == "accuracy" else LABELS[measure]
-
-
-def _text(figure: Figure, measure: str) -> str:
-    if figure.mean is None:
-        return ""
-    form = UNITS.get(measure, "{:.1f}" if measure == "accuracy" else "{:.3g}")
-    more = figure.deviation
-    return form.format(figure.mean) + (f" ± {form.format(more)}" if more is not None else "")
 
 
 def _line(sweep: Sweep, rows: Sequence[Row], measure: str, accuracy: str, colors: Sequence[str], zoom: bool) -> Any:
@@ -194,16 +182,17 @@ def _line(sweep: Sweep, rows: Sequence[Row], measure: str, accuracy: str, colors
     scale: dict[str, str | list[int]] = {"rangemode": "tozero"} if measure in FROM_ZERO and not zoom else {}
     if measure == "accuracy" and not zoom:  # all of a share
         scale = {"range": [0, 100]}
-    cells = [c for c in cells_of(rows, _names(sweep), accuracy, [measure]) if c["seeds"]]  # without the measure: a gap
+    cells = cells_of(rows, [x, series] if series else [x], accuracy, [measure])
+    cells = [c for c in cells if c["seeds"]]  # without the measure: a gap
     figure = go.Figure()
     for number, name in enumerate(dict.fromkeys(c.get(series, "") for c in cells)):
         mine = [c for c in cells if c.get(series, "") == name]
         mine.sort(key=lambda c: (_as_number(c[x]) is None, _as_number(c[x]) or 0.0))
-        _series(figure, mine, x, measure, str(name), colors[number % len(colors)])
+        add_series(figure, mine, x, measure, str(name), colors[number % len(colors)])
     figure.update_layout(
         height=360,
         margin={"l": 10, "r": 10, "t": 60 if series else 10, "b": 10},
-        xaxis={"title": x, **_ticks([_as_number(c[x]) for c in cells])},
+        xaxis={"title": x, **_log_axis([_as_number(c[x]) for c in cells])},
         yaxis={"title": label(measure, accuracy), **scale},
         showlegend=bool(series),
         legend={"orientation": "h", "y": 1.0, "yanchor": "bottom", "title": {"text": series}},
@@ -211,7 +200,7 @@ def _line(sweep: Sweep, rows: Sequence[Row], measure: str, accuracy: str, colors
     return figure
 
 
-def _ticks(places: Sequence[float | None]) -> Row:
+def _log_axis(places: Sequence[float | None]) -> Row:
     """Return axis settings: logarithmic with separate ticks if all places are positive and span a wide range."""
     if not places or None in places:
         return {}
@@ -225,7 +214,7 @@ def _ticks(places: Sequence[float | None]) -> Row:
     return {"type": "log", "tickvals": ticks, "ticktext": [f"{t:g}" for t in ticks]}
 
 
-def _series(figure: Any, cells: Sequence[Row], x: str, measure: str, name: str, color: str) -> None:
+def add_series(figure: Any, cells: Sequence[Row], x: str, measure: str, name: str, color: str) -> None:
     """Add one curve with its intervals, which may be asymmetric."""
     at, found = [str(c[x]) if (n := _as_number(c[x])) is None else n for c in cells], [c[measure] for c in cells]
     bars: Row = {"array": [f.interval and f.interval[1] - f.mean for f in found]}
@@ -315,14 +304,6 @@ def verdict(sweep: Sweep, rows: Sequence[Row], accuracy: str) -> tuple[str, str]
     return best_setting(names[0] if len(names) == 1 else "", list(settings.values()))
 
 
-class ShippedCell(TypedDict):
-    """A cell's scores in the file of a shipped sweep."""
-
-    arguments: list[str]
-    scores: dict[str, float]
-    right: NotRequired[str]  # the correctly classified test images, packed as hexadecimal bits
-
-
 def path_of(sweep: Sweep) -> Path:
     """Return the path of a shipped sweep's scores."""
     return FOLDER / f"{Path(sweep.name).name}.json"
@@ -330,20 +311,17 @@ def path_of(sweep: Sweep) -> Path:
 
 def with_shipped(sweep: Sweep, rows: Sequence[Row]) -> list[Row]:
     """Return the rows of `sweep_file.status`, with the shipped scores for cells that are not finished here; these are
-    marked `shipped`."""
-    try:
+    marked `shipped`. A shipped cell holds `arguments`, `scores` by name, and `right`, the correctly classified test
+    images, packed as hexadecimal bits."""
+    cells: dict[str, Row] = {}
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):  # most sweeps have none
         kept = json_files.read_object(path_of(sweep))
-        cells = {" ".join(cell["arguments"]): _row(cell, kept["images"]) for cell in kept["cells"]}
-    except (OSError, ValueError, KeyError, TypeError):  # most have none
-        return [*rows]
+        for cell in kept["cells"]:
+            score = Score("kNN", value=cell["scores"]["knn test"])
+            if "right" in cell:
+                right = np.unpackbits(np.frombuffer(bytes.fromhex(cell["right"]), np.uint8), count=kept["images"])
+                score.arrays["per_sample"] = right.astype(float)
+            row = {**cell["scores"], "status": "done", "shipped": True}
+            cells[" ".join(cell["arguments"])] = row | {"evaluation": Evaluation("", "test", {"h": {"knn": score}})}
     both = zip(sweep.cells(), rows, strict=True)
     return [row if row["status"] == "done" else row | cells.get(" ".join(cell.arguments()), {}) for cell, row in both]
-
-
-def _row(cell: ShippedCell, images: int) -> Row:
-    score = Score("kNN", value=cell["scores"]["knn test"])
-    if "right" in cell:
-        right = np.unpackbits(np.frombuffer(bytes.fromhex(cell["right"]), np.uint8), count=images)
-        score.arrays["per_sample"] = right.astype(float)
-    evaluation = Evaluation("", "test", {"h": {"knn": score}})
-    return {**cell["scores"], "status": "done", "shipped": True, "evaluation": evaluation}

@@ -82,7 +82,9 @@ def train_cell(cell: Cell, device: str = "auto", on_lines: loop.OnLines = lambda
                 given = [f"{name}={as_text(value)}" for name, value in cell.settings.items()]
                 config = inherit_encoder(config.start, config, given)
             setup = prepare(config)
-            about = manifest_of(setup, shlex.join(["python", "-m", "contrastive_core", *cell.argv()]))
+            about = manifest_of(
+                setup, shlex.join(["python", "-m", "contrastive_core", "train", "--run", cell.run, *cell.arguments()])
+            )
             run = runs.create(cell.run, setup.config.to_dict(), setup.dataset.fingerprint, **about)
             loop.train(setup, run, on_lines=on_lines, stop_requested=stop_requested)
     except Locked:

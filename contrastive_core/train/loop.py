@@ -18,7 +18,7 @@ from contrastive_core.base.device import memory_bytes
 from contrastive_core.base.errors import CannotGoOn, Diverged, Elsewhere, Gone
 from contrastive_core.base.messages import N_, join, message
 from contrastive_core.data.batch_loader import Batch
-from contrastive_core.data.image_sets import unread_files
+from contrastive_core.data.image_cache import unread_files
 from contrastive_core.losses._two_views import TwoViewLoss
 from contrastive_core.ops import collectives
 from contrastive_core.pairs.types import Pairs

@@ -19,10 +19,9 @@ from contrastive_core.base.device import wants_bf16
 from contrastive_core.base.errors import BadSetting
 from contrastive_core.base.messages import N_, message
 from contrastive_core.base.registry import Knob, Knobs, knobs_of
-from contrastive_core.data import datasets, image_sets
+from contrastive_core.data import datasets
 from contrastive_core.data.dataset import LARGEST, SMALL, Dataset, DatasetInfo, form_of
-from contrastive_core.data.image_cache import median_side
-from contrastive_core.data.image_sets import choose_cache
+from contrastive_core.data.image_cache import fits_on_disk, median_side
 from contrastive_core.data.recipe import Recipe, view_changes
 from contrastive_core.losses import Loss
 from contrastive_core.methods._base import Default, fitting_views
@@ -313,25 +312,24 @@ def why_epochs(method: str, dataset: str, epochs: int) -> str:
 # --- the images of a folder ----------------------------------------------------------------------
 
 
-def with_image_size(config: TrainConfig, listings: image_sets.Listings | None = None) -> TrainConfig:
+def with_image_size(config: TrainConfig, listings: datasets.Listings | None = None) -> TrainConfig:
     """Return the settings with the size of a folder's images filled in, if none is set. `listings`: those of the
     folder, if known. Raises ValueError if it does not exist."""
     if config.image_size is not None or not datasets.is_files(config.dataset):
         return config
-    files = (listings or image_sets.listings_of(config.dataset))["train"].files
+    files = (listings or datasets.listings_of(config.dataset))["train"].files
     return dataclasses.replace(config, image_size=size_of(config, lambda: median_side(files)))
 
 
-def with_cache(config: TrainConfig, listings: image_sets.Listings | None = None) -> TrainConfig:
+def with_cache(config: TrainConfig, listings: datasets.Listings | None = None) -> TrainConfig:
     """Return the settings with `cache=auto` resolved, once the size of the images is known."""
     if config.cache != "auto" or not datasets.is_files(config.dataset):
         return config
     form = form_of(config.to_dict())
-    listings = listings or image_sets.listings_of(config.dataset)
-    cache = choose_cache(
-        config.cache, form, listings, lambda: datasets.is_made(config.dataset, "train", form, listings)
-    )
-    return dataclasses.replace(config, cache=cache)
+    listings = listings or datasets.listings_of(config.dataset)
+    files = [file for listing in listings.values() for file in listing.files]
+    is_cached = datasets.is_made(config.dataset, "train", form, listings) or fits_on_disk(form, files)
+    return dataclasses.replace(config, cache="memory-map" if is_cached else "stream")
 
 
 def size_of(config: TrainConfig, median: Callable[[], int]) -> int:
@@ -339,7 +337,7 @@ def size_of(config: TrainConfig, median: Callable[[], int]) -> int:
     the shorter sides, at most 64. A ResNet accepts smaller images as they are."""
     size = made_for(config)
     if size is None or (config.encoder.startswith("resnet") and median() <= SMALL):
-        size = image_sets.usual_side(median())
+        size = datasets.usual_side(median())
     return min(size, LARGEST)
 
 

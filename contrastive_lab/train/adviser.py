@@ -3,6 +3,7 @@
 import contextlib
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import streamlit as st
@@ -30,6 +31,7 @@ from contrastive_core.engine.jobs import Job
 from contrastive_core.runs import free_name
 from contrastive_core.runs.run import data_key
 from contrastive_core.runs.train_config import TrainConfig
+from contrastive_core.sweeps import sweep_results
 from contrastive_core.sweeps.sweep_file import arguments_of
 from contrastive_lab import cache, figures, format, guard, locale, path_input, query_params, score_strip
 from contrastive_lab.figures import draw_table
@@ -41,7 +43,7 @@ from contrastive_lab.train.watch import watch_next
 SHOWN = {START: N_("whether to train")}  # of questions whose name says too little
 MINUTES = "adviser-minutes"  # the key of their field
 NAMES = {"batch_size": N_("Batch size"), "loss.temperature": N_("Temperature τ"), "recipe.flip": N_("Mirroring")}
-NAMES |= {"recipe.hue": N_("Color"), "exclude": N_("Copies"), "classes": N_("Classes")}
+NAMES["recipe.hue"] = N_("Color")
 MEASURED_METHOD = "simclr"  # whose best temperature is measured
 LONGER = 5  # times as many epochs, when the winner is trained for longer
 
@@ -71,29 +73,43 @@ def adviser_card(data: str, method: str, config: TrainConfig | None, is_quick: b
                 st.button(label, on_click=choose, args=(key, best), kwargs={"in_popover": True}, key="use-best")
             if st.button(_("Let it try, 30 min…"), key="open-adviser"):
                 query_params.keep(adviser="yes")
-        watch_if_running()
+        if running():
+            _watch()
     if query_params.kept_value("adviser") == "yes":
         query_params.keep(adviser="yes")
-        dialog = st.dialog(_("Find settings"), width="large", position="right", on_dismiss=_close)
+        close = partial(query_params.keep, adviser=None)
+        dialog = st.dialog(_("Find settings"), width="large", position="right", on_dismiss=close)
         dialog(_adviser)(data, method)
 
 
-def _close() -> None:
-    query_params.keep(adviser=None)
-
-
 def _adviser(data: str, method: str) -> None:
-    """Draw the suggestions from the images, and a search that tries settings."""
+    """Draw the suggestions from the images, a search that tries settings, and the advisers on these images."""
     st.header(_("Findings and suggestions"))
-    n_classes, fitting = _show_look(data, method) or (None, [*cache.titles("methods")])
+    n_classes, fitting = None, [*cache.titles("methods")]
+    if look := answer_or_wait("look", with_change(data, method=method), message("A first look")):
+        n_classes, fitting = int(look.meta["facts"]["classes"]), look.meta["methods"]
+        st.markdown(format.plain(look.meta["sentence"]))
+        values: dict[str, object] = {}
+        for one in look.meta["suggestions"]:
+            name = NAMES.get(one["setting"], one["setting"])
+            st.markdown(f"**{format.plain(name)}**: {format.plain(one['text'])}")
+            st.caption(format.plain(one["reason"]))
+            values |= one["values"]
+        if values:
+            st.caption(_("As further settings, one per line:"))
+            st.code("\n".join(f"{k}={v}" for k, v in values.items()), language=None)
     st.header(_("Let it try"))
     if n_classes is None or n_classes > 1:
         _show_start(data, method, fitting)
     else:
         st.caption(_(NEEDS_LABELS))
-    if names := [n for n in adviser_names() if _is_of(n, data)]:
+    if plans := _plans_on(data):
+        template, titles = _("{name}: {choose}, {minutes} min"), dict[str, str]()
+        for name, plan in plans.items():
+            choose = ", ".join(locale.text(SHOWN.get(q, q)) for q in plan.choose)
+            titles[name] = template.format(name=name, choose=choose, minutes=f"{plan.minutes:g}")
         name = query_params.one_of(
-            st.selectbox, _("Adviser"), names, name="advice", key=_picker(data), format_func=_title
+            st.selectbox, _("Adviser"), titles, name="advice", key=_picker(data), format_func=titles.__getitem__
         )
         _show_progress(name)
 
@@ -102,40 +118,14 @@ def _picker(data: str) -> str:
     return f"advice-{cache.digest(data)}"
 
 
-def _title(name: str) -> str:
-    """Return the name of an adviser with its questions and time limit."""
-    plan, template = load_plan(name), _("{name}: {choose}, {minutes} min")
-    assert plan is not None
-    return template.format(
-        name=name, choose=", ".join(locale.text(SHOWN.get(q, q)) for q in plan.choose), minutes=f"{plan.minutes:g}"
-    )
-
-
-def _is_of(name: str, data: str) -> bool:
-    try:
-        plan = load_plan(name)
-    except ValueError:
-        return False
-    return plan is not None and plan.dataset == data
-
-
-def _show_look(data: str, method: str) -> tuple[int, list[str]] | None:
-    """Draw the results of a first inspection; return the number of classes and the methods that fit, or None while they
-    are computed."""
-    result = answer_or_wait("look", with_change(data, method=method), message("A first look"))
-    if result is None:
-        return None
-    st.markdown(format.plain(result.meta["sentence"]))
-    values: dict[str, object] = {}
-    for one in result.meta["suggestions"]:
-        name = NAMES.get(one["setting"], one["setting"])
-        st.markdown(f"**{format.plain(name)}**: {format.plain(one['text'])}")
-        st.caption(format.plain(one["reason"]))
-        values |= one["values"]
-    if values:
-        st.caption(_("As further settings, one per line:"))
-        st.code("\n".join(f"{k}={v}" for k, v in values.items()), language=None)
-    return int(result.meta["facts"]["classes"]), result.meta["methods"]
+def _plans_on(data: str) -> dict[str, Plan]:
+    """Return the plans of the advisers on these images by name, without damaged ones."""
+    found = {}
+    for name in adviser_names():
+        with contextlib.suppress(ValueError):
+            if (plan := load_plan(name)) is not None and plan.dataset == data:
+                found[name] = plan
+    return found
 
 
 def _show_start(data: str, method: str, fitting: list[str]) -> None:
@@ -150,7 +140,21 @@ def _show_start(data: str, method: str, fitting: list[str]) -> None:
     )
     if START in choose:
         score_strip.manage_references()
-    methods = _among(fitting) if choose == ["method"] else []
+    methods: list[str] = []
+    if choose == ["method"]:
+        help = _(
+            "The search compares only these methods. It starts from the method above if that is one of them. Leave it "
+            "empty to compare all methods that fit the data."
+        )
+        methods = query_params.many_of(
+            st.multiselect,
+            _("Methods to compare"),
+            fitting,
+            name="among",
+            placeholder=_("all that fit"),
+            format_func=cache.method_title,
+            help=help,
+        )
     minutes = query_params.number(st.number_input, _("Minutes"), 1, 10_000, name="minutes", default=30, key=MINUTES)
     if len(methods) == 1:
         st.caption(_("Choose at least two methods, or none to compare all that fit."))
@@ -162,23 +166,6 @@ def _show_start(data: str, method: str, fitting: list[str]) -> None:
     else:
         offered = [f"{locale.text(name)}: {locale.text(QUESTIONS[name])}" for name in QUESTIONS]
         st.caption(_("Choose at least one question: {questions}").format(questions="; ".join(offered)))
-
-
-def _among(fitting: list[str]) -> list[str]:
-    """Return the methods to choose from; [] for all that fit the data."""
-    help = _(
-        "The search compares only these methods. It starts from the method above if that is one of them. Leave it "
-        "empty to compare all methods that fit the data."
-    )
-    return query_params.many_of(
-        st.multiselect,
-        _("Methods to compare"),
-        fitting,
-        name="among",
-        placeholder=_("all that fit"),
-        format_func=cache.method_title,
-        help=help,
-    )
 
 
 def _plan_and_try(data: str, method: str, minutes: float, choose: list[str], compared: Mapping[str, list[str]]) -> None:
@@ -204,7 +191,7 @@ def _plan_and_try(data: str, method: str, minutes: float, choose: list[str], com
         return
     st.markdown(format.plain(found.meta["sentence"]))
     key, icon = f"advise-{cache.digest(data, method)}", ":material/science:"
-    busy = next((n for n in adviser_names() if _is_of(n, data) and is_running(n)), None)
+    busy = next(filter(is_running, _plans_on(data)), None)
     if busy:
         text = _("{busy} is already running on these images. Wait for it to finish or stop it.")
         st.caption(format.plain(text.format(busy=busy)))
@@ -254,7 +241,22 @@ def show_answer(plan: Plan, answer: Answer) -> None:
     (st.success if is_final else st.info)(format.plain(answer["verdict"]))
     if answer["test"]:
         st.markdown(format.plain(answer["test"]))
-    draw_table([_table_row(row) for row in (*answer["rows"], *answer["references"])], hide_index=True)
+    shown = []
+    for one in (*answer["rows"], *answer["references"]):
+        label, ends = locale.text(one["label"]), one["interval"]
+        shown.append(
+            {
+                "settings": _("{value} (default)").format(value=label) if one["is_default"] else label,
+                CRITERION: round(100 * one["mean"], 1),
+                "95 %": f"{100 * ends[0]:.1f} – {100 * ends[1]:.1f}" if ends else "",
+                N_("interval over"): one["basis"],
+                "epochs": one["epochs"] or "",
+                N_("training, s"): round(one["seconds"], 1) if one["epochs"] else "",
+                "seeds": one["seeds"] or "",
+                N_("answer"): "✓" if one["is_chosen"] else "",
+            }
+        )
+    draw_table(shown, hide_index=True)
     text = _("{criterion}: {held_out} of {all} training images, which are not used for training.")
     counts = {"held_out": f"{plan.held_out:,}", "all": f"{plan.train + plan.held_out:,}"}
     st.caption(format.plain(text.format(criterion=locale.text(CRITERION), **counts)))
@@ -267,15 +269,7 @@ def show_answer(plan: Plan, answer: Answer) -> None:
         figures.draw(_chart(answer["rows"]), plan.name, f"chart-{plan.name}")
     if answer["comparisons"]:
         with st.expander(_("Why: the comparisons")):
-            for one in answer["comparisons"]:
-                st.markdown(f"- {format.plain(one)}")
-            changes = answer["classes"]
-            for title, rows in ((_("Gain most"), changes.get("gain")), (_("Lose most"), changes.get("lose"))):
-                if rows:
-                    text = _("{name} {change} ({n} images)")
-                    parts = [text.format(name=r["class"], change=f"{100 * r['change']:+.1f}", n=r["n"]) for r in rows]
-                    best = locale.text(changes["best"][0]["label"])
-                    st.caption(format.plain(f"{best}. {title}: {', '.join(parts)}"))
+            st.markdown("\n".join(f"- {format.plain(sentence)}" for sentence in answer["comparisons"]))
     if answer["done"] and (row := answer["recommended"]):
         label = _("Train {label} for {longer} epochs").format(label=row["label"], longer=LONGER * row["epochs"])
         if st.button(format.plain(label), icon=":material/play_arrow:", key=f"longer-{plan.name}"):
@@ -284,44 +278,22 @@ def show_answer(plan: Plan, answer: Answer) -> None:
             with guard.errors_shown():
                 queue.enqueue(name, arguments_of(settings, 0))
                 watch_next(name)
-                _close()
+                query_params.keep(adviser=None)
                 st.rerun()
-
-
-def _table_row(row: AnswerRow) -> dict[str, object]:
-    ends = row["interval"]
-    return {
-        "settings": (_("{value} (default)") if row["is_default"] else "{value}").format(
-            value=locale.text(row["label"])
-        ),
-        CRITERION: round(100 * row["mean"], 1),
-        "95 %": f"{100 * ends[0]:.1f} – {100 * ends[1]:.1f}" if ends else "",
-        N_("interval over"): row["basis"],
-        "epochs": row["epochs"] or "",
-        N_("training, s"): round(row["seconds"], 1) if row["epochs"] else "",
-        "seeds": row["seeds"] or "",
-        N_("answer"): "✓" if row["is_chosen"] else "",
-    }
 
 
 def _chart(rows: list[AnswerRow]) -> Any:
     """Return a figure with the mean at each value, its interval, and a dot for each seed."""
     import plotly.graph_objects as go
 
-    placed = sorted((row for row in rows if row["value"] is not None), key=lambda row: row["value"] or 0.0)
-    values = [row["value"] for row in placed]
-    ends = [row["interval"] or (row["mean"], row["mean"]) for row in placed]
-    bars = {
-        "array": [100 * (high - row["mean"]) for row, (_low, high) in zip(placed, ends, strict=True)],
-        "arrayminus": [100 * (row["mean"] - low) for row, (low, _high) in zip(placed, ends, strict=True)],
-    }
+    placed, cells = sorted((row for row in rows if row["value"] is not None), key=lambda row: row["value"] or 0.0), []
+    for row in placed:
+        low, high = row["interval"] or (row["mean"], row["mean"])
+        scores = tuple(100 * one for one in row["values"])
+        score = sweep_results.Figure(tuple(range(len(scores))), scores, 100 * row["mean"], (100 * low, 100 * high))
+        cells.append({"value": row["value"], "score": score})
     figure = go.Figure()
-    means = [100 * row["mean"] for row in placed]
-    figure.add_scatter(x=values, y=means, error_y=bars, mode="markers+lines", name=_("mean, 95 %"))
-    dots = [(row["value"], 100 * one) for row in placed for one in row["values"] if len(row["values"]) > 1]
-    if dots:
-        x, y = zip(*dots, strict=True)
-        figure.add_scatter(x=x, y=y, mode="markers", marker={"symbol": "circle-open"}, name=_("one seed"))
+    sweep_results.add_series(figure, cells, "value", "score", _("mean, 95 %"), sweep_results.COLORS[0])
     ticks = [m * 10.0**e for e in range(-3, 5) for m in (1, 2, 5)]
     figure.update_xaxes(type="log", tickvals=ticks, title=placed[0]["label"].rpartition(" ")[0])
     figure.update_layout(
@@ -351,12 +323,6 @@ def running() -> list[str]:
     return [name for name in adviser_names() if is_running(name)]
 
 
-def watch_if_running() -> None:
-    """Draw the running advisers, if there are any."""
-    if running():
-        _watch()
-
-
 @st.fragment(run_every=2.0)
 def _watch() -> None:
     """Draw each running adviser; redraw the page when the last one has ended."""
@@ -364,11 +330,11 @@ def _watch() -> None:
     if not names:
         st.rerun()
     for name in names:
-        plan = None
-        with contextlib.suppress(ValueError):  # its plan is damaged: the adviser says so
+        try:
             plan = load_plan(name)
-        if plan is None:
+        except ValueError:  # its plan is damaged: the adviser says so
             continue
+        assert plan is not None
         job = job_of(name)
         text = _(
             "The adviser {name} is training on {dataset}. It runs one try after another and then gives its answer."
@@ -376,14 +342,9 @@ def _watch() -> None:
         st.info(format.plain(text.format(name=name, dataset=format.data_of(plan.dataset))))
         if job.is_running():
             bar(job.progress() or Progress("starting"), message("Adviser {name}", name=name))
-        else:
-            st.caption(_("It was started in another process: stop it there."))
-        with st.container(horizontal=True):
-            icon, key = ":material/visibility:", f"watch-adviser-{name}"
-            if st.button(_("Watch the adviser"), icon=icon, key=key, on_click=_open, args=(plan,)):
-                st.rerun()  # all of the page
-            if job.is_running() and st.button(_("Stop"), icon=":material/stop:", key=f"stop-adviser-{name}"):
-                job.stop()
+        icon, key = ":material/visibility:", f"watch-adviser-{name}"
+        if st.button(_("Watch the adviser"), icon=icon, key=key, on_click=_open, args=(plan,)):
+            st.rerun()  # all of the page
 
 
 def _open(plan: Plan) -> None:

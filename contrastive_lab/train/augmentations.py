@@ -2,7 +2,6 @@
 the size of the images."""
 
 import base64
-import html
 import io
 from collections.abc import Sequence
 
@@ -16,10 +15,10 @@ from contrastive_core.data.dataset import form_of, visible
 from contrastive_core.data.named_sets import GENERATED
 from contrastive_core.data.recipe import Recipe, view_changes
 from contrastive_core.runs.train_config import TrainConfig
-from contrastive_core.spaces.results import Result
-from contrastive_lab import cache, format, locale, query_params
+from contrastive_lab import cache, format, query_params
 from contrastive_lab.locale import N_, _, message
 from contrastive_lab.progress import answer_or_wait
+from contrastive_lab.texts import Html, el
 from contrastive_lab.train.folder import with_change
 
 ASKED, LAST, DRAWS = "views asked for", "views shown last", "draws of views"  # of the session
@@ -99,8 +98,14 @@ def draw(data: str, method: str, card: MethodEntry, settings: list[str] | None) 
     if result is not None:
         st.session_state[LAST] = (data, result)
     last_data, last = st.session_state.get(LAST, ("", None))
-    if last is not None and (result or settings is None or last_data == data):
-        _show(last, last_data, card)
+    if last is None or not (result or settings is None or last_data == data):
+        return
+    recipe = Recipe(**last.meta["recipe"])
+    notes = [_("A real batch of {dataset}, augmented with this recipe.").format(dataset=format.data_of(last_data))]
+    notes += said(recipe) if len(recipe.each) > 1 else []
+    notes += [_("With labels, images of the same class are pulled too.")] if card["needs_labels"] else []
+    notes += filter(None, [last.meta.get("left_out")])
+    st.html(view_table(last.arrays["images"], last.arrays["views"], *headings(card), " ".join(notes)))
 
 
 def is_quick(data: str, config: TrainConfig | None) -> bool:
@@ -110,15 +115,6 @@ def is_quick(data: str, config: TrainConfig | None) -> bool:
         return data in GENERATED or datasets.made_path(data, "train", form).exists()
     except ValueError:  # a folder that cannot be used: the form says why
         return False
-
-
-def _show(result: Result, data: str, card: MethodEntry) -> None:
-    notes = [_("A real batch of {dataset}, augmented with this recipe.").format(dataset=format.data_of(data))]
-    recipe = Recipe(**result.meta["recipe"])
-    notes += map(locale.text, said(recipe)) if len(recipe.each) > 1 else []
-    notes += [_("With labels, images of the same class are pulled too.")] if card["needs_labels"] else []
-    notes += filter(None, [result.meta.get("left_out")])
-    st.html(view_table(result.arrays["images"], result.arrays["views"], *headings(card), " ".join(notes)))
 
 
 def headings(card: MethodEntry) -> tuple[list[str], bool]:
@@ -134,58 +130,44 @@ def headings(card: MethodEntry) -> tuple[list[str], bool]:
 
 
 def said(recipe: Recipe) -> list[str]:
-    """Describe the augmentations that are on, in one text for each view if views differ."""
-    each = [steps(one) for one in recipe.each]
-    if len(each) == 1:
-        return each
-    return [_("View {number}: {steps}").format(number=number, steps=one) for number, one in enumerate(each, 1)]
-
-
-def steps(recipe: Recipe) -> str:
-    """Describe the augmentations that are on, with their probabilities."""
-    on = [f"{name} {100 * share:.0f} %" for name in STEPS if (share := getattr(recipe, name)) > 0]
-    return _("On: {on}.").format(on=", ".join(on)) if on else _("No augmentation is on: every view is the image.")
+    """Describe the augmentations that are on, with their probabilities; one text for each view if views differ."""
+    texts = []
+    for one in recipe.each:
+        on = [f"{name} {100 * share:.0f} %" for name in STEPS if (share := getattr(one, name)) > 0]
+        nothing = _("No augmentation is on: every view is the image.")
+        texts.append(_("On: {on}.").format(on=", ".join(on)) if on else nothing)
+    if len(texts) == 1:
+        return texts
+    return [_("View {number}: {steps}").format(number=number, steps=text) for number, text in enumerate(texts, 1)]
 
 
 # --- the table of a batch ---
 
 
-def view_table(images: np.ndarray, views: np.ndarray, heads: Sequence[str], is_pushed: bool, note: str = "") -> str:
+def view_table(images: np.ndarray, views: np.ndarray, heads: Sequence[str], is_pushed: bool, note: str = "") -> Html:
     """Return a table of images (k, c, h, w) and their views (k, v, c, h, w). Args: heads: for the images, the views and
     the others; is_pushed: whether the others are pushed away; note: beside the last heading."""
-    kind = "push" if is_pushed else "beside"
-    names = ("image", "pull", kind)
-    texts = [f"<b>{html.escape(text)}</b>" for text in heads]
-    texts[-1] += f"<small>{html.escape(note)}</small>" if note else ""
-    head = "".join(f'<th class="{name}"><div>{text}</div></th>' for name, text in zip(names, texts, strict=True))
+    names = ("image", "pull", "push" if is_pushed else "beside")
+    words = (_("image {number}"), _("view of image {number}"), _("view of an image other than {number}"))
+    notes = (None, None, el("small", note) if note else None)
+    head = (
+        el("th", el("div", el("b", text), small), class_=name)
+        for name, text, small in zip(names, heads, notes, strict=True)
+    )
+    k, second = len(views), views.shape[1] // 2  # of each image a view of each kind, or two if there is only one
     rows = []
     for i in range(min(ROWS, len(images))):
-        cells = ([images[i]], _two(views, i), _others(views, i))
-        words = (_("image {number}"), _("view of image {number}"), _("view of an image other than {number}"))
-        drawn = (
-            "".join(_tile(tile, text.format(number=i + 1)) for tile in tiles)
-            for tiles, text in zip(cells, words, strict=True)
-        )
-        rows.append(
-            "".join(f'<td class="{name}"><div>{all}</div></td>' for name, all in zip(names, drawn, strict=True))
-        )
-    body = "".join(f"<tr>{row}</tr>" for row in rows)
-    return f'<table class="views"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
+        around = [(i + step) % k for step in range(1, k)]
+        others = [views[j][0] for j in around] + [views[j][second] for j in around]
+        cells = []
+        for name, tiles, text in zip(names, ([images[i]], [views[i][0], views[i][second]], others), words, strict=True):
+            drawn = (_tile(tile, text.format(number=i + 1)) for tile in tiles[:OTHERS])
+            cells.append(el("td", el("div", *drawn), class_=name))
+        rows.append(el("tr", *cells))
+    return el("table", el("thead", el("tr", *head)), el("tbody", *rows), class_="views")
 
 
-def _two(views: np.ndarray, i: int) -> list[np.ndarray]:
-    """Return a view of each kind, or two views if there is only one kind."""
-    return [views[i][0], views[i][views.shape[1] // 2]]
-
-
-def _others(views: np.ndarray, i: int) -> list[np.ndarray]:
-    """Return views of the other images: one of each, then the second of each."""
-    k = len(views)
-    every = [view for step in range(1, k) for view in _two(views, (i + step) % k)]
-    return [*every[::2], *every[1::2]][:OTHERS]
-
-
-def _tile(image: np.ndarray, text: str) -> str:
+def _tile(image: np.ndarray, text: str) -> Html:
     """Return an image (c, h, w) uint8 as HTML, scaled down if it is large."""
     from PIL import Image
 
@@ -195,4 +177,4 @@ def _tile(image: np.ndarray, text: str) -> str:
     buffer = io.BytesIO()
     Image.fromarray(pixels[..., 0] if pixels.shape[-1] == 1 else pixels).save(buffer, "PNG")
     uri = f"data:image/png;base64,{base64.b64encode(buffer.getvalue()).decode()}"
-    return f'<img class="{kind}" src="{uri}" alt="{html.escape(text, quote=True)}" />'
+    return el("img", class_=kind, src=uri, alt=text)

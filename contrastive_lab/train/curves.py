@@ -1,7 +1,6 @@
 """Curves of a training: the small ones of the inspector; loss and kNN accuracy; of two towers recall, modality gap,
 temperature and bias; and monitors of a collapse."""
 
-import html
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -17,6 +16,7 @@ from contrastive_lab import cache, figures
 from contrastive_lab.components.scatter import PALETTE
 from contrastive_lab.locale import N_, _
 from contrastive_lab.setting_names import Marks, draw_marks, marks_of
+from contrastive_lab.texts import Html, el
 from contrastive_lab.train.folder import with_change
 
 KNN = "knn_train_sample"
@@ -107,7 +107,7 @@ def sparkline(
     share: float = 1.0,
     note: str = "",
     marks: Sequence[float] = (),
-) -> str:
+) -> Html:
     """Return a curve as an HTML element. Args: ys: spread evenly over `share` of the width; baselines: by name; marks:
     positions of vertical lines, as parts of that share."""
     every = [*ys, *baselines.values()]
@@ -121,18 +121,14 @@ def sparkline(
     upper = [f"{x:.2f}% calc({down(y):.2f}% - 1px)" for x, y in zip(steps, ys, strict=True)]
     lower = [f"{x:.2f}% calc({down(y):.2f}% + 1px)" for x, y in zip(steps, ys, strict=True)]
     outline = ", ".join([*upper, *reversed(lower)])  # as a shape: st.html leaves SVG out
-    line = f'<b style="clip-path: polygon({outline})"></b>' if len(ys) > 1 else ""
-    ticks = "".join(f'<u style="top: {down(y):.2f}%"></u>' for y in baselines.values())
-    ticks += "".join(f'<s style="left: {100 * share * place:.2f}%"></s>' for place in marks)
-    dot = f'<i style="left: {steps[-1]:.2f}%; top: {down(ys[-1]):.2f}%"></i>' if ys else ""
-    names = "".join(
-        f'<small class="name" style="top: {down(y):.2f}%">{html.escape(name)}</small>' for name, y in baselines.items()
-    )
-    head = f"<div><span>{html.escape(title)}</span><strong>{html.escape(value)}</strong></div>"
-    return (
-        f'<div class="sparkline">{head}<div class="line" style="height: {HIGH}px">{ticks}{line}{dot}{names}</div>'
-        f"<small>{html.escape(note)}</small></div>"
-    )
+    drawn = [el("u", style=f"top: {down(y):.2f}%") for y in baselines.values()]
+    drawn += [el("s", style=f"left: {100 * share * place:.2f}%") for place in marks]
+    drawn += [el("b", style=f"clip-path: polygon({outline})")] if len(ys) > 1 else []
+    drawn += [el("i", style=f"left: {steps[-1]:.2f}%; top: {down(ys[-1]):.2f}%")] if ys else []
+    drawn += [el("small", name, class_="name", style=f"top: {down(y):.2f}%") for name, y in baselines.items()]
+    head = el("div", el("span", title), el("strong", value))
+    line = el("div", *drawn, class_="line", style=f"height: {HIGH}px")
+    return el("div", head, line, el("small", note), class_="sparkline")
 
 
 # --- on the stage ---
@@ -213,27 +209,32 @@ def since(epochs: list[int], ends: list[tuple[float, float]], n: int) -> str:
 
 def tower_figures(epochs: Sequence[Line], steps: Sequence[Line] = (), marks: Marks = NO_MARKS) -> dict[str, Any]:
     """Return figures of recall@1 in both directions, the modality gap, and learned values, by name; empty without two
-    towers.
-    Args: marks: of changed settings."""
+    towers. Args: marks: of changed settings."""
     drawn = {}
-    if scored := [line for line in epochs if line.get(GAP) is not None]:
-        at = [line["epoch"] for line in scored]
-        recall = {str(_(text)): (at, [100 * line[key] for line in scored]) for key, text in RECALL.items()}
+    if recall := _series(epochs, RECALL, "epoch", 100):
         drawn["recall"] = figures.curves(recall, "epoch", _("Recall@1 on the training sample, %"))
-        drawn["gap"] = _curve(scored, GAP, "epoch", _("Modality gap"))
-        drawn["gap"].update_yaxes(rangemode="tozero")
-    for key, title in LEARNED.items():
-        if lines := [line for line in steps if line.get(key) is not None]:
-            drawn[key] = _curve(lines, key, "step", _(title))
+    titles = {GAP: N_("Modality gap"), **LEARNED}
+    for key, title in titles.items():
+        lines, x = (steps, "step") if key in LEARNED else (epochs, "epoch")
+        if series := _series(lines, {key: title}, x):
+            drawn[key] = figures.curves(series, x, _(title))
+            drawn[key].update_layout(showlegend=False)
+    if GAP in drawn:
+        drawn[GAP].update_yaxes(rangemode="tozero")
     for key, figure in drawn.items():
         draw_marks(figure, marks["step" if key in LEARNED else "epoch"])
     return drawn
 
 
-def _curve(lines: Sequence[Line], key: str, x: str, title: str) -> Any:
-    figure = figures.curves({key: ([line[x] for line in lines], [line[key] for line in lines])}, x, title)
-    figure.update_layout(showlegend=False)
-    return figure
+def _series(
+    lines: Sequence[Line], names: Mapping[str, str], x: str, factor: float = 1
+) -> dict[str, tuple[list[float], list[float]]]:
+    """Return the named values that lines have, times a factor, over x; by their titles."""
+    found = {}
+    for name, title in names.items():
+        if known := [line for line in lines if line.get(name) is not None]:
+            found[str(_(title))] = ([line[x] for line in known], [factor * line[name] for line in known])
+    return found
 
 
 def draw_towers(name: str, epochs: Sequence[Line]) -> None:
@@ -245,28 +246,20 @@ def draw_towers(name: str, epochs: Sequence[Line]) -> None:
         st.caption(_(OF_SAMPLE))
 
 
-def draw_collapse(name: str, steps: Sequence[Line], epochs: Sequence[Line], marks: Marks = NO_MARKS) -> None:
+def draw_collapse(name: str, steps: Sequence[Line], epochs: Sequence[Line], marks: Marks) -> None:
     """Draw the collapse monitors. Args: name: of the run."""
     if not any("z_std" in line for line in steps):
         st.caption(_("This run has not recorded any collapse monitors."))
         return
     st.caption(_(HELP))
-    left, middle, right = st.columns(3)
-    with left:
-        _figure(f"deviation-{name}", DEVIATIONS, steps, "step", _("Deviation"), marks)
-    with middle:
-        _figure(f"rank-{name}", RANK, epochs, "epoch", _("Effective rank"), marks)
-    with right:
-        _figure(f"shares-{name}", SHARES, epochs, "epoch", _("Correlation and distance"), marks)
-
-
-def _figure(key: str, names: dict[str, str], lines: Sequence[Line], x: str, y: str, marks: Marks) -> None:
-    series = {}
-    for name, text in names.items():
-        if known := [line for line in lines if line.get(name) is not None]:
-            series[str(_(text))] = ([line[x] for line in known], [line[name] for line in known])
-    if series:
-        figure = figures.curves(series, x, y)
-        figure.update_yaxes(rangemode="tozero")
-        draw_marks(figure, marks[x])
-        st.plotly_chart(figure, key=key, config=figures.SVG)
+    panels = (
+        (_("Deviation"), DEVIATIONS, steps, "step"),
+        (_("Effective rank"), RANK, epochs, "epoch"),
+        (_("Correlation and distance"), SHARES, epochs, "epoch"),
+    )
+    for number, (column, (title, names, lines, x)) in enumerate(zip(st.columns(3), panels, strict=True)):
+        if series := _series(lines, names, x):
+            figure = figures.curves(series, x, title)
+            figure.update_yaxes(rangemode="tozero")
+            draw_marks(figure, marks[x])
+            column.plotly_chart(figure, key=f"monitor-{number}-{name}", config=figures.SVG)

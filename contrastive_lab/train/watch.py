@@ -75,11 +75,8 @@ def shown() -> str | None:
 def way_back() -> None:
     """Draw a button from the form to the watched run."""
     if name := watched():
-        st.button(_("Watch {name}").format(name=format.plain(name)), key="watch-run", on_click=watch_again)
-
-
-def watch_again() -> None:
-    st.session_state.pop(NEW, None)
+        label, leave = _("Watch {name}").format(name=format.plain(name)), st.session_state.pop
+        st.button(label, key="watch-run", on_click=leave, args=(NEW, None))
 
 
 def watch(name: str) -> None:
@@ -123,12 +120,23 @@ def live(name: str, view: str) -> None:
             st.caption(_("The map appears after the first training steps."))
         with inspector:
             st.subheader(format.plain(name))
-            not_yet(name, error)
+            if in_line(name):
+                return
+            if problem := training.failure(name):
+                st.error(format.plain(format.in_form(problem)))
+            elif name not in training.starting():
+                st.progress(0.0, format.plain(error))
+            else:
+                bar(queue.progress_of(name) or Progress("starting"), name)
+                if st.button(_("Stop"), icon=":material/stop:", key=f"stop-{name}"):
+                    training.stop(name)
         return
-    family = family_of(run)
+    origins = {one.name: one.manifest.get("branch", {}).get("run") for one in runs.list_runs()}
+    first = name if name in origins.values() else str(origins.get(name) or name)
+    family = [first, *sorted(branch for branch, origin in origins.items() if origin == first)]
     if any(map(queue.progress_of, family)):
         st.session_state[AT_WORK] = name
-    elif st.session_state.get(AT_WORK) == name and (done := finished(family)):
+    elif st.session_state.get(AT_WORK) == name and (done := [one for one in family if _is_done(one)]):
         del st.session_state[AT_WORK]
         if len(done) > 1:
             st.switch_page("pages/compare.py", query_params={"runs": ",".join(done)})
@@ -151,23 +159,6 @@ def live(name: str, view: str) -> None:
             curves.draw_collapse(run.name, curves.thinned(metrics), metrics.epochs, marks)
         else:
             st.code(process.log_of(name, 200) or _("nothing"), language=None)
-
-
-def not_yet(name: str, error: Exception) -> None:
-    """Draw a training that has no run yet: it is queued, failed to start, or decodes images."""
-    if in_line(name):
-        return
-    if problem := training.failure(name):
-        st.error(format.plain(format.in_form(problem)))
-        return
-    if name not in training.starting():
-        st.progress(0.0, format.plain(error))
-        return
-    bar(queue.progress_of(name) or Progress("starting"), name)
-    if st.button(_("Stop"), icon=":material/stop:", key=f"stop-{name}"):
-        training.stop(name)
-        if opened := training.import_waited_for(name):
-            opened.stop()
 
 
 def in_line(name: str) -> bool:
@@ -349,17 +340,7 @@ def branch_form(run: Run) -> str:
     return names[0] if names else ""
 
 
-def family_of(run: Run) -> list[str]:
-    """Return the names of a run, or of the run that it branched off, and of all its branches."""
-    origins = {one.name: one.manifest.get("branch", {}).get("run") for one in runs.list_runs()}
-    first = run.name if run.name in origins.values() else str(origins.get(run.name) or run.name)
-    return [first, *sorted(name for name, origin in origins.items() if origin == first)]
-
-
-def finished(names: Iterable[str]) -> list[str]:
-    """Return the names of the runs that have finished."""
-    found = []
-    for name in names:
-        with contextlib.suppress(ValueError, OSError):  # deleted since
-            found += [name] if runs.load(name).status()["status"] == "done" else []
-    return found
+def _is_done(name: str) -> bool:
+    with contextlib.suppress(ValueError, OSError):  # deleted since
+        return bool(runs.load(name).status()["status"] == "done")
+    return False

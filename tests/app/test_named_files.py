@@ -1,6 +1,5 @@
 """Pages opened on a file that the command line named: the address has its id, not its path."""
 
-import shutil
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -33,12 +32,20 @@ def page_at(name: str, monkeypatch: pytest.MonkeyPatch, **query: str) -> AppTest
 
 
 LOOK = {
+    "ids": [],
+    "labels": [],
+    "classes": [],
+    "side": 0,
+    "left_out": [],
+    "n_left_out": 0,
+    "sizes": [],
     "remarks": [],
-    "captions": [0, 0, 0],
-    "caption_remark": "",
-    "caption_problem": "",
+    "same": [],
+    "same_counts": {},
     "compared": 9000,
-}  # at a folder without them
+    "captions": [0, 0, 0],
+    "caption_problem": "",
+}  # at a folder without faults
 
 
 @pytest.fixture
@@ -130,21 +137,12 @@ def test_why_a_folder_is_of_no_use_is_said_once(folder: Path, monkeypatch: pytes
 
 
 def test_the_size_of_a_folders_images_reaches_the_training(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    meta = {
-        "ids": [],
-        "labels": [],
-        "classes": [],
-        "counts": [[1500, 500]],
-        "left_out": [],
-        "n_left_out": 0,
-        "same": [],
-    }
+    meta = {"counts": [[1500, 500]]}
     images = np.zeros((0, 3, 96, 96), np.uint8)
     results.write("folder", values_of(str(folder)), Result(LOOK | meta, {"images": images}))
     app = page_at("train", monkeypatch, data="folder", folder=path_input.remember(folder))
     started: list[list[str]] = []
     monkeypatch.setattr("contrastive_core.engine.queue.enqueue", lambda name, w: started.append(w))
-    assert any("2,000 images in color take 25 MB at 64 pixels" in c.value for c in app.caption)
     start = next(b for b in app.button if b.label == "Start")
     start.click().run()
     app.button(key="new-run").click().run()
@@ -154,7 +152,6 @@ def test_the_size_of_a_folders_images_reaches_the_training(folder: Path, monkeyp
     next(b for b in app.button if b.label == "Start").click().run()
     assert not app.exception
     app.button(key="new-run").click().run()
-    assert any("2,000 images in color take 98 MB at 128 pixels;" in c.value for c in app.caption)
     assert "--image-size" not in started[0]  # the encoder's
     at = started[1].index("--image-size")
     assert started[1][at + 1] == "128"
@@ -164,7 +161,7 @@ def test_the_size_of_a_folders_images_reaches_the_training(folder: Path, monkeyp
 def test_a_list_of_images_names_the_column_of_its_classes(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder / "list.csv").write_text("file,label,kind\na.png,x,y\n")
     app = page_at("train", monkeypatch, data="folder", folder=path_input.remember(folder / "list.csv"))
-    meta = {"ids": [], "labels": [], "classes": [], "counts": [[4, 1]], "left_out": [], "n_left_out": 0, "same": []}
+    meta = {"counts": [[4, 1]]}
     for name in ("list.csv", "list.csv#kind"):
         images = np.zeros((0, 3, 8, 8), np.uint8)
         results.write("folder", values_of(str(folder / name)), Result(LOOK | meta, {"images": images}))
@@ -189,45 +186,3 @@ def test_the_import_view_looks_at_the_file(tmp_path: Path, monkeypatch: pytest.M
     app = page_at("runs", monkeypatch, view="import", file=path_input.remember(path))
     assert asked == [str(path)]
     assert "no checkpoint" in app.error[0].value
-
-
-def test_the_size_that_a_run_will_have_must_fit_on_the_disk(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody typed one: it is the encoder's, or that of a further setting."""
-    meta = {
-        "ids": [],
-        "labels": [],
-        "classes": [],
-        "counts": [[900_000, 100_000]],
-        "side": 300,
-        "left_out": [],
-        "n_left_out": 0,
-        "same": [],
-    }
-    images = np.zeros((0, 3, 96, 96), np.uint8)
-    results.write("folder", values_of(str(folder)), Result(LOOK | meta, {"images": images}))
-    made: list[bool] = []  # of a split, once it is decoded
-    monkeypatch.setattr("contrastive_core.data.datasets.is_made", lambda *a, **k: bool(made))
-    free = 50 * 10**9
-    monkeypatch.setattr("shutil.disk_usage", lambda path: shutil._ntuple_diskusage(10**12, 10**12, free))
-    app = page_at("train", monkeypatch, data="folder", folder=path_input.remember(folder))
-    start = next(b for b in app.button if b.label == "Start")
-    assert not start.disabled
-    assert any("in color take 12,288 MB at 64 pixels; 50 GB" in c.value for c in app.caption)
-    app.selectbox(key="train-encoder").set_value("resnet18").run()
-    assert not app.error
-    assert any("decoded again in each epoch" in c.value for c in app.caption)
-    app.text_area(key="train-further").set_value("cache=memory-map").run()
-    why = "Decoded at 224 pixels, 1,000,000 images take 150.5 GB, and 50.0 GB are free"
-    assert any(why in e.value.replace("\\", "") for e in app.error)
-    assert not [e for e in app.expander if e.error]  # which is shut: nobody typed the size
-    assert next(b for b in app.button if b.label == "Start").disabled
-    app.text_area(key="train-further").set_value("cache=memory-map\nimage_size=100").run()
-    assert not app.error
-    assert any("30,000 MB at 100 pixels" in c.value for c in app.caption)
-    app.text_area(key="train-further").set_value("image_size=100").run()  # more than half of what is free
-    assert any("decoded again in each epoch" in c.value for c in app.caption)
-    app.text_area(key="train-further").set_value("cache=memory-map").run()
-    assert app.error
-    made.append(True)
-    app.run()
-    assert not app.error  # they are on the disk already

@@ -2,7 +2,6 @@
 
 import json
 import re
-from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -233,28 +232,3 @@ def test_a_finished_training_is_chosen_and_offers_its_wrong_labels(monkeypatch: 
     assert not app.exception
     assert app.session_state["run"] == "mine"
     assert app.button(key="find-wrong-labels").label == "Find wrong labels"
-
-
-def test_start_gives_the_training_every_field(monkeypatch: pytest.MonkeyPatch) -> None:
-    app = opened("train", monkeypatch, method="sup_con")
-    started: list[tuple[str, list[str]]] = []
-    monkeypatch.setattr("contrastive_core.engine.queue.enqueue", lambda name, words: started.append((name, words)))
-    fields = {field.label: field for field in [*app.text_input, *app.number_input, *app.text_area]}
-    fields["Name"].input("mine")
-    fields["Epochs"].set_value(3)
-    fields["Further settings, one per line"].input("lr=0.01\n\nloss.temperature=0.2")
-    next(b for b in app.button if b.label == "Start").click().run()
-    assert not app.exception
-    ((name, words),) = started
-    assert name == "mine"
-    pairs = list(pairwise(words))
-    for pair in (
-        ("--method", "sup_con"),
-        ("--dataset", "digits"),
-        ("--epochs", "3"),
-        ("--seed", "0"),
-        ("--set", "lr=0.01"),
-        ("--set", "loss.temperature=0.2"),
-    ):
-        assert pair in pairs
-    assert app.session_state["watched"] == "mine"

@@ -1,17 +1,13 @@
 """Train: optimizer, layer-wise decay, a library's encoder, another run's weights; what survives."""
 
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import pytest
 from opened_page import revisit
-from sleeping_tasks import sleeping_tasks
 from streamlit.testing.v1 import AppTest
 from test_named_files import page_at
 
-from contrastive_core.engine import process, queue, training
-from contrastive_lab import format
 from contrastive_lab.train import fields as encoders
 
 
@@ -48,26 +44,26 @@ def test_what_is_chosen_is_trained_with_and_outlasts_another_page(monkeypatch: p
         assert not app.exception
         assert app.selectbox(key="train-optimizer").value == name
     for label, value in (
-        ("Layer-wise decay", 0.65),
         ("Micro-batch", 32),
         ("Batch size", 64),
         ("Temperature τ", 0.07),
         ("Name", "mine"),
-        ("Further settings, one per line", "clip=1\nrecipe.crop_low=0.4"),
+        ("Further settings, one per line", "layer_decay=0.65\nrecipe.views=byol"),
     ):
         field(app, label).set_value(value).run()
-    for name in ("byol", "", "byol"):
-        field(app, "Views").set_value(name).run()
     app.selectbox(key="train-loss").set_value("nt_xent").run()
     rate = field(app, "Learning rate")
     assert rate.placeholder == "0.075 (default)"
     assert "LARS" in rate.help
     revisit(app, "train")
     assert app.selectbox(key="train-optimizer").value == "lars"
-    assert field(app, "Further settings, one per line").value == "clip=1\nrecipe.crop_low=0.4"
+    assert field(app, "Further settings, one per line").value == "layer_decay=0.65\nrecipe.views=byol"
     app.button(key="start").click().run()
     assert not app.exception
-    for setting in ("optimizer=lars", "layer_decay=0.65", "batch_size=64", "loss.temperature=0.07", "clip=1"):
+    assert app.session_state["watched"] == "mine"
+    for pair in (("--method", "simclr"), ("--dataset", "digits"), ("--epochs", "20"), ("--seed", "0")):
+        assert pair in list(pairwise(started[0]))
+    for setting in ("optimizer=lars", "layer_decay=0.65", "batch_size=64", "loss.temperature=0.07"):
         assert ("--set", setting) in list(pairwise(started[0]))
     for pair in (("--micro-batch", "32"), ("--loss", "nt_xent"), ("--set", "recipe.views=byol")):
         assert pair in list(pairwise(started[0]))
@@ -121,48 +117,6 @@ def test_an_unknown_model_is_said_beside_its_field(monkeypatch: pytest.MonkeyPat
     assert asked[1] == ("import", "torchvision:vit_b_16", "--dry-run")
 
 
-def test_a_file_that_does_not_fit_starts_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    file = tmp_path / "w.safetensors"
-    file.write_bytes(b"x")
-    bad = {"matched": 3, "missing": ["blocks.0.norm1.weight"], "unlike": []}
-    good = {"matched": 4, "missing": [], "unlike": []}
-    looked_up(monkeypatch, {}, bad, {}, good)
-    begun: list[tuple[str, list[str]]] = []
-    monkeypatch.setattr(encoders.training, "start_import", lambda *words: begun.append(words))
-    app = page_at("train", monkeypatch, data="digits")
-    app.selectbox(key="train-encoder").set_value(encoders.LIBRARY).run()
-    field(app, "Model").input("torchvision:vit_b_16").run()
-    label = "A file of its weights; without one they are random"
-    field(app, label).input(str(file)).run()
-    assert any("1 tensors are missing" in e.value for e in app.error)
-    assert app.button(key="start").disabled
-    field(app, label).input("").run()
-    field(app, "Model").input("torchvision:vit_b_32").run()
-    field(app, label).input(str(file)).run()
-    assert not app.error
-    started = queued(monkeypatch)
-    app.button(key="start").click().run()
-    assert not app.exception
-    words = ["torchvision:vit_b_32", "--weights", str(file), "--dataset", "digits"]
-    assert begun == [("w-weights", words)]  # it waits for that run, which is not there yet
-    assert ("--start", "w-weights") in list(pairwise(started[0]))
-    assert ("--encoder", "torchvision:vit_b_32") in list(pairwise(started[0]))
-
-
-def test_stopping_a_training_ends_the_import_that_it_waits_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    with sleeping_tasks(monkeypatch) as end:
-        training.start_import("w", ["w.pt"])
-        process.spawn("t", ["train", "--run", "t", "--start", "w"])
-        app = page_at("train", monkeypatch, watch="t")
-        (button,) = (b for b in app.button if b.label == "Stop")
-        button.click().run()
-        assert [(process.record_of(name) or {}).get("stopped") for name in "tw"] == [True, True]
-        end()
-        app.run()
-        assert [error.value for error in app.error] == [format.plain("It was stopped.")]
-        assert queue.free_name("w") == "w"  # another attempt makes the same run
-
-
 def test_a_training_starts_from_another_runs_encoder(monkeypatch: pytest.MonkeyPatch) -> None:
     started, app = queued(monkeypatch), page_at("train", monkeypatch, data="digits")
     for name in ("simclr-digits", "sup_con-digits", "simclr-digits"):
@@ -193,28 +147,6 @@ def test_a_start_that_does_not_fit_is_said_beside_its_field(monkeypatch: pytest.
 
 
 def test_an_encoder_for_larger_images_than_are_kept_is_told_where_it_is_chosen() -> None:
-    fits, large = (encoders._known("timm:x", {"pixels": n}, "") for n in (518, 600))
+    fits, large = (encoders.about_model("timm:x", n) for n in (518, 600))
     assert fits.endswith("expects images of 518 pixels. Images of a folder are resized to that.")
     assert "expects images of 600 pixels. Images of a folder are stored at 518 pixels, the maximum" in large
-
-
-def test_clip_takes_a_text_tower_from_a_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    started = queued(monkeypatch)
-    app = page_at("train", monkeypatch, data="shapes")
-    assert not [f for f in app.selectbox if f.label == "Text tower"]
-    app = page_at("train", monkeypatch, data="shapes", method="clip")
-    for kind in ("bag_of_words", "", "sentence-transformers"):
-        field(app, "Text tower").set_value(kind).run()
-        assert not app.exception
-    for folder, said in ((tmp_path / "none", "There is no folder"), (tmp_path, "it has no modules.json")):
-        field(app, "Folder of the text tower").set_value(str(folder)).run()
-        assert any(said in e.value.replace("\\", "") for e in app.error)
-        assert app.button(key="start").disabled
-    (tmp_path / "modules.json").write_text("[]")
-    field(app, "Folder of the text tower").set_value(f"{tmp_path}/").run()
-    assert not app.error
-    next(box for box in app.checkbox if box.label == "Train the text tower").check().run()
-    app.button(key="start").click().run()
-    assert not app.exception
-    assert ("--set", f"method.text_tower=sentence-transformers:{tmp_path}/") in list(pairwise(started[0]))
-    assert ("--set", "method.train_text_tower=on") in list(pairwise(started[0]))

@@ -1,6 +1,6 @@
 """Before training: views of images, image folders, decoded images, the catalog, advice."""
 
-from collections import Counter
+import dataclasses
 
 import numpy as np
 
@@ -50,9 +50,8 @@ def folder(values: Values, on_progress: OnProgress, device: str) -> Result:
     """Return the classes of an image folder with their sizes, and some images."""
     on_progress(N_("the images"), None)
     meta = vars(folder_preview(values["path"])).copy()
-    left_out, images, same = meta.pop("left_out"), meta.pop("images"), meta.pop("same")
-    meta |= {"left_out": left_out[:100], "n_left_out": len(left_out)}
-    return Result({**meta, "same": same[:100], "same_counts": Counter(kind for kind, *_ in same)}, {"images": images})
+    images = meta.pop("images")
+    return Result(meta, {"images": images})
 
 
 def decoding(values: Values, on_progress: OnProgress, device: str) -> None:
@@ -70,7 +69,7 @@ def catalog(values: Values, on_progress: OnProgress, device: str) -> Result:
 def look(values: Values, on_progress: OnProgress, device: str) -> Result:
     """Return the facts of a data set and the suggestions that follow from them."""
     seen = first_look(values["dataset"], None, values["method"], device, on_progress)
-    return Result({**seen.to_json(), "sentence": in_words(seen.facts)})
+    return Result({**dataclasses.asdict(seen), "sentence": in_words(seen.facts)})
 
 
 def advice_plan(values: Values, on_progress: OnProgress, device: str) -> Result:

@@ -29,12 +29,6 @@ def written(folder: Path, n: int = 20) -> Path:
     return folder
 
 
-def by_processes(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
-    monkeypatch.setattr(image_cache, "CHUNK", 4)
-    monkeypatch.setattr(image_cache, "FEW", 0)
-    monkeypatch.setattr(image_decoding, "processes", lambda: count)
-
-
 def test_a_process_that_decodes_images_imports_no_torch(tmp_path: Path) -> None:
     path = written(tmp_path / "set", 1) / "000.png"
     (tmp_path / "rows").write_bytes(bytes(HEADER + 3 * 64))
@@ -74,7 +68,9 @@ def test_a_folder_named_from_where_one_stands_is_decoded_elsewhere(
     """Processes that decode stand in another folder."""
     written(tmp_path / "set")
     whole = datasets.load(f"folder:{tmp_path / 'set'}", form=ImageForm(8))
-    by_processes(monkeypatch, 2)
+    monkeypatch.setattr(image_cache, "CHUNK", 4)
+    monkeypatch.setattr(image_cache, "FEW", 0)
+    monkeypatch.setattr(image_decoding, "processes", lambda: 2)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("CONTRASTIVE_LAB_HOME", "caches")
     near = datasets.load("folder:set", form=ImageForm(8))

@@ -6,9 +6,9 @@ import pytest
 from PIL import Image
 
 from contrastive_core.data import datasets
-from contrastive_core.data.folder_selection import SIDE, changed, folder_preview, pictures_in, subfolders, values_of
+from contrastive_core.data.folder_selection import SIDE, changed, folder_preview, values_of
 from contrastive_core.engine import answers
-from contrastive_lab.train.folder import about_captions, classes, said_of_copies, summary, wrong_captions
+from contrastive_lab.train.folder import classes, summary, wrong_folder
 
 
 def pictures(folder: Path, n: int, color: str = "red") -> None:
@@ -50,13 +50,11 @@ def test_the_same_picture_twice_is_counted_by_what_it_means(tmp_path: Path, monk
         color = (0, 0, 0) if place.endswith("0") else (0, 0, 50 * number)
         Image.new("RGB", (8, 8), color).save(file, compress_level=number)  # other bytes, equal pixels
     Image.new("RGB", (8, 8)).save(tmp_path / "train" / "a" / "9.png")
-    values = {"path": str(tmp_path), "changed": []}
-    meta = answers.make("folder", values).meta
-    assert meta["same_counts"] == {"copy": 1, "two labels": 1, "leak": 2}
-    assert ("leak", "train: a/0.png", "test: b/0.png") in [tuple(one) for one in meta["same"]]
-    assert said_of_copies(meta["same_counts"]).endswith("copies: 1 · with two labels: 1 · in both splits: 2")
+    found = folder_preview(str(tmp_path))
+    assert found.same_counts == {"copy": 1, "two labels": 1, "leak": 2}
+    assert ("leak", "train: a/0.png", "test: b/0.png") in found.same
     monkeypatch.setattr("contrastive_core.data.folder_selection.SECONDS", -1.0)
-    assert (folder_preview(str(tmp_path), limit=2).compared, meta["compared"]) == (2, 7)
+    assert (folder_preview(str(tmp_path), limit=2).compared, found.compared) == (2, 7)
     for file in tmp_path.rglob("*.png"):
         file.write_bytes(b"no picture")
     with pytest.raises(ValueError, match="none of the 7 images in "):
@@ -73,25 +71,21 @@ def test_a_damaged_training_file_leaves_the_test_file_of_its_name_counted(tmp_pa
     assert [name for name, _ in made.left_out] == ["a/01.png"]
 
 
-def test_a_folder_without_classes_says_what_follows(tmp_path: Path) -> None:
-    pictures(tmp_path / "flat", 10)
-    result = answers.make("folder", {"path": str(tmp_path / "flat"), "changed": []})
-    assert result.meta["counts"] == ((8, 2),)
-    assert summary(result.meta) == "10 images · no classes · 20×12 · 8 train, 2 test"
-    assert "Use a method without labels" in classes(result.meta)
-
-
 def test_the_card_says_all_of_it_in_a_line(tmp_path: Path) -> None:
     for name in ("a", "b", "c"):
         pictures(tmp_path / name, 5)
     Image.new("RGB", (40, 40)).save(tmp_path / "b" / "00.png")
     (tmp_path / "b" / "notes.png").write_bytes(b"no picture")
-    meta = answers.make("folder", {"path": str(tmp_path), "changed": []}).meta
+    meta = answers.make("folder", values_of(str(tmp_path))).meta
     train, test = (sum(count[part] for count in meta["counts"]) for part in (0, 1))
     assert summary(meta) == (
         f"15 images · 3 classes · 20×12 to 40×40 · {train} train, {test} test · 1 left out: b/notes.png"
     )
     assert classes(meta) == "a 4 + 1, b 4 + 1, c 4 + 1"
+    pictures(tmp_path / "a" / "flat", 10)
+    meta = answers.make("folder", values_of(str(tmp_path / "a" / "flat"))).meta
+    assert summary(meta) == "10 images · no classes · 20×12 · 8 train, 2 test"
+    assert "Use a method without labels" in classes(meta)
 
 
 def test_the_card_counts_captions_and_says_what_is_wrong_with_them(tmp_path: Path) -> None:
@@ -101,17 +95,17 @@ def test_the_card_counts_captions_and_says_what_is_wrong_with_them(tmp_path: Pat
     for lines in (["file,caption", "train/00.png,a", "train/00.png,b", "train/01.png,c", "test/00.png,"], ["file"]):
         (tmp_path / "captions.csv").write_text("\n".join(lines))
         meta = answers.make("folder", values_of(str(tmp_path))).meta
-        told.append((summary(meta), about_captions(meta), wrong_captions(meta, "CLIP")))
+        told.append((summary(meta), " ".join(meta["remarks"]), wrong_folder(str(tmp_path), "CLIP"), classes(meta)))
     assert told[0][0].endswith("5 train, 5 test · 3 captions for 2 images")
-    assert "3 training images have no caption" in told[0][1]
+    assert "Training images without a caption: 3." in told[0][1]
     assert "Empty captions in captions.csv are left out: 1" in told[0][1]
     assert told[0][2] == ""
-    assert "use CLIP" in classes({**meta, "captions": [3, 2, 2]})
-    assert "use CLIP" not in classes(meta)
-    assert "needs a column 'caption'" in told[1][1] == told[1][2]
+    assert ["use CLIP" in of_classes for *_, of_classes in told] == [True, False]
+    assert "needs a column 'caption'" in told[1][2]
+    assert told[1][2] in told[1][1]
     (tmp_path / "captions.csv").unlink()
-    meta = answers.make("folder", values_of(str(tmp_path))).meta
-    assert "CLIP needs captions" in wrong_captions(meta, "CLIP")
+    answers.make("folder", values_of(str(tmp_path)))
+    assert "CLIP needs captions" in wrong_folder(str(tmp_path), "CLIP")
 
 
 def test_of_many_classes_some_are_named_in_one_sentence() -> None:
@@ -127,11 +121,11 @@ def test_the_sizes_are_those_of_all_pictures_not_of_the_shown(tmp_path: Path) ->
     assert folder_preview(str(tmp_path), limit=2).sizes == ((8, 8), (90, 70))
 
 
-@pytest.mark.parametrize("name", ["empty", "nothing"])
-def test_a_folder_without_images_is_a_sentence(name: str, tmp_path: Path) -> None:
+def test_a_folder_without_images_is_a_sentence(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
-    with pytest.raises(ValueError, match=r"has no images for train|there is no folder"):
-        folder_preview(str(tmp_path / name))
+    for name, said in (("empty", "has no images for train"), ("nothing", "there is no folder")):
+        with pytest.raises(ValueError, match=said):
+            folder_preview(str(tmp_path / name))
 
 
 def test_a_new_file_is_a_change(tmp_path: Path) -> None:
@@ -140,37 +134,3 @@ def test_a_new_file_is_a_change(tmp_path: Path) -> None:
     Image.new("RGB", (4, 4)).save(tmp_path / "a" / "new.png")
     assert changed(str(tmp_path)) != before
     assert changed("/no/such\0folder") == []
-
-
-# --- folders as a file dialog lists them ---------------------------------------------------------
-
-
-def files(folder: Path, *names: str) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    for name in names:
-        (folder / name).touch()
-
-
-def test_each_folder_has_its_pictures(tmp_path: Path) -> None:
-    files(tmp_path / "Pets" / "train" / "cat", "1.png", "2.JPG", "notes.txt")
-    files(tmp_path / "Pets" / "test" / "cat", "3.jpeg")
-    files(tmp_path / "empty")
-    files(tmp_path / ".hidden", "1.png")
-    files(tmp_path, "4.png")
-    (tmp_path / "link").symlink_to(tmp_path / "Pets")
-    listed = subfolders(tmp_path)
-    assert [(s.name, s.pictures, s.is_exact) for s in listed] == [("empty", 0, True), ("Pets", 3, True)]
-    assert pictures_in(tmp_path) == (4, True)
-
-
-def test_a_huge_folder_is_not_looked_through(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("contrastive_core.data.folder_selection.LOOKS", 10)
-    files(tmp_path / "many", *(f"{i}.png" for i in range(30)))
-    (one,) = subfolders(tmp_path)
-    assert (one.pictures, one.is_exact) == (10, False)
-
-
-def test_what_cannot_be_read_is_as_if_it_were_empty(tmp_path: Path) -> None:
-    assert pictures_in(tmp_path / "nothing") == (0, True)
-    with pytest.raises(OSError, match="nothing"):
-        subfolders(tmp_path / "nothing")

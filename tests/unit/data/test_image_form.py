@@ -12,7 +12,7 @@ from PIL import Image
 from contrastive_core.base import sandbox
 from contrastive_core.base.errors import BadSetting
 from contrastive_core.base.storage import data_home
-from contrastive_core.data import datasets, image_cache, image_decoding, image_sets
+from contrastive_core.data import datasets, image_cache, image_decoding
 from contrastive_core.data.dataset import KNOWN, ImageForm
 from contrastive_core.data.image_decoding import decode_image
 from contrastive_core.runs.train_config import TrainConfig
@@ -80,6 +80,10 @@ def test_what_is_no_form_is_refused() -> None:
             TrainConfig(image_size=size, resize=resize)
     with pytest.raises(BadSetting, match=r"image_size is for folders.*encoder.pixels=32"):
         datasets.load("digits", form=ImageForm(32))
+    for dataset, pixels, is_told in (("folder:x", 600, True), ("folder:x", 518, False), ("digits", 600, False)):
+        notes = resolve(TrainConfig("simclr", dataset, encoder_knobs={"pixels": pixels}), KNOWN["digits"]).notes
+        told = "expects images of 600 pixels; images of a folder are stored at 518" in " ".join(notes)
+        assert told == is_told, (dataset, pixels)
 
 
 # --- kinds of files -------------------------------------------------------------------------------
@@ -102,7 +106,7 @@ def test_deep_pictures_are_scaled(tmp_path: Path) -> None:
         read(save(tmp_path / "n.tif", RAMP.astype(np.float32) - 1))
 
 
-def test_transparency_lies_on_white(tmp_path: Path) -> None:
+def test_transparency_lies_on_white_ink_and_turned_pictures_are_shown_right(tmp_path: Path) -> None:
     alpha = np.where(RAMP < 128, 0, 255).astype(np.uint8)
     expected = np.where(RAMP < 128, 255, RAMP)
     gray_alpha = save(tmp_path / "la.png", np.stack([RAMP, alpha], -1))
@@ -112,11 +116,7 @@ def test_transparency_lies_on_white(tmp_path: Path) -> None:
     palette = Image.fromarray(np.minimum(RAMP, 1)).convert("P")
     palette.putpalette([200, 10, 20, 1, 2, 3])
     palette.save(tmp_path / "p.png", transparency=0)
-    assert read(tmp_path / "p.png", channels=3)[:, 0, 0].tolist() == [255, 255, 255]
-    assert read(tmp_path / "p.png", channels=3)[:, 5, 5].tolist() == [1, 2, 3]
-
-
-def test_cmyk_and_turned_pictures(tmp_path: Path) -> None:
+    assert read(tmp_path / "p.png", channels=3)[:, 0, [0, 5]].T.tolist() == [[255, 255, 255], [1, 2, 3]]
     Image.new("CMYK", (16, 16), (0, 255, 255, 0)).save(tmp_path / "ink.jpg", quality=100)
     assert np.abs(read(tmp_path / "ink.jpg", channels=3)[:, 8, 8] - [255, 0, 0]).max() < 4
     exif = Image.Exif()
@@ -198,51 +198,28 @@ def test_a_file_that_ends_the_process_is_left_out(tmp_path: Path, monkeypatch: p
 
 
 def test_what_does_not_fit_on_the_disk_is_refused_beforehand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    name = photos(tmp_path)
-    monkeypatch.setattr(shutil, "disk_usage", lambda path: shutil._ntuple_diskusage(9, 9, 10**6))
-    with pytest.raises(BadSetting, match=r"10 images of 512 × 512 pixels need 8 MB in .* 1 MB is free"):
-        datasets.load(name, form=ImageForm(512))
-    assert not list((data_home() / "data").glob("*.partial"))
-
-
-def test_both_splits_have_to_fit_before_either_is_decoded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A training of days would end before a test that does not fit."""
+    """Both splits: a training of days would end before a test that does not fit."""
     name, split_bytes = photos(tmp_path), image_cache.space_of(8, 512)
     free = split_bytes + image_cache.MARGIN + 1000
     monkeypatch.setattr(shutil, "disk_usage", lambda path: shutil._ntuple_diskusage(9, 9, free))
-    with pytest.raises(BadSetting, match="10 images"):
+    with pytest.raises(BadSetting, match=r"10 images of 512 × 512 pixels need 8 MB in .* 73 MB is free"):
         datasets.load(name, form=ImageForm(512))
+    assert not list((data_home() / "data").glob("*.partial"))
     free += image_cache.space_of(2, 512)
     datasets.load(name, form=ImageForm(512))
     free = image_cache.space_of(2, 512) + image_cache.MARGIN  # the other takes no more
     assert len(datasets.load(name, "test", form=ImageForm(512))) == 2
 
 
-def test_the_look_for_colors_is_told_and_done_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for i in range(10):
-        save(tmp_path / "gray" / f"{i}.png", RAMP)
-    monkeypatch.setattr(image_cache, "TOLD", 2)
-    stages: list[tuple[str, float | None]] = []
-    for split in ("train", "test"):
-        datasets.load(f"folder:{tmp_path / 'gray'}", split, on_progress=lambda *s: stages.append(s))
-    looked = [(text, share) for text, share in stages if "the colors" in text]
-    assert looked[0] == ("checking the colors of 8 images", 1 / 8)
-    assert len(looked) == 4  # of the training images, by the first split that is decoded
-
-
-def test_an_encoder_for_larger_images_than_are_kept_is_told() -> None:
-    for dataset, pixels, is_told in (("folder:x", 600, True), ("folder:x", 518, False), ("digits", 600, False)):
-        notes = resolve(TrainConfig("simclr", dataset, encoder_knobs={"pixels": pixels}), KNOWN["digits"]).notes
-        told = "expects images of 600 pixels; images of a folder are stored at 518" in " ".join(notes)
-        assert told == is_told, (dataset, pixels)
-
-
-def test_color_is_told_by_the_training_images(tmp_path: Path) -> None:
+def test_color_is_told_once_by_the_training_images(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of both splits: else a model could not take the other's images."""
-    for i in range(4):
+    for i in range(8):
         save(tmp_path / "train" / f"{i}.png", RAMP)
     save(tmp_path / "test" / "0.png", np.stack([RAMP] * 3, -1))
-    shapes = {datasets.load(f"folder:{tmp_path}", s).images.shape[1:] for s in ("train", "test")}
-    assert shapes == {(1, 16, 16)}
-    about, _ = image_sets.plan(f"folder:{tmp_path}", "test")
-    assert about.form == ImageForm(16)
+    monkeypatch.setattr(image_cache, "TOLD", 2)
+    stages: list[tuple[str, float | None]] = []
+    sets = [datasets.load(f"folder:{tmp_path}", s, on_progress=lambda *s: stages.append(s)) for s in ("train", "test")]
+    assert [(one.images.shape[1:], one.form) for one in sets] == [((1, 16, 16), ImageForm(16))] * 2
+    looked = [(text, share) for text, share in stages if "the colors" in text]
+    assert looked[0] == ("checking the colors of 8 images", 1 / 8)
+    assert len(looked) == 4

@@ -7,10 +7,13 @@ import pytest
 from PIL import Image
 
 from contrastive_core.base.errors import BadSetting
-from contrastive_core.data import datasets, image_decoding, image_sets
+from contrastive_core.data import datasets, image_decoding
 from contrastive_core.data.dataset import ImageForm
-from contrastive_core.data.image_sets import LIMIT, choose_cache, load_streamed, unread_files
+from contrastive_core.data.datasets import load_streamed
+from contrastive_core.data.image_cache import LIMIT, space_of, unread_files
 from contrastive_core.data.overrides import ImageRows
+from contrastive_core.runs.train_config import TrainConfig
+from contrastive_core.train.settings import with_cache
 
 FORM = ImageForm(16)
 
@@ -75,20 +78,20 @@ def test_a_file_that_lies_is_a_black_image_and_is_named(folder: Path, content: b
 
 
 def test_the_cache_is_used_where_it_is_allowed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    listings = image_sets.listings_of(f"folder:{folder}")
-    needed = image_sets.needed_space(FORM, listings)
+    needed = space_of(24, 16)
     assert needed == 128 + 24 * 3 * 16 * 16
 
-    def chosen(cache: str, is_made: bool = False) -> str:
-        return choose_cache(cache, FORM, listings, lambda: is_made)
+    def chosen(cache: str = "auto") -> str:
+        return with_cache(TrainConfig("simclr", f"folder:{folder}", image_size=16, cache=cache)).cache
 
-    assert chosen("auto") == "memory-map"
-    monkeypatch.setenv(LIMIT, str((needed - 1) / 1e9))
-    assert (chosen("auto"), chosen("auto", is_made=True)) == ("stream", "memory-map")
-    assert (chosen("memory-map"), chosen("stream")) == ("memory-map", "stream")
+    assert chosen() == "memory-map"
     monkeypatch.setenv(LIMIT, str(needed / 1e9))
-    assert chosen("auto") == "memory-map"
+    assert chosen() == "memory-map"
+    monkeypatch.setenv(LIMIT, str((needed - 1) / 1e9))
+    assert (chosen(), chosen("memory-map")) == ("stream", "memory-map")
     for wrong in ("many", "-1", "nan"):
         monkeypatch.setenv(LIMIT, wrong)
         with pytest.raises(BadSetting, match="must be a number of GB"):
-            chosen("auto")
+            chosen()
+    datasets.load(f"folder:{folder}", form=FORM)
+    assert chosen() == "memory-map"  # it is there

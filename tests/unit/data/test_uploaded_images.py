@@ -1,7 +1,6 @@
 """Files that were dropped: nothing leaves the new folder, what is no image is named."""
 
 import io
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -11,25 +10,13 @@ from PIL import Image
 from contrastive_core.base.errors import BadSetting
 from contrastive_core.base.storage import data_home
 from contrastive_core.data import datasets, folder_selection
+from contrastive_core.data.folder_selection import Upload
 
 
-@dataclass
-class File:
-    name: str
-    data: bytes
-
-    @property
-    def size(self) -> int:
-        return len(self.data)
-
-    def getvalue(self) -> bytes:
-        return self.data
-
-
-def picture(name: str) -> File:
+def picture(name: str) -> Upload:
     out = io.BytesIO()
     Image.new("RGB", (8, 6), (9, 9, 9)).save(out, "PNG")
-    return File(name, out.getvalue())
+    return name, out.getvalue()
 
 
 def files_below(folder: Path) -> set[str]:
@@ -88,10 +75,10 @@ def test_loose_files_are_images_without_classes() -> None:
 def test_what_is_no_image_is_named_with_the_reason() -> None:
     files = [
         picture("p/a.png"),
-        File("p/b.png", b"no image"),
-        File("p/c.txt", b"text"),
+        ("p/b.png", b"no image"),
+        ("p/c.txt", b"text"),
         picture("p/a.png"),
-        File("p/d.png", picture("x").data[:20]),
+        ("p/d.png", picture("x")[1][:20]),
     ]
     folder, left_out = folder_selection.save_uploads(files)
     assert files_below(folder) == {"a.png"}
@@ -109,7 +96,7 @@ def test_what_is_cancelled_or_refused_leaves_nothing(monkeypatch: pytest.MonkeyP
     with pytest.raises(KeyboardInterrupt):
         folder_selection.save_uploads([picture("p/a.png")], stop)
     with pytest.raises(BadSetting, match="None of these files is an image"):
-        folder_selection.save_uploads([File("p/a.txt", b"x")])
+        folder_selection.save_uploads([("p/a.txt", b"x")])
     assert list((data_home() / "dropped").iterdir()) == []
     monkeypatch.setattr(folder_selection, "MOST_FILES", 1)
     with pytest.raises(BadSetting, match="at most 1"):

@@ -16,7 +16,7 @@ from PIL import Image
 
 from contrastive_core import runs
 from contrastive_core.base.storage import data_home
-from contrastive_core.data import image_sets
+from contrastive_core.data import datasets
 from contrastive_core.runs import checkpoints
 from contrastive_core.spaces import attached_images
 from contrastive_core.spaces.embedding_set import EmbeddingSet
@@ -70,7 +70,7 @@ def test_images(tmp_path: Path) -> None:
         whole, chance = path.read_bytes(), random.Random(path.name)
         for _ in range(25):
             path.write_bytes(mutated(whole, chance))
-            _, make = image_sets.plan(f"folder:{tmp_path}", "train")
+            _, make = datasets.plan(f"folder:{tmp_path}", "train")
             data_home().mkdir(parents=True, exist_ok=True)
             found = make()
             assert len(found["images"]) + len(found.get("skipped", [])) == 10

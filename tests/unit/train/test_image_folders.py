@@ -10,7 +10,7 @@ from safetensors.numpy import load_file
 from contrastive_core import runs
 from contrastive_core.cli.main import main
 from contrastive_core.compare.embed import embed_run
-from contrastive_core.data.image_sets import LIMIT
+from contrastive_core.data.image_cache import LIMIT
 from contrastive_core.engine import jobs
 from contrastive_core.spaces.attached_images import dataset_pictures
 from contrastive_core.spaces.space import Space
