@@ -5,10 +5,9 @@ from typing import Any
 
 import streamlit as st
 
-from contrastive_core.base.cards import Catalog
 from contrastive_core.base.errors import Locked
 from contrastive_core.base.progress import Progress
-from contrastive_core.engine import catalog, jobs, queue
+from contrastive_core.engine import jobs, queue
 from contrastive_core.engine.jobs import Job
 from contrastive_core.runs.run import Run
 from contrastive_core.spaces.results import Result, Values
@@ -25,14 +24,6 @@ def answer_or_wait(kind: str, values: Values, what: str, may_stop: bool = False)
     if result is None:
         follow(jobs.analysis(kind, values), what, may_stop)
     return result
-
-
-def catalog_or_wait() -> Catalog | None:
-    """Return the catalog, or show the progress of the process that reads it after a change."""
-    if catalog.is_ready():
-        return cache.catalog()
-    follow(jobs.analysis(catalog.KIND, catalog.values()), message("Methods and losses (once)"))
-    return None
 
 
 def scored_or_wait(run: Run) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from contrastive_lab import query_params, stage, state
+from contrastive_lab import cache, query_params, stage, state
 from contrastive_lab.locale import _
 from contrastive_lab.loss_lab import choices
 from contrastive_lab.loss_lab.batch import on_batch
@@ -12,7 +12,6 @@ from contrastive_lab.loss_lab.circle import on_circle
 from contrastive_lab.loss_lab.lesson_panel import choose_lesson
 from contrastive_lab.playground import LOSSES
 from contrastive_lab.playground.stage import choose_samples, draw_stage
-from contrastive_lab.progress import catalog_or_wait
 from contrastive_lab.recordings import has_rows
 
 SLOTS = ("subject", "stages")  # of the toolbar: what is shown, and how
@@ -29,9 +28,7 @@ def page() -> None:
             st.info(_("The Loss Lab needs a run with weights, or a recording. Choose one at the top, or train one."))
             st.page_link("pages/train.py", label=_("Go to Train"), icon=":material/play_circle:")
         return
-    if (catalog := catalog_or_wait()) is None:
-        return
-    losses = catalog["losses"]
+    losses = cache.catalog()["losses"]
     with head:
         subject, segment = (st.container(horizontal=True, width="content", key=f"lab-{slot}") for slot in SLOTS)
         st.html('<i class="knob-room"></i>')  # where the view puts its first knob

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from contrastive_lab import stage, state
+from contrastive_lab import cache, stage, state
 from contrastive_lab.locale import _
 from contrastive_lab.methods import (
     choose_method,
@@ -15,13 +15,11 @@ from contrastive_lab.methods import (
     inspect_one,
     inspect_several,
 )
-from contrastive_lab.progress import catalog_or_wait
 
 
 def page() -> None:
     st.title(_("Methods"))
-    if (catalog := catalog_or_wait()) is None:
-        return
+    catalog = cache.catalog()
     methods = catalog["methods"]
     with stage.toolbar():
         name = choose_method(methods)

@@ -79,21 +79,11 @@ def homes(tmp_path, monkeypatch):
 
 
 @pytest.fixture(scope="session")
-def described():
-    """What is registered, read once."""
-    from contrastive_core.engine import catalog
-    from contrastive_core.spaces.results import Result
-
-    return Result(catalog.describe())
-
-
-@pytest.fixture
-def made_catalog(homes, described):
+def made_catalog():
     """Pages find what is registered, and need not wait for a process that reads it."""
     from contrastive_core.engine import catalog
-    from contrastive_core.spaces import results
 
-    results.write(catalog.KIND, catalog.values(), described)
+    return catalog.stored() or catalog.make()
 
 
 @pytest.fixture(autouse=True)

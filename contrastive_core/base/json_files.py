@@ -324,6 +324,6 @@ def _plain(value: Any) -> Any:
         return _plain(value.tolist())
     if isinstance(value, float) and not np.isfinite(value):
         return None
-    if isinstance(value, Path):
-        return str(value)
-    return value
+    if is_dataclass(value) and not isinstance(value, type):
+        return _plain(vars(value))
+    return str(value) if isinstance(value, Path) else value

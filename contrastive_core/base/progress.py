@@ -19,6 +19,7 @@ from contrastive_core.base.messages import decode, encode, message
 TAIL = 4096  # bytes read from a file's end to find its last complete line
 LONGEST = 200  # maximum characters of a stage
 SECONDS = 0.1  # between two lines of one stage
+SOONEST = 3.0  # seconds of work before the remaining time is known
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,20 @@ class Progress:
     fraction: float | None = None
     since: float = field(default=0.0, compare=False)
     begun: float = field(default=0.0, compare=False)
+
+    def then(self, stage: str, fraction: float | None) -> "Progress":
+        """Return the next report."""
+        if fraction is None or self.fraction is None or fraction < self.fraction:
+            return Progress(stage, fraction, time.time(), fraction or 0.0)
+        return Progress(stage, fraction, self.since, self.begun)
+
+    @property
+    def seconds_left(self) -> float | None:
+        """The seconds until the fraction is 1, from its rate so far; None if unknown, as in the first seconds."""
+        seconds = time.time() - self.since
+        if self.fraction is None or self.fraction <= self.begun or seconds <= SOONEST:
+            return None
+        return (1.0 - self.fraction) * seconds / (self.fraction - self.begun)
 
 
 OnProgress = Callable[[str, float | None], None]
@@ -76,53 +91,33 @@ class ProgressFile:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._stage, self._time = "", -math.inf
-        self._last, self._start = math.inf, {"since": 0.0, "begun": 0.0}
+        self._last, self._time = Progress(""), -math.inf
 
     def __call__(self, stage: str, fraction: float | None, /) -> None:
-        now = time.monotonic()
-        if fraction is None or fraction < self._last:
-            self._start = {"since": time.time(), "begun": fraction or 0.0}
-        self._last = math.inf if fraction is None else fraction
-        if stage == self._stage and now - self._time < SECONDS and fraction != 1.0:
+        before, now = self._last, time.monotonic()
+        self._last = before.then(stage, fraction)
+        if stage == before.stage and now - self._time < SECONDS and fraction != 1.0:
             return
-        self._stage, self._time = stage, now
-        record = {"stage": encode(stage) if len(stage) <= LONGEST else stage[:LONGEST], "fraction": fraction}
-        record |= self._start
+        self._time = now
+        record = {**vars(self._last), "stage": encode(stage) if len(stage) <= LONGEST else stage[:LONGEST]}
         with contextlib.suppress(OSError), self._path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(record) + "\n")
 
 
 def read_progress(path: Path) -> Progress | None:
     """Read the last complete line of a progress file; None if there is none."""
-    lines = _bytes(path, -TAIL).split(b"\n")[:-1]  # the part after the last newline is incomplete
-    return next(filter(None, map(_progress, reversed(lines))), None)
-
-
-def first_progress(path: Path) -> Progress | None:
-    """Read the first line of a progress file; None if there is none."""
-    line, end, _ = _bytes(path, TAIL).partition(b"\n")
-    return _progress(line) if end else None
-
-
-def _bytes(path: Path, count: int) -> bytes:
-    """Read the first bytes of a file, or the last if `count` is negative; b"" if it cannot be read."""
     try:
         with path.open("rb") as file:
-            if count < 0:
-                file.seek(max(0, os.fstat(file.fileno()).st_size + count))
-            return file.read(abs(count))
+            file.seek(max(0, os.fstat(file.fileno()).st_size - TAIL))
+            lines = file.read().split(b"\n")[:-1]  # the part after the last newline is incomplete
     except OSError:
-        return b""
-
-
-def _progress(line: bytes) -> Progress | None:
-    try:
-        record = json.loads(line, object_hook=decode)
-        stage, fraction = record["stage"], record.get("fraction")
-        is_known = fraction is not None and not math.isnan(fraction)
-        stage = stage if isinstance(stage, str) else str(stage)
-        start = float(record.get("since", 0.0)), float(record.get("begun", 0.0))
-        return Progress(stage, min(1.0, max(0.0, float(fraction))) if is_known else None, *start)
-    except (ValueError, KeyError, TypeError, AttributeError):
         return None
+    for line in reversed(lines):
+        with contextlib.suppress(ValueError, KeyError, TypeError, AttributeError):
+            record = json.loads(line, object_hook=decode)
+            stage, fraction = record["stage"], record.get("fraction")
+            is_known = fraction is not None and not math.isnan(fraction)
+            share = min(1.0, max(0.0, float(fraction))) if is_known else None
+            start = float(record.get("since", 0.0)), float(record.get("begun", 0.0))
+            return Progress(stage if isinstance(stage, str) else str(stage), share, *start)
+    return None

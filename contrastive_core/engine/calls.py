@@ -6,7 +6,7 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from contrastive_core.base.cards import LossEntry
+from contrastive_core.base.cards import Catalog, LossEntry
 from contrastive_core.base.registry import Knobs
 from contrastive_core.data.dataset import DatasetInfo
 from contrastive_core.engine import client
@@ -14,7 +14,6 @@ from contrastive_core.lab.lab_view import BatchRequest, LabBatch, LabView, Tower
 from contrastive_core.runs.run import Run
 from contrastive_core.runs.train_config import Resolved, TrainConfig
 from contrastive_core.samples.sample_table import SampleRequest
-from contrastive_core.spaces.results import Result, Values
 from contrastive_core.spaces.small_samples import SmallImages, load_samples
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -100,10 +99,10 @@ def resolved_settings(config: TrainConfig, facts: DatasetInfo) -> Resolved:
 
 
 @in_worker
-def make_result(kind: str, values: Values) -> Result:
-    from contrastive_core.engine.answers import make
+def make_catalog() -> Catalog:
+    from contrastive_core.engine import catalog
 
-    return make(kind, values)
+    return catalog.make()
 
 
 @in_worker

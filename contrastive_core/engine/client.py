@@ -26,6 +26,7 @@ HOMES = "CONTRASTIVE_LAB_"  # prefix of the variables with the folders of runs a
 TOO_LARGE = N_(
     "It needs more than the memory it may use (half of this computer's). Choose fewer rows or smaller images."
 )
+STARTING = Progress("starting", None)
 KILLED = N_("The process was ended by another program or ran out of memory.")
 DONE, FAILED, PROGRESS = "done", "failed", "progress"  # kinds of replies
 
@@ -56,20 +57,21 @@ class NeedsMemory(ValueError):
 
 
 class WorkerDied(ValueError):
-    """The worker ended before it replied; `was_idle` if it exited because it was idle."""
+    """The worker ended before it replied."""
 
-    was_idle = False
+
+class WorkerWasIdle(WorkerDied):
+    """The worker ended by itself, because it was idle, just before it was asked."""
 
 
 @dataclass(eq=False)
 class Call:
-    """A request in progress: its outcome, and the first and last progress reported."""
+    """A request in progress: its outcome, and the last progress reported."""
 
     worker: WorkerProcess
     number: int
     outcome: Future[Any] = field(default_factory=Future)
-    first: Progress | None = None
-    last: Progress | None = None
+    progress: Progress = STARTING
 
     def stop(self) -> None:
         """Stop waiting now; the worker stops at its next report of progress."""
@@ -84,7 +86,7 @@ class WorkerProcess:
     def __init__(self) -> None:
         self.code = newest_source()
         self._numbers = itertools.count()
-        self._calls: dict[int, Call] = {}
+        self.calls: dict[int, Call] = {}
         self._lock = threading.Lock()
         with storage.new_file(storage.make_folder(process.folder()) / LOG) as log:
             command, pipe = [sys.executable, "-m", "contrastive_core.engine.worker"], subprocess.PIPE
@@ -94,16 +96,8 @@ class WorkerProcess:
         self._watch = MemoryWatch(self._process, most_memory(), not has_data_limit())
         threading.Thread(target=self._read, daemon=True).start()
 
-    @property
-    def pid(self) -> int:
-        return self._process.pid
-
     def is_alive(self) -> bool:
         return self._process.poll() is None
-
-    def is_busy(self) -> bool:
-        """Return whether a request is in progress."""
-        return bool(self._calls)
 
     def end(self) -> None:
         """Kill the process."""
@@ -114,7 +108,7 @@ class WorkerProcess:
         """Send a request. If the worker dies, the outcome is `WorkerDied`."""
         homes = {name: value for name, value in os.environ.items() if name.startswith(HOMES)}
         call = Call(self, next(self._numbers))
-        self._calls[call.number] = call
+        self.calls[call.number] = call
         self.send(Request(call.number, function, arguments, reports, homes))
         if not self.is_alive():
             self._fail_all()
@@ -135,21 +129,21 @@ class WorkerProcess:
         self._fail_all()
 
     def _take(self, number: int, kind: str, value: Any) -> None:
-        if (call := self._calls.get(number)) is None:
+        if (call := self.calls.get(number)) is None:
             return
         if kind == PROGRESS:
-            call.last = Progress(*value)
-            call.first = call.first or call.last
+            call.progress = call.progress.then(*value)
             return
-        del self._calls[number]
+        del self.calls[number]
         with suppress(InvalidStateError):  # it was stopped
             call.outcome.set_result(value) if kind == DONE else call.outcome.set_exception(value)
 
     def _fail_all(self) -> None:
-        error = WorkerDied(TOO_LARGE if self._watch.is_exceeded else KILLED)
-        error.was_idle = self._process.wait() == 0
-        for number in list(self._calls):
-            if call := self._calls.pop(number, None):
+        error = (WorkerDied if self._process.wait() else WorkerWasIdle)(
+            TOO_LARGE if self._watch.is_exceeded else KILLED
+        )
+        for number in list(self.calls):
+            if call := self.calls.pop(number, None):
                 with suppress(InvalidStateError):
                     call.outcome.set_exception(error)
 
@@ -162,12 +156,9 @@ def call(function: str, *arguments: Any) -> Any:
     """Run a short call in the worker and return its value.
     Args: function: "module:name"; arguments: values that pickle can send. Raises: the function's errors; WorkerDied if
     the worker was killed."""
-    try:
+    with suppress(WorkerWasIdle):
         return _live_worker().call(function, *arguments).outcome.result()
-    except WorkerDied as error:
-        if not error.was_idle:
-            raise
-        return _live_worker().call(function, *arguments).outcome.result()
+    return _live_worker().call(function, *arguments).outcome.result()
 
 
 def request(function: str, *arguments: Any) -> Call:
@@ -178,12 +169,6 @@ def request(function: str, *arguments: Any) -> Call:
 def warm_up() -> None:
     """Start the worker early, so that it imports its libraries before the first job."""
     _live_worker()
-
-
-def worker_pid() -> int | None:
-    """Return the process id of the worker; None if it does not run."""
-    with _lock:
-        return _worker.pid if _worker is not None and _worker.is_alive() else None
 
 
 def end_worker() -> None:
@@ -199,7 +184,7 @@ def _live_worker() -> WorkerProcess:
     """Return a running worker; a dead one, or an idle one with outdated code, is replaced."""
     global _worker
     with _lock:
-        if _worker is not None and not _worker.is_busy() and _worker.code != newest_source():
+        if _worker is not None and not _worker.calls and _worker.code != newest_source():
             end_worker()
         if _worker is None or not _worker.is_alive():
             _worker = WorkerProcess()

@@ -22,13 +22,12 @@ from contrastive_core.compare.evaluation import evaluation_path
 from contrastive_core.data import datasets
 from contrastive_core.data.dataset import form_of
 from contrastive_core.engine import client, process
-from contrastive_core.engine.client import KILLED, Call, Stopped
+from contrastive_core.engine.client import KILLED, STARTING, Call, Stopped
 from contrastive_core.runs.run import Run
 from contrastive_core.samples.sample_table import SampleRequest
 from contrastive_core.spaces import results
 from contrastive_core.spaces.space import TOWERS, Space, content_of, path_of
 
-STARTING = Progress("starting", None)
 STOPPED = N_("It was stopped.")
 LARGE = 50_000  # rows; an analysis of more takes minutes
 START_PATIENCE = 60.0  # seconds to wait for another process that starts a job
@@ -76,13 +75,10 @@ class Job:
     def is_running(self) -> bool:
         return self._in_worker is not None or process.pid_of(self.key) is not None
 
-    def has_result(self) -> bool:
-        return self.result_path.exists()
-
     def progress(self) -> Progress | None:
         """Return the progress of the job; None if it is not running."""
         if asked := self._in_worker:
-            return asked.progress
+            return asked.call.progress
         if process.pid_of(self.key) is None:
             return None
         return read_progress(process.progress_path(self.key)) or STARTING
@@ -91,9 +87,8 @@ class Job:
         """Return why there is no result; None while the job runs, has succeeded or was never started."""
         if self.is_running():
             return None
-        return asked.failure if (asked := _asked.get(self.key)) else self._failure_of_process()
-
-    def _failure_of_process(self) -> str | None:
+        if asked := _asked.get(self.key):
+            return asked.failure
         if (record := process.record_of(self.key)) is None:
             return None
         with contextlib.suppress(OSError):
@@ -129,10 +124,6 @@ class Asked:
     call: Call
     time: float = field(default_factory=time.time)
     is_dismissed: bool = False
-
-    @property
-    def progress(self) -> Progress:
-        return self.call.last or STARTING
 
     @property
     def failure(self) -> str | None:

@@ -10,29 +10,20 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from functools import cache
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NotRequired, TypedDict, cast
 
 from contrastive_core.base import storage
-from contrastive_core.base.errors import NotRegular
-from contrastive_core.base.json_files import read_object, write_json
+from contrastive_core.base.errors import Damaged, NotRegular
+from contrastive_core.base.json_files import read_object, schema_of, write_json
 from contrastive_core.base.lock import is_process, process_start
 from contrastive_core.base.storage import ROOT, FileCache, data_home, open_regular, runs_home
 
-ENDINGS = ("json", "log", "progress")
-
-
-class SessionOptions(TypedDict, total=False):
-    """Arguments of `Popen` for a process with a session of its own."""
-
-    creationflags: int
-    start_new_session: bool
-
-
 NO_CONSOLE = 0x0800_0200  # Windows: CREATE_NO_WINDOW and CREATE_NEW_PROCESS_GROUP
 # For children that outlive their parent: Ctrl-C in the terminal must not reach them.
-OWN_SESSION: SessionOptions = {"creationflags": NO_CONSOLE} if sys.platform == "win32" else {"start_new_session": True}
+OWN_SESSION: dict[str, Any] = {"creationflags": NO_CONSOLE} if sys.platform == "win32" else {"start_new_session": True}
+COMMAND = [sys.executable, "-u", "-m", "contrastive_core"]
 TAIL = 1 << 18  # maximum bytes read from a log
 LOG = "log.txt"  # in the folder of a run that was renamed
 
@@ -46,7 +37,7 @@ class ProcessRecord(TypedDict):
     pid: int
     time: float
     command: list[str]
-    started: NotRequired[str | None]
+    started: NotRequired[Any]
     label: NotRequired[str]
     group: NotRequired[str]
     asked: NotRequired[float]
@@ -55,30 +46,17 @@ class ProcessRecord(TypedDict):
     dismissed: NotRequired[bool]
 
 
+RECORD = replace(schema_of(ProcessRecord), required=("pid", "time", "command"))
+
+
 def folder() -> Path:
     """Return this user's folder for logs, records and queue of the current runs, whoever created the runs' folder."""
-    home = runs_home()
-    try:
-        about = home.stat()
-    except OSError:
-        return data_home() / "jobs" / _key_of(home, 0, 0)
-    return data_home() / "jobs" / _key_of(home, about.st_dev, about.st_ino)
-
-
-@cache
-def _key_of(home: Path, device: int, inode: int) -> str:
-    """Return a key for a folder from its resolved path, cached by device and inode in case the folder is replaced."""
-    return hashlib.sha256(os.fsencode(home.resolve())).hexdigest()[:16]
+    return data_home() / "jobs" / hashlib.sha256(os.fsencode(runs_home().resolve())).hexdigest()[:16]
 
 
 def progress_path(key: str) -> Path:
     """Return the file in which a process reports its progress."""
     return folder() / f"{key}.progress"
-
-
-def command_line(arguments: Sequence[str]) -> list[str]:
-    """Return the command line that runs a command of this library."""
-    return [sys.executable, "-u", "-m", "contrastive_core", *arguments]
 
 
 def spawn(key: str, arguments: Sequence[str], **about: Any) -> None:
@@ -87,7 +65,7 @@ def spawn(key: str, arguments: Sequence[str], **about: Any) -> None:
     storage.make_folder(folder())
     progress_path(key).unlink(missing_ok=True)
     began = time.time()
-    command = command_line([*arguments, "--progress", str(progress_path(key))])
+    command = [*COMMAND, *arguments, "--progress", str(progress_path(key))]
     with storage.new_file(folder() / f"{key}.log") as log:
         child = subprocess.Popen(
             command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, **OWN_SESSION
@@ -106,31 +84,19 @@ def mark(key: str, **about: bool) -> None:
 
 def records() -> list[ProcessRecord]:
     """Return the record of every started process."""
-    return [record for path in sorted(folder().glob("*.json")) if (record := record_of(path.stem))]
-
-
-def keys_of(command: str) -> list[str]:
-    """Return the keys of all processes that run, or ran, this command."""
-    return [record["key"] for record in records() if record["command"][:1] == [command]]
+    return [record.copy() for path in sorted(folder().glob("*.json")) if (record := _cached_record(path))]
 
 
 def record_of(key: str) -> ProcessRecord | None:
     """Return the record of the last process started under a key."""
-    try:
-        record = _cached_record(folder() / f"{key}.json")
-    except OSError:
-        return None
-    return None if record is None else record.copy()
+    record = _cached_record(folder() / f"{key}.json")
+    return record and record.copy()
 
 
 def _read_record(path: Path) -> ProcessRecord | None:
     try:
-        record = read_object(path)
-        command = record.get("command")
-        words = [str(word) for word in command] if isinstance(command, list) else []
-        whole = {"key": path.stem, "pid": int(record["pid"]), "time": float(record["time"]), "command": words}
-        return cast(ProcessRecord, record | whole)
-    except (ValueError, KeyError, TypeError):
+        return cast(ProcessRecord, {**read_object(path, RECORD), "key": path.stem})
+    except (Damaged, OSError):
         return None
 
 
@@ -157,7 +123,7 @@ def terminate(key: str) -> None:
 
 
 def log_of(key: str, lines: int = 200) -> str:
-    """Return the last lines of a process's output; for a renamed run, those stored in its folder."""
+    """Return the last lines of a process's output."""
     text = log_bytes(key).decode("utf-8", "replace")
     return "\n".join(text.replace("\r", "\n").splitlines()[-lines:])
 
@@ -173,5 +139,5 @@ def log_bytes(key: str) -> bytes:
 
 def forget(key: str) -> None:
     """Remove the files of an ended process."""
-    for ending in ENDINGS:
+    for ending in ("json", "log", "progress"):
         (folder() / f"{key}.{ending}").unlink(missing_ok=True)

@@ -14,17 +14,21 @@ from pathlib import Path
 
 from contrastive_core import runs
 from contrastive_core.base import json_files
-from contrastive_core.base.errors import Damaged, Locked
+from contrastive_core.base.errors import BadName, Damaged, Locked
+from contrastive_core.base.json_files import fields, list_of, number, optional, text
 from contrastive_core.base.lock import lock, lock_holder
 from contrastive_core.base.messages import N_, message
 from contrastive_core.base.progress import Progress, read_progress
 from contrastive_core.base.storage import SHIPPED, runs_home
 from contrastive_core.engine import process, training
-from contrastive_core.engine.jobs import STARTING
+from contrastive_core.engine.client import STARTING
 
 RUNNER = "_queue-runner"  # the key of its process
 POLL_SECONDS = 0.5
 PATIENCE = 20.0  # seconds to wait for another process that changes the queue
+FILE = fields(
+    {"name": text, "arguments": list_of(text), "asked": number()}, {"group": text, "hours": optional(number())}
+)
 
 
 @dataclass(frozen=True)
@@ -48,7 +52,16 @@ class Waiting:
 
     def blocked_reason(self) -> str:
         """Return why it is not started although its device is free; "" if it can start."""
-        if self.hours is None or spent(self.group, self.asked_at) < 3600 * self.hours:
+        if self.hours is None:
+            return ""
+        spent, now = 0.0, time.time()  # seconds of the started runs of its group
+        for record in process.records():
+            if self.group and (record.get("group"), record.get("asked")) == (self.group, self.asked_at):
+                last = record["time"]
+                with contextlib.suppress(ValueError, OSError):
+                    last = float(runs.load(record["key"]).status().get("updated") or last)
+                spent += max(0.0, (now if process.pid_of(record["key"]) else min(now, last)) - record["time"])
+        if spent < 3600 * self.hours:
             return ""
         return message("the budget of {hours} h is used up; start the sweep again to continue", hours=f"{self.hours:g}")
 
@@ -66,19 +79,6 @@ def waiting_names() -> set[str]:
 def broken() -> list[str]:
     """Return a sentence for each unreadable file of the queue."""
     return [str(job) for job in files() if isinstance(job, Exception)]
-
-
-def spent(group: str, asked_at: float) -> float:
-    """Return the seconds that the started runs of a group have taken so far."""
-    total, now = 0.0, time.time()
-    for record in process.records():
-        if group and (record.get("group"), record.get("asked")) == (group, asked_at):
-            last = record["time"]
-            with contextlib.suppress(ValueError, OSError):
-                last = float(runs.load(record["key"]).status().get("updated") or last)
-            last = now if process.pid_of(record["key"]) else min(now, last)  # it is still running
-            total += max(0.0, last - record["time"])
-    return total
 
 
 def device_of(arguments: Sequence[str]) -> str:
@@ -114,8 +114,14 @@ def files() -> list[Waiting | Exception]:
     """Return the queued run of each file in order, or the reason why it cannot be read."""
     entries: list[Waiting | Exception] = []
     for path in _paths():
-        with contextlib.suppress(FileNotFoundError):  # started by another process since the folder was listed
-            entries.append(_job(path))
+        try:
+            held = json_files.read_object(path, FILE)
+            name, arguments = runs.checked_name(held["name"]), tuple(held["arguments"])
+            entries.append(Waiting(path, name, arguments, held["asked"], held.get("group") or "", held.get("hours")))
+        except FileNotFoundError:  # started by another process since the folder was listed
+            continue
+        except (Damaged, BadName, OSError) as error:
+            entries.append(error)
     return entries
 
 
@@ -123,53 +129,29 @@ def _paths() -> list[Path]:
     return sorted(p for p in folder().glob("*.json") if p.stem.isdigit())
 
 
-def _job(path: Path) -> Waiting | Exception:
-    """Read the content of a queue file, or the reason why it cannot be read. Raises FileNotFoundError."""
-    try:
-        held = json_files.read_json(path)
-        name, arguments = runs.checked_name(held["name"]), tuple(str(a) for a in held["arguments"])
-        hours = None if held.get("hours") is None else float(held["hours"])
-        return Waiting(path, name, arguments, float(held["asked"]), str(held.get("group") or ""), hours)
-    except FileNotFoundError:
-        raise
-    except (Damaged, OSError) as error:
-        return error
-    except (KeyError, TypeError, ValueError) as error:
-        return Damaged("{path} is damaged: {error}", path=path, error=f"{error!r}")
-
-
 # --- what is done with them ----------------------------------------------------------------------------
 
 
-def enqueue(name: str, arguments: Sequence[str]) -> None:
+def enqueue(name: str, arguments: Sequence[str], at_once: bool = False) -> None:
     """Queue a new run, to start as soon as its device is free.
-    Args: arguments: of the command line after `train`, without `--run`. Raises: BadName; FileExistsError if the
-    name is taken or queued."""
-    with _taking(name):
-        add(name, arguments, time.time())
-    go_on()
-
-
-def start_now(name: str, arguments: Sequence[str]) -> None:
-    """Start a new run now, even if other runs are active. Otherwise like `enqueue`."""
-    with _taking(name):
-        training.start(name, arguments)
-
-
-@contextlib.contextmanager
-def _taking(name: str) -> Iterator[None]:
-    """Context that changes the queue for a new run of this name. Raises BadName; FileExistsError."""
+    Args: arguments: of the command line after `train`, without `--run`; at_once: start it even if other runs are
+    active. Raises: BadName; FileExistsError if the name is taken or queued."""
     runs.new_name(name)
     with changing():
         if training.is_taken(name) or name in waiting_names():
             raise FileExistsError(message("there is a run {name} already; choose another name", name=f"{name!r}"))
-        yield
+        if at_once:
+            training.start(name, arguments)
+        else:
+            add(name, arguments, time.time())
+    go_on()
 
 
 def taken_names() -> set[str]:
     """Return all names in use: of runs and queued runs, and of runs that start, are imported or failed to start."""
     folders = {path.name for home in (runs_home(), SHIPPED) for path in home.glob("*")}
-    return folders | waiting_names() | {*training.starting(), *training.failures(), *training.importing()}
+    trained = {record["key"] for record in process.records() if record["command"][:1] == ["train"]}
+    return folders | waiting_names() | trained | {*training.process_names("import")}
 
 
 def free_name(stem: str) -> str:
@@ -253,7 +235,7 @@ def start_due() -> list[str]:
     return started
 
 
-def work(report: Callable[[str], None] = lambda text: None) -> None:
+def work(report: Callable[[str], None] = lambda line: None) -> None:
     """Start queued runs until none is left. Only one process does this: a second one returns at once."""
     while _has_due():  # again, because runs may arrive while the lock is released
         try:

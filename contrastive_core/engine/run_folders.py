@@ -19,7 +19,6 @@ from contrastive_core.base.errors import BadName, BadSetting
 from contrastive_core.base.messages import N_, message, printable
 from contrastive_core.base.storage import SHIPPED, open_regular, runs_home
 from contrastive_core.engine import process, queue, training
-from contrastive_core.runs.records import Manifest
 from contrastive_core.runs.run import Run, read_manifest
 
 MOST = 100_000  # maximum files of a copied run
@@ -110,27 +109,16 @@ def own_run(folder: Path) -> Run:
         has_manifest = not run.shipped and {**run.manifest, "name": None} == {**manifest, "name": None}
         if has_manifest and all(_stamp(run.path / name) == _stamp(folder / name) for name in GROWING):
             return run
-    return _copied(folder, manifest)
-
-
-def _stamp(path: Path) -> tuple[int, int] | None:
-    try:
-        about = path.stat(follow_symlinks=False)
-    except FileNotFoundError:
-        return None
-    return about.st_size, about.st_mtime_ns
-
-
-def _copied(folder: Path, manifest: Manifest) -> Run:
     files, home = list(_files(folder)), storage.make_folder(runs_home())
     size = sum((folder / name).stat(follow_symlinks=False).st_size for name in files)
     if len(files) > MOST or size > shutil.disk_usage(home).free // 2:
         values = {"files": f"{len(files):,}", "size": f"{size / 1e9:,.1f}", "home": home}
-        raise BadSetting(
-            "{path} has {files} files of {size} GB, which is too much to copy to {home}",
-            path=printable(folder),
-            **values,
-        )
+        text = N_("{path} has {files} files of {size} GB, which is too much to copy to {home}")
+        raise BadSetting(text, path=printable(folder), **values)
+    try:
+        stem = runs.new_name(folder.name)
+    except BadName:
+        stem = "run"
     aside = Path(tempfile.mkdtemp(dir=home, prefix=".new-"))
     try:
         for name in files:
@@ -139,18 +127,20 @@ def _copied(folder: Path, manifest: Manifest) -> Run:
                 shutil.copyfileobj(source, copy, 1 << 20)
             about = (folder / name).stat()
             os.utime(aside / name, ns=(about.st_atime_ns, about.st_mtime_ns))
-        try:
-            stem = runs.new_name(folder.name)
-        except BadName:
-            stem = "run"
         name = queue.free_name(stem)
         json_files.write_json(aside / "run.json", {**manifest, "name": name})
         os.rename(aside, home / name)
-    except BaseException:
+    finally:
         shutil.rmtree(aside, ignore_errors=True)
-        raise
     storage.sync_folder(home)
     return runs.load(name)
+
+
+def _stamp(path: Path) -> tuple[int, int] | None:
+    with contextlib.suppress(FileNotFoundError):
+        about = path.stat(follow_symlinks=False)
+        return about.st_size, about.st_mtime_ns
+    return None
 
 
 def _files(folder: Path, inside: str = "") -> Iterator[str]:

@@ -3,7 +3,6 @@ the command that repeats a run. A training that starts from a run under import w
 in queue.py."""
 
 import contextlib
-import itertools
 import os
 import shlex
 import signal
@@ -27,7 +26,6 @@ from contrastive_core.runs.train_config import settings_of
 
 PATIENCE = 10.0  # seconds that a stopped process may take to end
 POLL_SECONDS = 0.5
-EARLIER = "~"  # separates a name from the number of an earlier failed attempt
 
 
 def gpus() -> int:
@@ -42,13 +40,7 @@ def job_of(name: str, arguments: Sequence[str] = ()) -> Job:
 
 
 def start(name: str, arguments: Sequence[str], **about: Any) -> None:
-    """Start a training. The record and log of an earlier failed start under this name are kept."""
-    if failure(name) is not None:
-        folder = process.folder()
-        names = (f"{name}{EARLIER}{number}" for number in itertools.count(1))
-        earlier = next(name for name in names if not (folder / f"{name}.json").exists())
-        for ending in ("log", "json"):
-            os.replace(folder / f"{name}.{ending}", folder / f"{earlier}.{ending}")
+    """Start a training."""
     job_of(name, arguments).start(**about)
 
 
@@ -115,7 +107,7 @@ def working() -> list[Run]:
 def starting() -> list[str]:
     """Return the names of runs whose process has started but has not written yet."""
     names = []
-    for name in filter(process.pid_of, process.keys_of("train")):
+    for name in process_names("train"):
         with contextlib.suppress(ValueError, OSError):  # it has made no run yet
             if status_of(runs.load(name))["status"] != "starting":
                 continue
@@ -123,20 +115,15 @@ def starting() -> list[str]:
     return names
 
 
-def failures() -> dict[str, str]:
-    """Return the trainings that ended before they wrote anything, with the reason."""
-    return {name: why for name in process.keys_of("train") if (why := failure(name)) is not None}
+def process_names(command: str) -> list[str]:
+    """Return the names of the runs on which a process of this command, "train" or "import", works."""
+    records = (record for record in process.records() if record["command"][:1] == [command])
+    return [record["key"] for record in records if process.pid_of(record["key"])]
 
 
 def failure(name: str) -> str | None:
     """Return why a training could not start; None if it started or is starting."""
     return job_of(name).failure()
-
-
-def dismiss(name: str) -> None:
-    """Forget a training that could not start."""
-    if failure(name) is not None:
-        job_of(name).forget()
 
 
 def command_of(run: Run) -> str:
@@ -161,11 +148,6 @@ def import_of(name: str) -> Job | None:
     """Return the last import started under a name; None if there is none."""
     words = record["command"] if (record := process.record_of(name)) else []
     return _import(name, tuple(words)) if words[:1] == ["import"] else None
-
-
-def importing() -> list[str]:
-    """Return the names of the runs that are being imported."""
-    return [name for name in process.keys_of("import") if process.pid_of(name)]
 
 
 def wait_for_import(name: str, on_progress: OnProgress) -> None:

@@ -61,6 +61,14 @@ class Worker:
             time.sleep(1.0)
         os._exit(0)
 
+    def import_libraries(self) -> None:
+        """Import what requests need. A request has priority and imports its own modules."""
+        for name in WARM:
+            while self.at_work:
+                time.sleep(STEP)
+            with contextlib.suppress(Exception):  # a request that needs it gets the error
+                _import(name)
+
     def _answer(self, request: Request) -> None:
         try:
             os.environ.update(request.environment)
@@ -70,7 +78,9 @@ class Worker:
             progress = [self._progress(request.number)] if request.reports else []
             reply = (DONE, function(*request.arguments, *progress))
         except BaseException as error:
-            reply = (FAILED, NeedsMemory(TOO_LARGE) if is_out_of_memory(error) else error)
+            # torch says only in its message that no more memory is available
+            is_full = isinstance(error, MemoryError) or "DefaultCPUAllocator" in str(error)
+            reply = (FAILED, NeedsMemory(TOO_LARGE) if is_full else error)
         self.last_request = time.monotonic()
         self._reply(request.number, *reply)
         self.at_work.discard(request.number)
@@ -103,29 +113,16 @@ class Worker:
             self.replies.flush()
 
 
-def is_out_of_memory(error: BaseException) -> bool:
-    """Return whether an error means that no more memory is available; torch only says so in its message."""
-    return isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and "DefaultCPUAllocator" in str(error))
-
-
 def main() -> None:
     """Serve the process that started this one."""
     replies = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # output of libraries must not mix with replies
     limit_own_data(most_memory())
     worker = Worker(replies)
-    threading.Thread(target=worker.end_when_idle, daemon=True).start()
-    threading.Thread(target=_warm, args=(worker,), daemon=True).start()
+    for task in (worker.end_when_idle, worker.import_libraries):
+        threading.Thread(target=task, daemon=True).start()
     worker.serve(sys.stdin.buffer)
     os._exit(0)  # the client has ended, so do not wait for the threads
-
-
-def _warm(worker: Worker) -> None:
-    for name in WARM:
-        while worker.at_work:  # a request has priority and imports its own modules
-            time.sleep(STEP)
-        with contextlib.suppress(Exception):  # a request that needs it gets the error
-            _import(name)
 
 
 def _import(name: str) -> ModuleType:

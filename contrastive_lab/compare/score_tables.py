@@ -11,7 +11,6 @@ from contrastive_core.base.score import Scores
 from contrastive_core.compare.comparison import Comparison
 from contrastive_core.compare.evaluation import BESIDE, PREFIX, name_of
 from contrastive_core.compare.verdicts import ACCURACIES, Difference
-from contrastive_core.engine import catalog
 from contrastive_core.runs.run import Run
 from contrastive_core.runs.run_metrics import cost_of
 from contrastive_core.spaces.space import Space
@@ -112,7 +111,7 @@ def table(spaces: list[Space], comparison: Comparison) -> None:
 
 def needs_labels(run: Run) -> bool:
     """Return whether the run's method uses labels; False if unknown, as for recordings."""
-    methods = cache.catalog()["methods"] if catalog.is_ready() else {}
+    methods = cache.catalog()["methods"]
     return bool(methods.get(str(run.config.get("method")), {}).get("needs_labels"))
 
 

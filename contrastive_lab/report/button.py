@@ -44,7 +44,7 @@ def offer(names: Sequence[str], split: str = "test", layer: str = "h", qrels: st
     job, about = job_of(names, split, layer, qrels), locale.text(HELP)
     titles = [Space.of_name(name, split, layer).title for name in names]
     asked, file = f"asked {job.key}", f"{'-'.join(titles)[:80]}.html"
-    if job.has_result():
+    if job.result_path.exists():
         label, content = _("Download the report (.html)"), job.result_path.read_bytes()
         key, icon = f"get-{job.key}", ":material/download:"
         st.download_button(label, content, file, "text/html", icon=icon, key=key, help=about, on_click="ignore")

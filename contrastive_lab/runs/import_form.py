@@ -113,7 +113,7 @@ def _import(words: list[str], report: ImportRecord, upload: Any = None, is_ready
     if upload is not None:  # a copy, kept while the import runs
         path = data_home() / "uploads" / name / Path(upload.name).name
         for folder in path.parent.parent.glob("*"):
-            if folder.name not in training.importing():
+            if folder.name not in training.process_names("import"):
                 shutil.rmtree(folder, ignore_errors=True)
         storage.write_bytes(path, upload.getbuffer())
         words = [str(path), *words[1:]]
@@ -166,7 +166,7 @@ def follow_imports() -> None:
     with suppress(ValueError):  # no name that a run can have
         job = training.import_of(runs.checked_name(mine)) if mine else None
     query_params.keep(importing=mine if job else None)
-    at_work = training.importing()
+    at_work = training.process_names("import")
     for name in at_work:
         if other := training.import_of(name):
             follow_begun(other, message("Importing {name}", name=name), may_stop=True)

@@ -17,7 +17,6 @@ from contrastive_core.runs.run_metrics import MetricsReader
 from contrastive_core.runs.train_config import Resolved, TrainConfig, as_options, literal, usual_epochs, with_settings
 from contrastive_lab import cache, format, guard, query_params
 from contrastive_lab.locale import _, sentence
-from contrastive_lab.progress import catalog_or_wait
 from contrastive_lab.setting_names import shown_name, shown_value
 from contrastive_lab.train.adviser import adviser_card
 from contrastive_lab.train.augmentations import choose_steps, is_quick
@@ -46,8 +45,7 @@ def form(subject: DeltaGenerator, chips: DeltaGenerator) -> Draft:
     st.header(_("New run"))
     first = st.container()
     data = choose_data(subject)  # drawn at once, with what it holds
-    if (catalog := catalog_or_wait()) is None:
-        return Draft(data)
+    catalog = cache.catalog()
     titles = {name: card["title"] for name, card in catalog["methods"].items()}
     method = query_params.one_of(
         first.selectbox, _("Method"), titles, name="method", default="simclr", format_func=titles.get

@@ -23,9 +23,10 @@ from contrastive_core.base.errors import Damaged, LabError
 from contrastive_core.base.lock import lock, process_start
 from contrastive_core.base.memory import write_npz
 from contrastive_core.base.storage import ROOT, data_home, runs_home
-from contrastive_core.engine import activity, client, process, queue, run_folders, training
+from contrastive_core.engine import client, process, queue, run_folders, training
 from contrastive_core.engine.client import WorkerProcess
 from contrastive_core.engine.jobs import Job
+from contrastive_lab import activity
 from contrastive_lab.desktop import command, serving
 
 CONFIG = {"method": "simclr", "dataset": "digits", "seed": 0, "encoder": "small"}
@@ -138,7 +139,7 @@ def test_what_lists_such_a_home_starts_and_signals_nothing(
     assert runs.load("asked").status()["status"] == "failed"  # nobody says which process of that number it was
     queue.go_on()
     assert (queue.start_due(), queue.queue(), queue.broken(), queue.busy_devices()) == ([], [], [], [])
-    assert (training.starting(), training.failures(), training.importing()) == ([], {}, [])
+    assert (training.starting(), training.process_names("import")) == ([], [])
     assert not activity.activity().waiting
     assert run_folders.binned() == []
     assert adviser_names()

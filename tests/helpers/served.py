@@ -66,18 +66,15 @@ def page(browser: Any) -> Iterator[Any]:
 
 
 @pytest.fixture(scope="session")
-def prepared(tmp_path_factory: pytest.TempPathFactory, described: Any) -> Path:
+def prepared(tmp_path_factory: pytest.TempPathFactory, made_catalog: Any) -> Path:
     """A home of an app that was opened before: digits are decoded, and the catalog is made."""
     from contrastive_core.data import datasets
-    from contrastive_core.engine import catalog
-    from contrastive_core.spaces import results
 
     home = tmp_path_factory.mktemp("prepared")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CONTRASTIVE_LAB_HOME", str(home))
         for split in datasets.SPLITS:
             datasets.load("digits", split)
-        results.write(catalog.KIND, catalog.values(), described)
     return home
 
 

@@ -10,15 +10,19 @@ import pytest
 
 from contrastive_core.base import json_files
 from contrastive_core.base.lock import process_start
-from contrastive_core.engine import process
+from contrastive_core.engine import process, queue
 
 
 @contextmanager
-def sleeping_tasks(patch: pytest.MonkeyPatch) -> Iterator[Callable[[], None]]:
-    """Inside, a task is a process that sleeps. The function that is given ends all of them."""
+def sleeping_tasks(patch: pytest.MonkeyPatch, names: list[str] | None = None) -> Iterator[Callable[[], None]]:
+    """Inside, a task is a process that sleeps; `names` gets its name. The function that is given ends all of them."""
     children: list[subprocess.Popen[bytes]] = []
 
     def spawn(name: str, arguments: list[str], **about: Any) -> None:
+        if names is not None:
+            names.append(name)
+        if name == queue.RUNNER:
+            return
         child = subprocess.Popen(["sleep", "60"], start_new_session=True)
         children.append(child)
         process._children[child.pid] = child

@@ -1,4 +1,5 @@
-"""The queue: one run at a time on each device; killed anywhere, nothing is lost or doubled."""
+"""The queue: one run at a time on each device; killed anywhere, nothing is lost or doubled. Imports, and trainings that
+wait for one."""
 
 import os
 import signal
@@ -12,36 +13,29 @@ from typing import Any
 
 import pytest
 from patience import wait
+from sleeping_tasks import sleeping_tasks
 
 from contrastive_core import runs
-from contrastive_core.base import json_files
-from contrastive_core.base.errors import BadName
-from contrastive_core.base.lock import lock_holder, process_start
+from contrastive_core.base.errors import BadName, BadSetting, NoSuchRun
+from contrastive_core.base.lock import lock_holder
+from contrastive_core.base.progress import ProgressFile
 from contrastive_core.base.storage import ROOT
 from contrastive_core.engine import process, queue, training
 
 
 @pytest.fixture
 def spawned(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
-    """Trainings are processes that sleep; `queue-runner` is not started."""
+    """The names of the trainings that begin: processes that sleep; the queue's runner is not started."""
     names: list[str] = []
-    children: list[subprocess.Popen[bytes]] = []
+    with sleeping_tasks(monkeypatch, names):
+        yield names
 
-    def spawn(name: str, arguments: list[str], **about: Any) -> None:
-        names.append(name)
-        if name == queue.RUNNER:
-            return
-        child = subprocess.Popen(["sleep", "60"], start_new_session=True)
-        children.append(child)
-        process._children[child.pid] = child
-        start = process_start(child.pid)
-        record = {"pid": child.pid, "started": start, "time": time.time(), "command": [*arguments]}
-        json_files.write_json(process.folder() / f"{name}.json", {**record, **about})
 
-    monkeypatch.setattr(process, "spawn", spawn)
-    yield names
-    for child in children:
-        child.kill()
+def killed(path: Path, missing_ok: bool = False, unlink: Any = Path.unlink) -> None:
+    """In place of `Path.unlink`: a kill at the queue's own files; the system lets go of locks by itself."""
+    if path.stem.isdigit():
+        raise KeyboardInterrupt
+    unlink(path, missing_ok)
 
 
 def end(name: str) -> None:
@@ -63,15 +57,10 @@ def test_one_at_a_time_on_each_device_in_their_order(spawned: list[str]) -> None
     end("a")
     assert queue.start_due() == ["b"]
     queue.remove("d")
+    assert [queue.device_of(words) for words in (["--device", "cuda"], ["--device=cuda:2"])] == ["cuda:0", "cuda:2"]
     end("b")
     assert queue.start_due() == []
     assert queue.queue() == []
-
-
-def test_devices_are_told_without_torch() -> None:
-    assert queue.device_of(["--device", "cuda"]) == "cuda:0"
-    assert queue.device_of(["--device=cuda:2"]) == "cuda:2"
-    assert queue.device_of([]) in ("cpu", "cuda:0")
 
 
 def test_a_name_is_given_once(spawned: list[str]) -> None:
@@ -106,13 +95,6 @@ def test_killed_between_start_and_removal_it_is_not_started_twice(
     queue.enqueue("first", [])
     queue.enqueue("second", [])
     end("first")
-
-    unlink = Path.unlink
-
-    def killed(path: Path, missing_ok: bool = False) -> None:
-        if path.stem.isdigit():  # the queue's own file; the system lets go of locks by itself
-            raise KeyboardInterrupt
-        unlink(path, missing_ok)
 
     with monkeypatch.context() as patch:
         patch.setattr(Path, "unlink", killed)
@@ -158,19 +140,12 @@ def test_a_kill_while_a_group_is_asked_for_again_loses_no_cell(
     cells = [(f"cell-{i}", ["--device", "cpu"]) for i in range(4)]
     queue.enqueue_group("sweep", cells)
 
-    unlink = Path.unlink
-
-    def removed(path: Path, missing_ok: bool = False) -> None:
-        if path.stem.isdigit():  # the queue's own file; the system lets go of locks by itself
-            raise KeyboardInterrupt
-        unlink(path, missing_ok)
-
     def added(*_: object) -> None:
         raise KeyboardInterrupt
 
-    for thing, name, killed in ((Path, "unlink", removed), (queue, "add", added)):
+    for thing, name, kill in ((Path, "unlink", killed), (queue, "add", added)):
         with monkeypatch.context() as patch:
-            patch.setattr(thing, name, killed)
+            patch.setattr(thing, name, kill)
             with pytest.raises(KeyboardInterrupt):
                 queue.enqueue_group("sweep", cells)
         assert {job.name for job in queue.queue()} == {"cell-1", "cell-2", "cell-3"}
@@ -202,5 +177,45 @@ def test_the_runner_outlives_its_parent_and_a_killed_one_is_replaced(tmp_path: P
     wait(all_done, 300)
     assert max(alive) == 1  # never two at once
     assert queue.queue() == []
-    assert training.failures() == {}
     wait(lambda: not lock_holder(lock), 10)
+
+
+def test_a_name_is_taken_while_its_run_is_imported(monkeypatch: pytest.MonkeyPatch) -> None:
+    with sleeping_tasks(monkeypatch) as end_all:
+        training.start_import("w", ["w.pt"])
+        job = training.import_of("w")
+        assert job is not None
+        assert job.arguments == ("import", "w.pt", "--run", "w")
+        assert training.process_names("import") == ["w"]
+        assert queue.free_name("w") == "w-2"
+        for name in ("w", "simclr-digits"):
+            with pytest.raises(FileExistsError, match="choose another name"):
+                training.start_import(name, ["w.pt"])
+        end_all()
+        assert training.process_names("import") == []
+        assert training.import_of("other") is None
+
+
+def test_a_training_waits_for_the_run_it_starts_from(monkeypatch: pytest.MonkeyPatch) -> None:
+    heard: list[tuple[str, float | None]] = []
+    monkeypatch.setattr(training, "POLL_SECONDS", 0.0)
+    with sleeping_tasks(monkeypatch) as end_all:
+        training.start_import("w", ["w.pt"])
+        ProgressFile(process.progress_path("w"))("decoding", 0.5)
+        process.spawn("t", ["train", "--start", "w"])
+        assert (job := training.import_waited_for("t"))
+        assert job.key == "w"
+
+        def over(*told: Any) -> None:
+            heard.append(told)
+            end_all()
+
+        (process.folder() / "w.log").write_text("error: w.pt cannot be opened\n")
+        with pytest.raises(BadSetting, match=r"the run to start from, w, was not imported: w\.pt cannot be"):
+            training.wait_for_import("w", over)
+        assert heard == [("w: decoding", 0.5)]
+        assert training.import_waited_for("t") is None
+        runs.create("w", {"method": "simclr"})
+        training.wait_for_import("w", over)
+        with pytest.raises(NoSuchRun):
+            training.wait_for_import("nobody", over)

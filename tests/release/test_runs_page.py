@@ -52,7 +52,7 @@ def home(server: Server, monkeypatch: pytest.MonkeyPatch) -> Path:
     wait(lambda: not training.working())
     for path in (server.home / "runs").glob("[!.]*"):
         shutil.rmtree(path)
-        training.dismiss(path.name)
+        training.job_of(path.name).forget()
     if server.process.poll() is not None:
         server.start()
     return server.home / "runs"

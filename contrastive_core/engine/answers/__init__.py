@@ -25,7 +25,7 @@ KINDS = {  # module and function of each
     "map": "scores.map_of_space",
     **{kind: f"comparisons.{kind}" for kind in ("comparison", "calibration", "centered", "differences")},
     **{kind: f"comparisons.{kind}" for kind in ("compression", "adapter")},
-    **{kind: f"previews.{kind}" for kind in ("views", "folder", "look", "advice_plan", "catalog")},
+    **{kind: f"previews.{kind}" for kind in ("views", "folder", "look", "advice_plan")},
 }
 FILES = {kind: f"scores.{kind}" for kind in ("evaluation", "embedding", "samples")}  # with result files of their own
 FILES |= {"decoding": "previews.decoding"}

@@ -14,7 +14,6 @@ from contrastive_core.data.augmentations import make_views
 from contrastive_core.data.dataset import ImageForm
 from contrastive_core.data.folder_selection import folder_preview
 from contrastive_core.data.recipe import Recipe
-from contrastive_core.engine.catalog import make
 from contrastive_core.runs.train_config import TrainConfig, with_settings
 from contrastive_core.spaces.results import Result, Values
 from contrastive_core.train.settings import facts_of, resolve, with_image_size
@@ -58,12 +57,6 @@ def decoding(values: Values, on_progress: OnProgress, device: str) -> None:
     """Decode and cache the images of a data set."""
     form = ImageForm(values.get("size"), values.get("resize", "crop"))
     datasets.load(values["dataset"], values["split"], values["root"], form=form, on_progress=on_progress)
-
-
-def catalog(values: Values, on_progress: OnProgress, device: str) -> Result:
-    """Return the registered names from the current source files."""
-    on_progress(N_("methods, losses and metrics"), None)
-    return Result(dict(make()))
 
 
 def look(values: Values, on_progress: OnProgress, device: str) -> Result:

@@ -1,6 +1,5 @@
 """The catalog: complete, plain, torch-free to read; the drawing: right, escaped, described."""
 
-import json
 import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
@@ -10,6 +9,7 @@ import pytest
 from cases import cases
 
 from contrastive_core import losses, methods
+from contrastive_core.base.cards import Catalog
 from contrastive_core.engine import catalog
 from contrastive_lab.methods import PICTURED, SIBLING, flow_of
 
@@ -17,44 +17,33 @@ NAMES = methods.names()
 
 
 @pytest.fixture(scope="module")
-def described() -> dict:
-    return json.loads(json.dumps(catalog.describe()))
+def described() -> Catalog:
+    return catalog.stored() or catalog.make()
 
 
-def test_it_holds_every_entry_in_the_order_of_years(described: dict) -> None:
-    assert set(described["methods"]) == set(methods.names())
-    assert set(described["losses"]) == set(losses.names())
-    for kind in ("methods", "losses"):
-        years = [entry["year"] for entry in described[kind].values()]
+def test_it_is_complete_and_made_once_for_every_process(
+    described: Catalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for kind, registry in (("methods", methods), ("losses", losses)):
+        entries = described[kind]
+        assert set(entries) == set(registry.names())
+        years = [entry["year"] for entry in entries.values()]
         assert years == sorted(years)
-
-
-def test_it_is_made_once_for_every_process(described: dict, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        assert all(catalog.title(kind, name) == entry["title"] for name, entry in entries.items())
+    assert all("\n" not in entry["formula"] for entry in described["losses"].values())
+    assert all(catalog.title("losses", name) == name for name in ("none_such", "../paths", ""))
+    code = "import sys; from contrastive_core.engine import catalog; catalog.read(); assert 'torch' not in sys.modules"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
     monkeypatch.setattr(catalog, "CARDS", tmp_path / "build" / "cards.json")
-    monkeypatch.setattr(catalog, "describe", lambda: described)
-    assert not catalog.is_ready()
-    catalog.make()
-    assert catalog.is_ready()
+    assert catalog.stored() is None
+    assert catalog.make() == described
     assert catalog.read() == described
-    monkeypatch.setattr(catalog, "values", lambda: {"sources": "edited"})
-    assert not catalog.is_ready()
-
-
-def test_a_formula_of_several_lines_is_one(described: dict) -> None:
-    for entry in described["losses"].values():
-        assert "\n" not in entry["formula"]
-
-
-def test_titles_are_known_before_it_is_made(described: dict) -> None:
-    for kind in ("methods", "losses"):
-        for name, entry in described[kind].items():
-            assert catalog.title(kind, name) == entry["title"]
-    for name in ("none_such", "../paths", ""):
-        assert catalog.title("losses", name) == name
+    monkeypatch.setattr(catalog, "sources", lambda: "edited")
+    assert catalog.stored() is None
 
 
 @cases("name", NAMES)
-def test_a_card_has_knobs_defaults_and_reasons(described: dict, name: str) -> None:
+def test_a_card_has_knobs_defaults_and_reasons(described: Catalog, name: str) -> None:
     card = described["methods"][name]
     assert catalog.knobs(card["knobs"]) == methods.knobs(name)
     for dataset in ("shapes", "digits", "cifar10"):
@@ -64,19 +53,8 @@ def test_a_card_has_knobs_defaults_and_reasons(described: dict, name: str) -> No
     assert card["default_loss"] in described["losses"]
 
 
-def test_it_is_read_without_torch_and_made_once() -> None:
-    code = (
-        "import sys; from contrastive_core.engine import catalog; c = catalog.read(); "
-        "assert 'torch' not in sys.modules; assert catalog.is_ready(); print(len(c['methods']))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert int(done.stdout) == len(NAMES)
-    assert catalog.is_ready()
-
-
 @cases("name", NAMES)
-def test_the_flow_of_every_method_is_drawn(described: dict, name: str) -> None:
+def test_the_flow_of_every_method_is_drawn(described: Catalog, name: str) -> None:
     about = described["methods"][name]
     root = ElementTree.fromstring(f"<div>{flow_of(about, 'its loss')}</div>")
     cells = list(root.iter("span"))

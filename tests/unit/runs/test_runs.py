@@ -114,7 +114,7 @@ def test_a_run_that_begins_or_waits_is_not_moved(monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.parametrize("name", ["CON", "nul.txt", "com1", "Lpt9.b.c", "ends."])
 def test_a_new_run_s_name_is_a_folder_s_on_every_system(name: str) -> None:
-    for make in (lambda: runs.create(name, CONFIG), lambda: queue.enqueue(name, []), lambda: queue.start_now(name, [])):
+    for make in (lambda: runs.create(name, CONFIG), lambda: queue.enqueue(name, [])):
         with pytest.raises(BadName, match="Windows"):
             make()
     old = runs.create("old", CONFIG)
@@ -193,7 +193,7 @@ def test_a_log_goes_with_its_run() -> None:
     (process.folder() / "old.log").write_text("epoch 1")
     run_folders.rename("old", "new")
     assert process.log_of("new") == "epoch 1"
-    assert training.failures() == {}
+    assert training.failure("new") is None
     binned = run_folders.delete("new")
     assert process.log_of(run_folders.restore(binned).name) == "epoch 1"
 
@@ -270,17 +270,16 @@ def test_a_run_is_its_owners_alone() -> None:
 
 
 def test_a_failed_start_is_told_until_it_is_dismissed() -> None:
-    queue.start_now("bad", ["--set", "speed=1"])
+    queue.enqueue("bad", ["--set", "speed=1"], at_once=True)
     with pytest.raises(FileExistsError):  # its process is about to say why
-        queue.start_now("bad", [])
-    wait(lambda: "bad" in training.failures())
-    assert "unknown setting 'speed'" in training.failures()["bad"]
-    training.dismiss("bad")
-    assert training.failures() == {}
+        queue.enqueue("bad", [], at_once=True)
+    wait(lambda: training.failure("bad"))
+    assert "unknown setting 'speed'" in (training.failure("bad") or "")
+    training.job_of("bad").forget()
 
 
 def test_stopped_before_it_began() -> None:
-    queue.start_now("early", ["--dataset", "digits"])
+    queue.enqueue("early", ["--dataset", "digits"], at_once=True)
     pid = process.pid_of("early")
 
     def listens() -> bool:
@@ -290,6 +289,6 @@ def test_stopped_before_it_began() -> None:
 
     wait(listens)
     training.stop("early")
-    wait(lambda: "early" in training.failures())
-    assert training.failures()["early"] == "It was stopped."
+    wait(lambda: training.failure("early"))
+    assert training.failure("early") == "It was stopped."
     assert not (runs_home() / "early").exists()

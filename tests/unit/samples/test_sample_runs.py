@@ -37,7 +37,7 @@ def test_loaded_vectors_are_listed_by_a_process_that_can_be_stopped() -> None:
     assert task.failure() == "It was stopped."
     task.forget()
     task.start()
-    os.kill(client.worker_pid() or 0, signal.SIGKILL)
+    os.kill(client.call("os:getpid"), signal.SIGKILL)
     wait_for(lambda: task.progress() is None)
     assert "ended by another program" in (task.failure() or "")
     task.start()

@@ -45,7 +45,7 @@ def test_a_run_reads_its_images_in_its_own_size(photos: str) -> None:
     assert not images[:, :, 0].any()  # padded
     assert np.array_equal(dataset_pictures(rows), images)
     job = jobs.decoding(run.config, "test")
-    assert job.has_result()
+    assert job.result_path.exists()
     assert (job.values["size"], job.values["resize"]) == (20, "pad")
 
 
