@@ -1,7 +1,7 @@
 """Cards of the registered losses and methods: titles, sources and the texts on their pages."""
 
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypedDict
 
@@ -73,75 +73,19 @@ class LossCard:
     terms: tuple[LossTerm, ...] = ()  # weighted terms; the one that prevents collapse comes first
 
 
-class KnobEntry(TypedDict):
-    """The catalog's entry of a setting of a loss or method."""
-
-    default: Any
-    low: Any  # a number, or None
-    high: Any
-    choices: Sequence[str]
-    help: str
-    log: bool
-
-
-class LossEntry(TypedDict, total=False):
-    """The catalog's entry of a loss: its card, what it compares, and how the browser computes it."""
-
-    title: str
-    year: int
-    paper: str
-    formula: str
-    summary: str
-    family: str
-    matrix: str
-    per_sample: str
-    terms: Sequence[Sequence[Any]]
-    score: str
-    knobs: dict[str, KnobEntry]
-    kernel: Kernel | None
-    across: bool  # whether it can compare two towers
-    values: dict[str, Any]  # of its settings, if some were chosen
-
-
-class DefaultEntry(TypedDict):
-    """The default of a method's setting on a data set, with the reason."""
-
-    value: Any
-    why: str
-
-
-class MethodEntry(TypedDict, total=False):
-    """The catalog's entry of a method: the fields of `MethodCard`, and its defaults by data set."""
-
-    title: str
-    year: int
-    paper: str
-    idea: str
-    compared: str
-    flow: Sequence[Sequence[str]]
-    updates: Sequence[Sequence[str]]
-    uses: Sequence[str]
-    builds_on: Sequence[Sequence[str]]
-    measured_by_paper: str
-    differences: str
-    paper_recipe: str
-    default_loss: str
-    loss_knobs: dict[str, Any]
-    needs_labels: bool
-    needs_captions: bool
-    batch: str
-    least_batch: int
-    published: dict[str, Any]
-    knobs: dict[str, KnobEntry]
-    defaults: dict[str, dict[str, DefaultEntry]]
-    problems: dict[str, str | None]
+KnobEntry = dict[str, Any]  # the catalog's entry of a setting: the fields of `Knob`
+# Of a loss: the fields of `LossCard`, `score`, `knobs` by name, `kernel` (a `Kernel` or None), `across` (whether it can
+# compare two towers), and `values` of settings if some were chosen.
+LossEntry = dict[str, Any]
+# Of a method: the fields of `MethodCard`, `knobs`, and by data set `defaults` (each with value and why) and `problems`.
+MethodEntry = dict[str, Any]
 
 
 class Catalog(TypedDict):
     """The app's data about all registered losses, methods and metrics."""
 
     methods: dict[str, MethodEntry]
-    losses: dict[str, Any]  # of LossEntry; some have no kernel
+    losses: dict[str, LossEntry]
     metrics: dict[str, Any]
     recipe: dict[str, KnobEntry]
     encoders: list[str]

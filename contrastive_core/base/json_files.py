@@ -80,11 +80,6 @@ def list_of(schema: Schema, length: int | None = None) -> Schema:
     return Schema((list,), others=schema, length=length)
 
 
-def mapping_of(schema: Schema) -> Schema:
-    """Return the schema of an object whose values all have one schema."""
-    return Schema((dict,), others=schema)
-
-
 def fields(
     required: Mapping[str, Schema] | None = None, allowed: Mapping[str, Schema] | None = None, others: Schema = plain
 ) -> Schema:
@@ -107,7 +102,7 @@ def schema_of(kind: Any) -> Schema:
     if origin is list:
         return list_of(schema_of(arguments[0]))
     if origin is dict:
-        return mapping_of(schema_of(arguments[1]))
+        return Schema((dict,), others=schema_of(arguments[1]))
     if is_typeddict(kind) or is_dataclass(kind):
         keys = {name: schema_of(hint) for name, hint in get_type_hints(kind, include_extras=True).items()}
         members = dataclass_fields(kind) if is_dataclass(kind) else ()

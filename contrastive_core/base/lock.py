@@ -1,9 +1,8 @@
 """Locks that the system releases when their process ends for any reason.
 
-The lock is the system's (`filelock`). The file's text names the process that holds it, for people. On Windows a locked
-file cannot be read, so the text is in a file next to it. Neither depends on the host name, so a renamed machine or a
-killed process blocks nobody. Only a text below `data_home` may name a process to signal, because a lock file in a
-folder of runs may come from anyone."""
+The lock is the system's (`filelock`), on an empty file. A text below `data_home` names the process that holds it, for
+messages and signals. Neither depends on the host name, so a renamed machine or a killed process blocks nobody. The lock
+file itself names no process, because one in a folder of runs may come from anyone."""
 
 import contextlib
 import hashlib
@@ -17,7 +16,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import TypedDict, cast
 
 import psutil
 from filelock import FileLock, Timeout
@@ -32,85 +30,37 @@ GRACE = 0.25  # seconds: a check whether a lock is held takes it for a moment
 HOLDER = fields({"pid": whole(1, 2**31), "started": plain})
 
 
-class Holder(TypedDict):
-    """The process that holds a lock, and an identifier of its start (`process_start`)."""
-
-    pid: int
-    started: object
-
-
 @contextmanager
 def lock(path: str | Path, wait: float = 0.0) -> Iterator[None]:
     """Context that holds a lock file. The file stays in place, empty. Args: wait: seconds to wait while another process
     holds the lock. Raises: Locked, with the holding process; NotRegular for a symbolic link or special file; OSError.
     """
     path = Path(path)
-    texts = [_text_path(path), _own_text_path(path)]
     make_folder(path.parent)
-    for file in (path, texts[0]):
-        if file.is_symlink() or (file.exists() and not is_regular(file)):
-            raise NotRegular("{path} is a link or not a regular file, so it cannot be a lock", path=printable(file))
+    if path.is_symlink() or (path.exists() and not is_regular(path)):
+        raise NotRegular("{path} is a link or not a regular file, so it cannot be a lock", path=printable(path))
     guard = FileLock(path, max(wait, GRACE), mode=0o600, poll_interval=0.02, fallback_to_soft=False)
     try:
         guard.acquire()
     except Timeout:
-        holder = _holder(texts[0])
-        is_here = holder is not None and is_process(holder["pid"], holder["started"])
-        who = message("process {pid}", pid=holder["pid"]) if holder and is_here else N_("another process")
+        pid = lock_holder(path)
+        who = N_("another process") if pid is None else message("process {pid}", pid=pid)
         raise Locked("{who} is already working in {parent}", who=who, parent=path.parent) from None
+    text_path = _text_path(path)  # before the folder can be moved
     try:
-        text = json.dumps({"pid": os.getpid(), "started": process_start(os.getpid())}).encode()
-        texts[0].write_bytes(text)
-        if texts[1] != texts[0]:
-            with contextlib.suppress(OSError), new_file(make_folder(texts[1].parent) / texts[1].name) as own:
-                own.write(text)
+        with contextlib.suppress(OSError), new_file(make_folder(text_path.parent) / text_path.name) as file:
+            file.write(json.dumps({"pid": os.getpid(), "started": process_start(os.getpid())}).encode())
         yield
     finally:
-        with contextlib.suppress(OSError):  # the folder may have been moved meanwhile
-            os.truncate(texts[0], 0)
-        if texts[1] != texts[0]:
-            with contextlib.suppress(OSError):
-                texts[1].unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            text_path.unlink(missing_ok=True)
         guard.release()
 
 
 def is_locked(path: str | Path) -> bool:
     """Return whether a process holds the lock, on this machine or on another that shares the folder."""
-    holder = _holder(_text_path(Path(path)))  # without a text the lock is not tested, which would block others
-    if holder is not None and sys.platform == "win32":  # all its processes are visible
-        return is_process(holder["pid"], holder["started"])
-    return holder is not None and _is_held(path)
-
-
-def lock_holder(path: str | Path) -> int | None:
-    """Return the id of this user's process on this machine that holds the lock, for signals; None if there is none or
-    if only the lock file names it."""
-    holder = _holder(_own_text_path(Path(path)))
-    return holder["pid"] if holder is not None and is_process(holder["pid"], holder["started"]) else None
-
-
-def _holder(text_path: Path) -> Holder | None:
-    """Return the holder recorded in a text, whether it still runs or not."""
-    try:
-        return cast(Holder, read_object(text_path, HOLDER))
-    except (OSError, Damaged):
-        return None
-
-
-def _text_path(path: Path) -> Path:
-    """Return the file that names the holder: the lock file, or a file next to it on Windows."""
-    return path.with_name(f"{path.name}.holder") if sys.platform == "win32" else path
-
-
-def _own_text_path(path: Path) -> Path:
-    """Return the file below `data_home` that names the holder; the lock's own text if that is below `data_home`."""
-    if data_home() in path.parents:
-        return _text_path(path)
-    return data_home() / "locks" / f"{hashlib.sha256(os.fsencode(path.resolve())).hexdigest()[:24]}.json"
-
-
-def _is_held(path: str | Path) -> bool:
-    """Return whether some process holds the system's lock on the file."""
+    if sys.platform == "win32":  # all its processes are visible
+        return lock_holder(path) is not None
     import fcntl
 
     try:
@@ -119,13 +69,25 @@ def _is_held(path: str | Path) -> bool:
         return False
     try:
         fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except OSError:
-        return False
+    except OSError as error:
+        return isinstance(error, BlockingIOError)
     finally:
         os.close(handle)
     return False
+
+
+def lock_holder(path: str | Path) -> int | None:
+    """Return the id of this user's process on this machine that holds the lock; None if there is none."""
+    try:
+        holder = read_object(_text_path(Path(path)), HOLDER)
+    except (OSError, Damaged):
+        return None
+    return int(holder["pid"]) if is_process(holder["pid"], holder["started"]) else None
+
+
+def _text_path(path: Path) -> Path:
+    """Return the file that names the process that holds a lock."""
+    return data_home() / "locks" / f"{hashlib.sha256(os.fsencode(path.resolve())).hexdigest()[:24]}.json"
 
 
 def is_process(pid: int, started: object) -> bool:

@@ -56,8 +56,9 @@ PADDING = 0xD935  # the extra field's kind for padding
 
 
 @cache
-def machine_memory() -> int:
-    """Return the memory in bytes of this machine, or the limit of the container's control groups if that is lower."""
+def most_memory() -> int:
+    """Return the memory in bytes that one process may use: half of this machine's, or of the limit of the container's
+    control groups if that is lower."""
     total = int(psutil.virtual_memory().total)
     group = Path()
     with contextlib.suppress(OSError, ValueError, IndexError):
@@ -67,12 +68,7 @@ def machine_memory() -> int:
     for file in (*files, GROUPS / "memory" / "memory.limit_in_bytes"):
         with contextlib.suppress(OSError, ValueError):  # no such group, or "max"
             total = min(total, int(file.read_text()))
-    return total
-
-
-def most_memory() -> int:
-    """Return the memory in bytes that one process may use."""
-    return machine_memory() // 2
+    return total // 2
 
 
 def has_data_limit() -> bool:
@@ -214,60 +210,44 @@ def read_arrays(file: BinaryIO, limit: int, mapped: int | None = None) -> dict[s
     arrays: dict[str, np.ndarray] = {}
     least = MAPPED_WHEN_READ if mapped is None else mapped
     with zipfile.ZipFile(file) as archive:
-        entries = {e.filename.removesuffix(".npy"): e for e in archive.infolist()}
-        large = {name: e for name, e in entries.items() if _is_large(e, least)}
-        total = sum(e.file_size for name, e in entries.items() if name not in large)
-        if total > min(limit, most_memory() // 2):
-            raise ValueError(
-                message("it would unpack to {total} bytes; at most {limit}", total=f"{total:,}", limit=f"{limit:,}")
-            )
+        entries = archive.infolist()
+        large = {e.filename for e in entries if e.compress_type == zipfile.ZIP_STORED and e.file_size >= least}
+        total = sum(e.file_size for e in entries if e.filename not in large)
         stored = os.fstat(file.fileno()).st_size
-        if expands(total, stored):
-            raise ValueError(
-                message("it would unpack from {stored} to {total} bytes", **thousands(total=total, stored=stored))
-            )
-        for name, entry in entries.items():
-            if name in large:
+        if total > (most := min(limit, most_memory() // 2)) or expands(total, stored):
+            values = thousands(total=total, stored=stored, most=most)
+            raise ValueError(message("it would unpack from {stored} to {total} bytes; at most {most}", **values))
+        for entry in entries:
+            name = entry.filename.removesuffix(".npy")
+            if entry.filename in large:
                 arrays[name] = _mapped(file, entry)
-            else:
-                with archive.open(entry) as member:
-                    shape, _, dtype = _header(member)
-                    if math.prod(shape) * dtype.itemsize > entry.file_size:
-                        raise ValueError(N_("its header declares other arrays than it contains"))
-                    member.seek(0)
-                    arrays[name] = np.lib.format.read_array(member, allow_pickle=False)
+                continue
+            with archive.open(entry) as member:
+                shape, _, dtype = _header(member)
+                if math.prod(shape) * dtype.itemsize > entry.file_size:
+                    raise ValueError(N_("its header declares other arrays than it contains"))
+                member.seek(0)
+                arrays[name] = np.lib.format.read_array(member, allow_pickle=False)
     return arrays
-
-
-def _is_large(entry: zipfile.ZipInfo, least: int) -> bool:
-    return entry.compress_type == zipfile.ZIP_STORED and entry.file_size >= least
 
 
 def _mapped(file: BinaryIO, entry: zipfile.ZipInfo) -> np.ndarray:
     file.seek(entry.header_offset)
-    name, extra = LOCAL.unpack(file.read(LOCAL.size))
-    begin = entry.header_offset + LOCAL.size + name + extra
+    begin = entry.header_offset + LOCAL.size + sum(LOCAL.unpack(file.read(LOCAL.size)))
     file.seek(begin)
     shape, fortran, dtype = _header(file)
-    offset = file.tell()
-    size = int(np.prod(shape, dtype=object)) * dtype.itemsize
-    if dtype.hasobject:
-        raise ValueError(message("{filename} holds objects", filename=entry.filename))
-    end = begin + entry.file_size
-    if offset + size != end or end > os.fstat(file.fileno()).st_size:
-        values = {"filename": entry.filename, "end": f"{end - offset:,}", "size": f"{size:,}"}
-        raise ValueError(message("{filename} has {end} bytes instead of {size}", **values))
+    offset, end = file.tell(), begin + entry.file_size
+    size = math.prod(shape) * dtype.itemsize
+    if dtype.hasobject or offset + size != end or end > os.fstat(file.fileno()).st_size:
+        raise ValueError(N_("its header declares other arrays than it contains"))
     return np.memmap(file, dtype, "r", offset, shape, "F" if fortran else "C")
 
 
 def _header(file: Any) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
     """Read the shape, Fortran order and dtype from the header of a `.npy` file."""
-    version = np.lib.format.read_magic(file)
-    if version == (1, 0):
+    if np.lib.format.read_magic(file) == (1, 0):
         return np.lib.format.read_array_header_1_0(file)
-    if version == (2, 0):
-        return np.lib.format.read_array_header_2_0(file)
-    raise ValueError(message(".npy version {version} is not supported", version=version))
+    return np.lib.format.read_array_header_2_0(file)
 
 
 def write_npz(path: str | Path, **arrays: np.ndarray) -> None:

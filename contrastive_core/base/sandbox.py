@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any
 
 from contrastive_core.base.errors import LabError, Refused
 from contrastive_core.base.memory import HAS_LIMITS, MemoryWatch, most_memory
@@ -45,17 +45,6 @@ class Limits:
     seconds: float = 300
     file: int = 8 << 30
     preload: tuple[str, ...] = ()
-
-
-class CallResult(TypedDict, total=False):
-    """The result of a call: a value, or an error's class and message; for an OSError also its number and file."""
-
-    value: Any
-    error: str
-    message: str
-    errno: int
-    strerror: str
-    filename: str | None
 
 
 def run_sandboxed(function: Callable[..., Any], *arguments: Any, limits: Limits) -> Any:
@@ -131,19 +120,19 @@ class Sandbox:
         self._send(self._process, self._start)
         return self._process
 
-    def _send(self, process: subprocess.Popen[str], value: object) -> None:
-        assert process.stdin is not None
-        process.stdin.write(json.dumps(value) + "\n")
-        process.stdin.flush()
-
-    def _ask(self, process: subprocess.Popen[str], arguments: list[Any]) -> CallResult:
+    def _ask(self, process: subprocess.Popen[str], arguments: list[Any]) -> dict[str, Any]:
         self._send(process, arguments)
         assert process.stdout is not None
         while line := process.stdout.readline():
             if line.startswith(ANSWER):
-                answer: CallResult = json.loads(line.removeprefix(ANSWER))
+                answer: dict[str, Any] = json.loads(line.removeprefix(ANSWER))
                 return answer
         raise ValueError(N_("no answer"))
+
+    def _send(self, process: subprocess.Popen[str], value: object) -> None:
+        assert process.stdin is not None
+        process.stdin.write(json.dumps(value) + "\n")
+        process.stdin.flush()
 
 
 # --- in the child ------------------------------------------------------------------------------
@@ -167,7 +156,7 @@ def _main() -> None:
         print(f"\n{ANSWER}{json.dumps(_answer(function, json.loads(line)))}", flush=True)
 
 
-def _answer(function: Callable[..., Any], arguments: list[Any]) -> CallResult:
+def _answer(function: Callable[..., Any], arguments: list[Any]) -> dict[str, Any]:
     try:
         return {"value": function(*arguments)}
     except MemoryError:
@@ -175,7 +164,7 @@ def _answer(function: Callable[..., Any], arguments: list[Any]) -> CallResult:
     except Exception as error:
         kind = type(error).__name__
         text = " ".join(str(error).split())[:10_000]
-        answer: CallResult = {"error": kind, "message": text if kind in OURS else f"{kind}: {text}"}
+        answer: dict[str, Any] = {"error": kind, "message": text if kind in OURS else f"{kind}: {text}"}
         if isinstance(error, OSError) and error.errno is not None:
             filename = None if error.filename is None else str(error.filename)
             answer |= {"errno": error.errno, "strerror": error.strerror or "", "filename": filename}

@@ -21,11 +21,11 @@ import math
 import os
 import stat
 import tempfile
-import threading
 import time
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import lru_cache
 from io import BufferedReader
 from pathlib import Path
 from typing import IO, Any, BinaryIO, Generic, TypeVar
@@ -61,23 +61,22 @@ IMAGES = BUNDLE / "checkpoints" / "images"  # decoded test images of the shipped
 
 def runs_home() -> Path:
     """Return the folder of users' runs: $CONTRASTIVE_LAB_RUNS, else a folder in the checkout or the user's data."""
-    if folder := os.environ.get("CONTRASTIVE_LAB_RUNS"):
-        return Path(folder)
-    return ROOT / "checkpoints" / "runs" if is_checkout() else _user_data() / "runs"
+    return _home("RUNS", "checkpoints/runs", "runs")
 
 
 def data_home() -> Path:
     """Return the folder of caches: $CONTRASTIVE_LAB_HOME, a checkout's `.cache`, or `cache` in the user data."""
-    if folder := os.environ.get("CONTRASTIVE_LAB_HOME"):
+    return _home("HOME", ".cache", "cache")
+
+
+def _home(variable: str, in_checkout: str, name: str) -> Path:
+    if folder := os.environ.get(f"CONTRASTIVE_LAB_{variable}"):
         return Path(folder)
-    return ROOT / ".cache" if is_checkout() else _user_data() / "cache"
-
-
-def _user_data() -> Path:
-    """Return the system's folder for this user's application data."""
+    if is_checkout():
+        return ROOT / in_checkout
     import platformdirs
 
-    return platformdirs.user_data_path(NAME, appauthor=False)
+    return platformdirs.user_data_path(NAME, appauthor=False) / name
 
 
 def follow_links() -> bool:
@@ -113,11 +112,6 @@ def read_regular(path: str | Path, limit: int) -> bytes:
     return data
 
 
-def stored_bytes(about: os.stat_result) -> int:
-    """Return the bytes that a file uses on the disk, or its size if unknown. A sparse file uses fewer than its size."""
-    return min(about.st_size, 512 * getattr(about, "st_blocks", 0)) or about.st_size
-
-
 def expands(size: int, stored: int) -> bool:
     """Return whether unpacking would enlarge data so much that it is probably an attack on the memory."""
     return size > max(UNCHECKED, EXPANSION * stored)
@@ -138,7 +132,8 @@ def _check(about: os.stat_result, path: str | Path, limit: int | None) -> None:
         raise NotRegular("{path} is a pipe, a device or a socket, not a file", path=printable(path))
     if limit is not None:
         _check_size(about.st_size, Path(path).name, limit)
-    if (real := stored_bytes(about)) and expands(about.st_size, real):
+    real = min(about.st_size, 512 * getattr(about, "st_blocks", 0))  # on the disk; 0 if unknown
+    if real and expands(about.st_size, real):
         values = {"name": printable(Path(path).name), **thousands(real=real, size=about.st_size)}
         raise NotRegular("{name} stores only {real} of its {size} bytes; sparse files are not read", **values)
 
@@ -153,26 +148,16 @@ class FileCache(Generic[T]):
     """Cache of `read(path)` that reads again only when the file was replaced or written to.
 
     Args: read: its result is shared between callers, who must not change it; errors are not cached.
-        most: cached files; the oldest entry is dropped first."""
+        most: cached results; the least recently used is dropped first."""
 
     def __init__(self, read: Callable[[Path], T], most: int) -> None:
-        self._read, self._most = read, most
-        self._cached: dict[Path, tuple[FileStamp, T]] = {}
-        self._lock = threading.Lock()
+        self._read = read
+        self._cached = lru_cache(most)(lambda path, stamp: read(path))
 
     def __call__(self, path: Path) -> T:
-        before = file_stamp(path)
-        cached = self._cached.get(path)
-        if cached is not None and cached[0] == before:
-            return cached[1]
-        value = self._read(path)
-        if before is not None and time.time() - before[2] / 1e9 > FRESH:
-            with self._lock:
-                self._cached.pop(path, None)
-                self._cached[path] = (before, value)
-                while len(self._cached) > self._most:
-                    del self._cached[next(iter(self._cached))]
-        return value
+        stamp = file_stamp(path)
+        is_fresh = stamp is None or time.time() - stamp[2] / 1e9 <= FRESH
+        return self._read(path) if is_fresh else self._cached(path, stamp)
 
 
 def file_stamp(path: Path) -> FileStamp | None:

@@ -148,7 +148,7 @@ def _files(folder: Path, inside: str = "") -> Iterator[str]:
     with os.scandir(folder / inside) as entries:
         for entry in entries:
             name = f"{inside}/{entry.name}" if inside else entry.name
-            if entry.name.startswith(".") or name in ("lock", "lock.holder"):
+            if entry.name.startswith(".") or name == "lock":
                 continue
             if entry.is_file(follow_symlinks=False):
                 yield name

@@ -213,7 +213,7 @@ def test_the_worker_refuses_what_would_take_half_of_the_memory() -> None:
     assert client.call("numpy:zeros", 10).shape == (10,)
     pid = client.call("os:getpid")
     with pytest.raises(NeedsMemory, match="half of this computer's"):
-        client.call("numpy:zeros", memory.machine_memory() // 8 + 1000)
+        client.call("numpy:zeros", memory.most_memory() // 4 + 1000)
     assert client.call("os:getpid") == pid, "others go on"
     assert client.call("numpy:zeros", 10).shape == (10,)
     assert psutil.Process(pid).memory_info().rss < memory.most_memory()

@@ -358,5 +358,5 @@ def test_damage_is_named(tmp_path: Path) -> None:
 def test_an_archive_that_would_unpack_too_far_is_refused(tmp_path: Path) -> None:
     np.savez_compressed(tmp_path / "bomb.npz", x=np.zeros(1_000_000))
     assert (tmp_path / "bomb.npz").stat().st_size < 20_000
-    with pytest.raises(Damaged, match="would unpack to 8,000"):
+    with pytest.raises(Damaged, match="to 8,000"):
         read_npz(tmp_path / "bomb.npz", limit=1_000_000)
