@@ -31,7 +31,9 @@ from starlette.requests import HTTPConnection
 from starlette.responses import HTMLResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from streamlit import config
+from streamlit.web import cli
 
+from contrastive_core.base import local_processes
 from contrastive_lab import locale, query_params, stage
 from contrastive_lab.locale import N_
 
@@ -106,14 +108,14 @@ class Guard:
         host, origin = request.headers.get("host", ""), request.headers.get("origin")
         if _name_of(f"//{host}") not in self.hosts:
             return N_("This server answers only to 127.0.0.1 and localhost.")
-        if origin is not None and _place_of(origin) != host.lower():
+        if origin is not None and origin.lower().partition("://")[2] != host.lower():
             return N_("Requests from other sites are refused.")
         if any(name in request.headers for name in PROXIES):
             return N_("Requests through a proxy are refused.")
         is_own = is_own_connection(request.scope.get("client"), request.scope.get("server"))
         if is_own is False:
             return N_("Contrastive Lab is running for another user of this computer. Start your own.")
-        if is_own is None and not self.token and are_owners_known():
+        if is_own is None and not self.token and CONNECTIONS[0].exists():
             return N_(
                 "The owner of this connection is unknown. Start contrastive-lab or set CONTRASTIVE_LAB_TOKEN=new."
             )
@@ -152,14 +154,6 @@ def _page(sentence: str, request: HTTPConnection, head: str = "") -> str:
     return f'{title}{head}<body style="font: 1.1rem sans-serif; margin: 4rem auto; max-width: 40rem"><p>{text}</p>'
 
 
-def _place_of(origin: str) -> str:
-    """Return host and port of an origin; "" for an invalid one."""
-    try:
-        return urlsplit(origin).netloc.lower()
-    except ValueError:
-        return ""
-
-
 def _name_of(address: str) -> str:
     """Return the host of an address, without port; "" for an invalid one."""
     try:
@@ -176,22 +170,16 @@ def _cookie_name(request: HTTPConnection) -> str:
     return f"contrastive-lab-{(request.scope.get('server') or ('', 0))[1]}"
 
 
-def token_from_environment() -> str | None:
-    """Return the required token, if any; a generated one is printed."""
+def guards() -> list[Middleware]:
+    """Return the app's middleware, from Streamlit's configuration and the environment. A new token is printed."""
+    hosts = [str(h).lower() for h in config.get_option("server.allowedHosts")]
+    page = (Path(streamlit.__file__).parent / "static" / "index.html").read_text("utf-8")
+    own = (*locale.SCRIPTS.values(), stage.SCROLL, stage.ARROWS, query_params.ONE_ENTRY)
     token = os.environ.get("CONTRASTIVE_LAB_TOKEN", "").strip()
     if token == "new":
         token = secrets.token_urlsafe(24)
         print(f"  Open the address below with ?token={token}", file=sys.stderr, flush=True)
-    return token or None
-
-
-def guards() -> list[Middleware]:
-    """Return the app's middleware, from Streamlit's configuration and the environment."""
-    hosts = [str(h).lower() for h in config.get_option("server.allowedHosts")]
-    page = (Path(streamlit.__file__).parent / "static" / "index.html").read_text("utf-8")
-    own = (*locale.SCRIPTS.values(), stage.SCROLL, stage.ARROWS, query_params.ONE_ENTRY)
-    rules = policy(hosts, page + "".join(own))
-    return [Middleware(Guard, hosts=hosts, policy=rules, token=token_from_environment())]
+    return [Middleware(Guard, hosts=hosts, policy=policy(hosts, page + "".join(own)), token=token or None)]
 
 
 # --- owners of connections -------------------------------------------------------------------------
@@ -221,11 +209,6 @@ def is_own_connection(client: Address | None, server: Address | None) -> bool | 
     return all(uid in (os.getuid(), ROOT_USER) for uid in owners) if owners else None
 
 
-def are_owners_known() -> bool:
-    """Return whether the system tells the owners of connections."""
-    return CONNECTIONS[0].exists()
-
-
 def _columns(address: Address) -> set[str]:
     """Return an address in the notation of the kernel's two tables, IPv4 also as IPv6."""
     ip, port = ipaddress.ip_address(address[0].partition("%")[0]), f"{address[1]:04X}"
@@ -235,3 +218,8 @@ def _columns(address: Address) -> set[str]:
     if v4 is not None:
         written.add(f"{struct.unpack('=I', v4.packed)[0]:08X}")
     return {f"{host}:{port}" for host in written}
+
+
+if __name__ == "__main__":  # the server process of the command `contrastive-lab`
+    local_processes.end_with_parent()
+    cli.main(sys.argv[1:], prog_name="streamlit")

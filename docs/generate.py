@@ -19,8 +19,7 @@ from gradients import GRADIENTS
 from contrastive_core import losses, methods, metrics, runs
 from contrastive_core.base.registry import knobs_of
 from contrastive_core.base.storage import SHIPPED
-from contrastive_core.cli.main import COMMANDS, PROGRAM, parser
-from contrastive_core.cli.options import COMMON
+from contrastive_core.cli.main import COMMANDS, COMMON, PROGRAM, parser
 from contrastive_core.compare.evaluation import Evaluation, read_evaluation
 from contrastive_core.data.dataset import KNOWN
 from contrastive_core.data.recipe import Recipe

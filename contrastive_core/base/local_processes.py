@@ -12,9 +12,10 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 
 import psutil
 
@@ -47,7 +48,13 @@ def run_processes(count: int, arguments: Sequence[str]) -> int:
     command = [sys.executable, "-u", "-m", "contrastive_core", *arguments]
     shared = os.environ | {"OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "1")}  # as torchrun
     children: list[subprocess.Popen[bytes]] = []
-    with tempfile.TemporaryDirectory(prefix="contrastive-lab-") as folder, _noted_signals() as signals:
+    noted: list[int] = []
+
+    def note(number: int, frame: object) -> None:
+        if sys.platform != "win32":  # there the children receive Ctrl-C directly
+            noted.append(number)
+
+    with tempfile.TemporaryDirectory(prefix="contrastive-lab-") as folder, handled_signals(note):
         rendezvous = Path(folder, secrets.token_hex())
         try:
             for rank in range(count):
@@ -55,7 +62,7 @@ def run_processes(count: int, arguments: Sequence[str]) -> int:
                 # a closed standard input tells a child that its parent has ended
                 child = subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, process_group=OWN_GROUP)
                 children.append(child)
-            passed_on = _wait(children, signals)
+            passed_on = _wait(children, noted)
         finally:
             for child in children:
                 child.kill()
@@ -64,24 +71,18 @@ def run_processes(count: int, arguments: Sequence[str]) -> int:
 
 
 @contextmanager
-def _noted_signals() -> Iterator[list[signal.Signals]]:
-    """Collect the signals that would end this process. On Windows the children receive Ctrl-C directly."""
-    noted: list[signal.Signals] = []
-
-    def note(number: int, frame: object) -> None:
-        if sys.platform != "win32":
-            noted.append(signal.Signals(number))
-
+def handled_signals(handle: Callable[[int, FrameType | None], object]) -> Iterator[None]:
+    """Context in which `handle` gets the signals that would end this process."""
     names = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
-    before = {number: signal.signal(number, note) for number in names}
+    before = {number: signal.signal(number, handle) for number in names}
     try:
-        yield noted
+        yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
 
 
-def _wait(children: Sequence[subprocess.Popen[bytes]], signals: list[signal.Signals]) -> set[int]:
+def _wait(children: Sequence[subprocess.Popen[bytes]], signals: list[int]) -> set[int]:
     """Wait until all processes have ended; return the signals passed on. After a failure the time is limited."""
     end: float | None = None
     passed_on: set[int] = set()

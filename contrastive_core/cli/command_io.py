@@ -20,7 +20,7 @@ from contrastive_core.base.memory import limit_own_data, most_memory
 from contrastive_core.base.messages import printable, terminal_line
 from contrastive_core.base.progress import OnProgress, ProgressFile, ignore_progress
 from contrastive_core.base.score import Score, Scores
-from contrastive_core.cli.options import OF_FILE
+from contrastive_core.cli.main import OF_FILE
 from contrastive_core.data import datasets
 from contrastive_core.runs.run import Run
 from contrastive_core.spaces import file_formats, label_files, loaded_vectors, open_vectors, triplets

@@ -1,6 +1,8 @@
-"""Commands that write files: `embed` the rows of a run, `project` a map, `export` an encoder."""
+"""Commands that write files: `embed` the rows of a run, `project` a map, `export` an encoder,
+and `example`."""
 
 from argparse import Namespace
+from pathlib import Path
 
 from contrastive_core.base.progress import fraction_of
 from contrastive_core.base.score import recall_text
@@ -20,6 +22,7 @@ from contrastive_core.compare.embed import embed_run
 from contrastive_core.engine import answers
 from contrastive_core.engine.answers.scores import map_of_rows
 from contrastive_core.exchange.exporters import export_onnx
+from contrastive_core.spaces import example_questions
 from contrastive_core.spaces.neighbor_graphs import Graphs
 from contrastive_core.spaces.space import layers_of
 
@@ -84,3 +87,15 @@ def export(args: Namespace) -> None:
         record = export_onnx(run, out, args.layer)
     text = f"{out}: {args.layer}, {record['width']} wide; {record['worst']:.1g} from torch"
     print_result(args, {"run": run.name, **record}, text)
+
+
+def example(args: Namespace) -> None:
+    """Write an example and print how to compare its models. Raises ValueError if the folder contains files."""
+    folder = Path(args.out or args.name)
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise ValueError(f"{folder} exists and is not empty; choose another folder with --out")
+    files = example_questions.write(folder)
+    judgments = folder / example_questions.JUDGMENTS
+    text = f"{folder}: {', '.join(sorted(path.name for path in folder.iterdir()))}"
+    text += f"\ncontrastive-lab compare {' '.join(map(str, files))} --qrels {judgments}"
+    print_result(args, {"out": str(folder), "vectors": [*map(str, files)], "qrels": str(judgments)}, text)

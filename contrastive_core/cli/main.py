@@ -13,35 +13,81 @@ from typing import Any, NoReturn
 
 from contrastive_core.base.errors import BadSetting, Elsewhere, LabError, sentence_of
 from contrastive_core.base.local_processes import run_processes
-from contrastive_core.cli.options import (
-    COMMON,
-    DEVICE,
-    LABELS,
-    LAYER,
-    LEAVE_OUT,
-    OF_TEST,
-    OF_VECTORS,
-    OTHER,
-    PICTURES,
-    PROCESSES,
-    QRELS,
-    REFERENCE,
-    ROOT,
-    RUN,
-    RUNS,
-    SOURCE,
-    SPLIT,
-    Command,
-    Parser,
-    error_line,
-    option,
-    setting,
-    switch,
-)
+from contrastive_core.base.messages import terminal_line
 from contrastive_core.runs.train_config import OPTIONS, flag
 
 UNUSABLE = (ValueError, FileNotFoundError, FileExistsError, IsADirectoryError, NotADirectoryError)
 PROGRAM = "python -m contrastive_core"
+
+Option = tuple[tuple[str, ...], dict[str, Any]]  # flags and keyword arguments for `argparse`
+
+
+def option(*flags: str, **settings: Any) -> Option:
+    """Return an option. Args: flags, settings: of `argparse`."""
+    return flags, settings
+
+
+def switch(name: str, help: str) -> Option:
+    """Return an option without a value."""
+    return option(name, action="store_true", help=help)
+
+
+def setting(help: str) -> Option:
+    """Return the option that changes one setting by its name."""
+    return option("--set", action="append", default=[], metavar="KEY=VALUE", help=help)
+
+
+class Command:
+    """A command. `run` names its function, which is imported on use: `module.function` of this package
+    or `package.module:function` of the app."""
+
+    def __init__(self, run: str, help: str, *options: Option) -> None:
+        self.run, self.help, self.options = run, help, options
+
+
+# --- options of several commands -----------------------------------------------------------------------
+
+
+COMMON = (
+    switch("--debug", "show the full traceback of an error"),
+    switch("--json", "print one JSON document"),
+    option("--progress", metavar="FILE", help="write the progress to FILE, as one JSON object per line"),
+)
+SOURCE = "a run, a recording, or a file of vectors: .npy, .npz, .parquet, .csv"
+RUN = option("run")
+RUNS = option("runs", nargs="+", metavar="RUN", help=SOURCE)
+DEVICE = option("--device", default="auto", help="device to compute on: auto, cpu, cuda, cuda:N or mps")
+ROOT = option("--root", metavar="FOLDER", help="folder of the downloaded data sets")
+LAYER = option("--layer", choices=("h", "z"), default="h", help="h: output of the encoder, z: output of the head")
+OF_TEST = (option("--split", choices=("train", "test"), default="test"), DEVICE)
+SPLITS = "split to use (default: test; for a file: the rows marked test, or all)"
+SPLIT = option("--split", choices=("train", "test"), help=SPLITS)
+OF_FILE = "--labels, --leave-out, --pictures and --other are for files of vectors; a run uses those of its own data set"
+LABELS_HELP = "for a file of vectors: file with one label per row (.npy, .txt, .csv or .tsv)"
+LABELS = option("--labels", metavar="FILE", help=LABELS_HELP)
+LEAVE_OUT = option(
+    "--leave-out",
+    metavar="COLUMNS",
+    type=lambda text: [name.strip() for name in text.split(",") if name.strip()],
+    default=[],
+    help="for a table: numeric columns that are not part of the vectors, separated by commas",
+)
+OTHER_HELP = "second file: the vectors of the other tower or of the first file's texts, or a model that encodes them"
+BY_HELP = "column whose equal values pair the rows, or row for their position (default: pair, group, id or else row)"
+OTHER = (
+    option("--other", metavar="FILE", help=OTHER_HELP),
+    option("--towers", metavar="A,B", help="names of the two towers (default: the names of the files)"),
+    option("--by", metavar="COLUMN", default="", help=BY_HELP),
+)
+OF_VECTORS = (LABELS, LEAVE_OUT, *OTHER, SPLIT, DEVICE)
+PICTURES = option("--pictures", metavar="FOLDER", help="for a file of vectors: folder of the images that it names")
+QRELS_HELP = "relevance judgments: .tsv of BEIR or its folder, a file of TREC, or .json (default: partners)"
+QRELS = option("--qrels", metavar="FILE", default="", help=QRELS_HELP)
+REFERENCE_HELP = "run on the same images to show beside this one; may be repeated (default: those of `references`)"
+REFERENCE = option("--reference", action="append", metavar="RUN", help=REFERENCE_HELP)
+
+
+# --- commands ------------------------------------------------------------------------------------------
 
 
 COMMANDS = {
@@ -52,12 +98,8 @@ COMMANDS = {
         option("--run", "--name", metavar="NAME", help="name of the run (default: made from the settings)"),
         switch("--resume", "continue the run that --run names"),
         option("--schedule", metavar="FILE", help="JSON list of changes during training, each with step, name and to"),
-        option(
-            "--weights",
-            metavar="FILE",
-            help="start from the weights in this file, for --encoder or the encoder found in the file",
-        ),
-        PROCESSES,
+        option("--weights", metavar="FILE", help="weights to start from, for --encoder or the encoder found in them"),
+        option("--processes", type=int, default=1, help="processes on this machine, one GPU each (default: 1)"),
         switch("--download", "download the data set if it is missing"),
         setting("any setting, for example lr=0.01, loss.temperature=0.2 or method.momentum=0.99"),
         DEVICE,
@@ -66,36 +108,21 @@ COMMANDS = {
         "train.change",
         "change settings of a run during training, or write its changes to a file for train --schedule",
         RUN,
-        option(
-            "settings",
-            nargs="*",
-            metavar="KEY=VALUE",
-            help="lr or a setting of the loss, for example loss.temperature=0.1",
-        ),
+        option("settings", nargs="*", metavar="KEY=VALUE", help="lr or a setting of the loss: loss.temperature=0.1"),
         option("--out", metavar="FILE", help="write the changes so far to this .json file"),
     ),
     "branch": Command(
         "train.branch",
         "continue from a saved epoch of a run with other settings: each branch is a new run in the queue",
         RUN,
-        option(
-            "settings",
-            nargs="+",
-            metavar="KEY=VALUE",
-            help="settings of one branch, separated by commas, for example lr=0.01",
-        ),
+        option("settings", nargs="+", metavar="KEY=VALUE", help="settings of one branch, separated by commas: lr=0.01"),
         option("--epoch", type=int, metavar="N", help="continue from the state after this epoch (default: the newest)"),
     ),
     "embed": Command(
         "export.embed",
         "write the embedding of a data set",
         RUN,
-        option(
-            "--layer",
-            choices=("h", "z", "towers"),
-            default="h",
-            help="h: output of the encoder, z: output of the head, towers: z of images and captions",
-        ),
+        option("--layer", choices=("h", "z", "towers"), default="h", help="encoder, head, or z of images and captions"),
         *OF_TEST,
         option("--out", help="file to write, .npz or .parquet (default: only store all embeddings for the app)"),
     ),
@@ -103,11 +130,7 @@ COMMANDS = {
         "evaluate.evaluate",
         "compute the scores of a run, of raw pixels and of an untrained encoder",
         option("run", help=SOURCE),
-        option(
-            "--train",
-            metavar="FILE",
-            help="for a file of vectors: file of training rows (default: four fifths of the rows)",
-        ),
+        option("--train", metavar="FILE", help="training rows of a file of vectors (default: four fifths of the rows)"),
         option("--metrics", help="scores to compute, separated by commas (default: all that apply)"),
         *(*OF_VECTORS, REFERENCE),
         switch("--cost", "for queries and documents: print what fewer dimensions and lower precision cost"),
@@ -130,33 +153,19 @@ COMMANDS = {
         "list every sample with its loss and signs of a wrong label, a duplicate or an outlier",
         option("run", help=SOURCE),
         *(LABELS, LEAVE_OUT, *OTHER, DEVICE),
-        option(
-            "--split",
-            choices=("train", "test"),
-            help="split to list (default: train; for a file: the rows marked train, or all)",
-        ),
+        option("--split", choices=("train", "test"), help=SPLITS.replace("test", "train")),
         option("--loss", help="loss of the list (default: the run's own)"),
         option("--out", help="file to write, .parquet or .csv (default: only store it for the app)"),
-        option(
-            "--audit",
-            metavar="FILE",
-            help=".csv file of random rows to check; your answers estimate how many labels are wrong",
-        ),
+        option("--audit", metavar="FILE", help=".csv file of random rows; your answers estimate how many are wrong"),
         option("--checks", type=int, default=120, help="number of random rows to check (default: 120)"),
-        option(
-            "--export",
-            metavar="PATH",
-            help="apply your decisions: write a .csv of all labels, an .sh that moves files, or a new folder of images",
-        ),
+        option("--export", metavar="PATH", help="apply your decisions: .csv of labels, .sh with moves or new folder"),
         switch("--move", "move the images into the folder of --export (default: hard links)"),
     ),
     "pairs": Command(
         "samples.pairs",
         "list the mismatched pairs and the false negatives of two towers",
         option("file", metavar="RUN", help="a run of clip, or a file of vectors with one or two towers"),
-        option(
-            "second", nargs="*", metavar="FILE", help="the other tower of a file with one tower, same as --other FILE"
-        ),
+        option("second", nargs="*", metavar="FILE", help="the other tower, same as --other FILE"),
         *(LABELS, LEAVE_OUT, *OTHER, SPLIT, DEVICE),
         option("--top", type=int, default=10, help="number of entries of each list to print (default: 10)"),
         option("--out", help="file of all pairs and their scores to write, .parquet or .csv"),
@@ -189,13 +198,9 @@ COMMANDS = {
         *(RUNS, LAYER, *OF_VECTORS, QRELS),
         switch("--differences", "for two spaces: list groups that lie together in one and apart in the other"),
         option("--metrics", help="accuracies to compare, separated by commas: knn, linear_probe (default: both)"),
-        option(
-            "--adapter", metavar="FILE", help="for two models: write the map from old to new vectors, .npz or .onnx"
-        ),
+        option("--adapter", metavar="FILE", help="map from old to new vectors of two models to write, .npz or .onnx"),
         switch("--duels", "for two spaces: judge their differing first answers until one is shown to be better"),
-        option(
-            "--margin", type=float, help="for queries: smallest relevant difference, in points (0.5; 2 with --duels)"
-        ),
+        option("--margin", type=float, help="for queries: smallest relevant difference, in points (0.5; --duels: 2)"),
         option("--top", type=int, default=10, help="for queries: number of changed queries to print (default: 10)"),
     ),
     "report": Command(
@@ -215,9 +220,7 @@ COMMANDS = {
         "import_checkpoint.import_checkpoint",
         "create a run from a checkpoint, from a model of torchvision or timm, or from a run on other images",
         option("file", help="a checkpoint file, torchvision:NAME, timm:NAME or run:NAME"),
-        option(
-            "--format", choices=("auto",), default="auto", help="format of the file; auto detects it from the content"
-        ),
+        option("--format", choices=("auto",), default="auto", help="format; auto detects it from the content"),
         option("--encoder", help="encoder, if it is not detected: resnet18, timm:NAME, …"),
         option("--dataset", default="shapes", help="data set to evaluate it on (default: shapes)"),
         ROOT,
@@ -229,7 +232,7 @@ COMMANDS = {
         switch("--dry-run", "only describe the model; download nothing"),
     ),
     "example": Command(
-        "example.example",
+        "export.example",
         "write an example: 1,920 questions and answers, their vectors by two models, and relevance judgments",
         option("name", choices=("questions",)),
         option("--out", metavar="FOLDER", help="folder to write (default: a folder with the name of the example)"),
@@ -261,12 +264,7 @@ COMMANDS = {
             "which asks whether to train at all",
         ),
         option("--method", default="simclr", help="method to train (default: simclr)"),
-        option(
-            "--methods",
-            nargs="+",
-            metavar="METHOD",
-            help="compare only these methods, at least two (default: all that fit)",
-        ),
+        option("--methods", nargs="+", metavar="METHOD", help="compare only these methods, at least two"),
         option("--epochs", type=int, default=20, help="most epochs of one training (default: 20)"),
         option("--name", help="name of the adviser; an interrupted one continues"),
         REFERENCE,
@@ -280,18 +278,13 @@ COMMANDS = {
         "run_listing.verify",
         "check the files of every run, and recompute the scores of the shipped runs",
         switch("--files", "only check the files"),
-        option("runs", nargs="*", metavar="RUN"),
-        DEVICE,
+        *(option("runs", nargs="*", metavar="RUN"), DEVICE),
     ),
     "doctor": Command(
         "run_listing.doctor",
         "print the device, versions, folders and free disk space, or check the loss of a training loop",
         option("what", nargs="?", choices=("loop",), help="loop: compare a saved batch with the loss that you declare"),
-        option(
-            "file",
-            nargs="?",
-            help=".safetensors with z, loss, grad and optionally ids, labels, other, grad_other, queue",
-        ),
+        option("file", nargs="?", help=".safetensors: z, loss, grad; also ids, labels, other, grad_other, queue"),
         option("--loss", help="loss that the loop should compute, by its name in `list`"),
         option("--positives", choices=("auto", "views", "labels", "keys"), default="auto"),
         option("--accumulate", type=int, default=1, help="number of batches whose gradients are summed (default: 1)"),
@@ -300,11 +293,17 @@ COMMANDS = {
     "analyze": Command(
         "evaluate.analyze",
         "compute what a page needs: scores, a map, a comparison or decoded images",
-        option("kind"),
-        option("values", help="a JSON object"),
-        DEVICE,
+        *(option("kind"), option("values", help="a JSON object"), DEVICE),
     ),
 }
+
+
+class Parser(argparse.ArgumentParser):
+    """Parser that reports a wrong command in one line."""
+
+    def error(self, message: str) -> NoReturn:
+        sys.stderr.write(error_line(f"{message} (see {self.prog} --help)"))
+        raise SystemExit(2)
 
 
 def parser(program: str = PROGRAM) -> argparse.ArgumentParser:
@@ -347,18 +346,16 @@ def main(argv: Sequence[str] | None = None, program: str = PROGRAM) -> int:
         return _failed(args, text, 2 if isinstance(error, UNUSABLE) else 1)
 
 
-def _command(name: str | Callable[[Any], int | None]) -> Callable[[Any], int | None]:
+def _command(name: str) -> Callable[[Any], int | None]:
     """Return the function that `Command.run` names. Raises ValueError if the app is not installed."""
-    if callable(name):
-        return name
-    place, colon, function = name.rpartition(":")
-    if not colon:
+    place, is_of_app, function = name.rpartition(":")
+    if not is_of_app:
         module, _, function = name.rpartition(".")
         place = f"contrastive_core.cli.{module}"
     try:
         command: Callable[[Any], int | None] = getattr(importlib.import_module(place), function)
     except ModuleNotFoundError as error:
-        if colon and error.name == place.split(".")[0]:
+        if is_of_app and error.name == place.split(".")[0]:
             raise ValueError(f"this command needs {error.name}, which is not installed") from None
         raise
     return command
@@ -379,3 +376,8 @@ def stopped(number: int, frame: object) -> NoReturn:
 def _speaks() -> bool:
     """Return whether this process reports signals that all processes of the command receive."""
     return os.environ.get("RANK", "0") == "0"
+
+
+def error_line(message: str) -> str:
+    """Format an error as one line for standard error."""
+    return f"error: {terminal_line(' '.join(message.split()))}\n"

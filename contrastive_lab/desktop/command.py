@@ -5,13 +5,11 @@ A thing is a run, a folder of images, a file of vectors, a checkpoint or a sweep
 quick; `prepare` does the rest while the server starts. One that cannot be opened gives a one-sentence error."""
 
 import argparse
-import contextlib
 import os
-import platform
 import signal
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -21,12 +19,23 @@ from urllib.parse import urlencode
 from contrastive_core import runs
 from contrastive_core.base import storage
 from contrastive_core.base.errors import Locked, NoSuchRun, sentence_of
+from contrastive_core.base.local_processes import handled_signals
 from contrastive_core.base.messages import printable
 from contrastive_core.base.storage import BUNDLE, is_regular, read_regular, runs_home
 from contrastive_core.cli import main as core
 from contrastive_core.cli.command_io import print_note
-from contrastive_core.cli.main import COMMANDS
-from contrastive_core.cli.options import LABELS, LEAVE_OUT, OF_FILE, OTHER, PICTURES, Command, Parser, error_line
+from contrastive_core.cli.main import (
+    COMMANDS,
+    LABELS,
+    LEAVE_OUT,
+    OF_FILE,
+    OTHER,
+    PICTURES,
+    Command,
+    Parser,
+    error_line,
+    option,
+)
 from contrastive_core.data.image_decoding import ENDINGS
 from contrastive_core.engine.run_folders import own_run
 from contrastive_core.spaces import file_formats
@@ -39,27 +48,18 @@ from contrastive_lab.desktop.serving import Server
 PROGRAM = "contrastive-lab"
 
 
-def _playground(args: argparse.Namespace) -> None:
-    from contrastive_lab.playground.file import playground  # its imports take seconds
-
-    playground(args)
-
-
 COMMANDS["playground"] = Command(
-    _playground,
+    "contrastive_lab.playground.file:playground",
     "write an HTML page that trains an encoder in the browser while you drag its temperature",
-    (
-        ("path",),
-        {
-            "nargs": "?",
-            "default": "digits",
-            "help": "a folder of images, a file of vectors or a data set (default: digits)",
-        },
+    option(
+        "path",
+        nargs="?",
+        default="digits",
+        help="a folder of images, a file of vectors or a data set (default: digits)",
     ),
-    (("--out",), {"required": True, "help": "file to write, .html"}),
+    option("--out", required=True, help="file to write, .html"),
 )
 NAMES = set(COMMANDS)
-PACKAGES = ("contrastive-lab", "torch", "torchvision", "streamlit", "numpy", "pyarrow")
 POLL = 1.0  # seconds between two looks at the server, or at what is at work
 
 
@@ -72,7 +72,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return core.main(arguments, PROGRAM)
     args = parser().parse_args(arguments)
     try:
-        with _ends_cleanly():
+        with handled_signals(_interrupt):
             return _open(args)
     except KeyboardInterrupt:
         return 0
@@ -100,7 +100,7 @@ def parser() -> argparse.ArgumentParser:
     how = options.add_mutually_exclusive_group()
     how.add_argument("--browser", action="store_true", help="open the app in the browser instead of a window")
     how.add_argument("--no-window", action="store_true", help="only start the server and print its address")
-    options.add_argument("--version", action="version", version=_versions())
+    options.add_argument("--version", action="version", version=f"{PROGRAM} {metadata.version(PROGRAM)}")
     return options
 
 
@@ -148,31 +148,11 @@ def _show(server: Server, place: str, args: argparse.Namespace) -> None:
             time.sleep(POLL)
 
 
-@contextlib.contextmanager
-def _ends_cleanly() -> Iterator[None]:
-    """Treat termination signals like Ctrl-C."""
-
-    def interrupt(number: int, frame: object) -> NoReturn:
-        raise KeyboardInterrupt
-
-    names = [getattr(signal, n) for n in ("SIGTERM", "SIGHUP") if hasattr(signal, n)]
-    before = {name: signal.signal(name, interrupt) for name in names}
-    try:
-        yield
-    finally:
-        for name, handler in before.items():
-            signal.signal(name, handler)
+def _interrupt(number: int, frame: object) -> NoReturn:
+    raise KeyboardInterrupt
 
 
-# --- versions and completion ---------------------------------------------------------------------
-
-
-def _versions() -> str:
-    lines = [f"Python {platform.python_version()}"]
-    for package in PACKAGES:
-        with contextlib.suppress(metadata.PackageNotFoundError):
-            lines.append(f"{package} {metadata.version(package)}")
-    return "\n".join(lines)
+# --- completion ----------------------------------------------------------------------------------
 
 
 def _complete() -> None:
@@ -258,6 +238,11 @@ def prepare(thing: Thing, **of_vectors: Any) -> str:
     pictures and other of a file of vectors, as for `open_vectors`. Raises: ValueError; OSError."""
     if thing.kind != "vectors" and any(of_vectors.values()):
         raise ValueError(OF_FILE)
+    if thing.kind in ("vectors", "checkpoint"):
+        before = thing.path.stat()
+        time.sleep(PAUSE)
+        if (now := thing.path.stat()).st_size != before.st_size or now.st_mtime_ns != before.st_mtime_ns:
+            raise ValueError(f"{printable(thing.path.name)} is still being written: open it when it is whole")
     match thing.kind:
         case "run":
             run = own_run(thing.path)
@@ -270,25 +255,25 @@ def prepare(thing: Thing, **of_vectors: Any) -> str:
             page = "explore" if is_ready else "train"
             query = {"run": run.name} if is_ready else {"run": run.name, "watch": run.name}
         case "vectors":
-            before = _stamp(thing.path)
             try:
                 page, query = "explore", {"vectors": open_vectors(thing.path, thing.path.name, **of_vectors)}
             except ValueError as error:
-                _check_whole(thing.path, before)
                 has_texts = thing.path.is_dir() or thing.path.suffix.lower() == ".jsonl"
                 raise ValueError(f"{error}" if has_texts else f"{error}; {VECTORS}") from None
-            _check_whole(thing.path, before)
         case "sweep":
-            page, query = "runs", {"view": "sweeps", "sweep": _name_of_sweep(thing.path)}
+            sweep_file.load(thing.path)
+            text, user_sweeps = read_regular(thing.path, sweep_file.LARGEST), runs_home() / ".sweeps"
+            by_name = {p.stem: p for folder in (BUNDLE / "sweeps", user_sweeps) for p in folder.glob("*.toml")}
+            numbered = (thing.path.stem if n == 1 else f"{thing.path.stem}-{n}" for n in range(1, 10_000))
+            name = next(n for n in numbered if n not in by_name or by_name[n].read_bytes() == text)
+            if name not in by_name:  # the user's own, under another name if its own is taken
+                storage.write_bytes(user_sweeps / f"{name}.toml", text)
+            page, query = "runs", {"view": "sweeps", "sweep": name}
         case "folder":
             page, query = "train", {"data": "folder", "folder": path_input.remember(thing.path)}
         case _:
-            _check_whole(thing.path, _stamp(thing.path))
             page, query = "runs", {"view": "import", "file": path_input.remember(thing.path)}
     return f"/{page}?{urlencode(query)}"
-
-
-# --- what it is ----------------------------------------------------------------------------------
 
 
 def _has_images(folder: Path) -> bool:
@@ -300,30 +285,3 @@ def _has_images(folder: Path) -> bool:
         if len(Path(place).relative_to(folder).parts) >= DEPTH or entries > ENTRIES:
             folders.clear()
     return False
-
-
-# --- what has to be done before it is shown ------------------------------------------------------
-
-
-def _name_of_sweep(path: Path) -> str:
-    """Add the file to the user's own sweeps, under another name if its own is taken; return the name."""
-    sweep_file.load(path)
-    text, user_sweeps = read_regular(path, sweep_file.LARGEST), runs_home() / ".sweeps"
-    by_name = {p.stem: p for folder in (BUNDLE / "sweeps", user_sweeps) for p in folder.glob("*.toml")}
-    numbered = (path.stem if n == 1 else f"{path.stem}-{n}" for n in range(1, 10_000))
-    name = next(n for n in numbered if n not in by_name or by_name[n].read_bytes() == text)
-    if name not in by_name:
-        storage.write_bytes(user_sweeps / f"{name}.toml", text)
-    return name
-
-
-def _stamp(path: Path) -> tuple[int, int]:
-    return path.stat().st_size, path.stat().st_mtime_ns
-
-
-def _check_whole(path: Path, before: tuple[int, int]) -> None:
-    """Check that a file has not changed since `before` and is not changing now. Raises ValueError."""
-    if _stamp(path) == before:
-        time.sleep(PAUSE)
-    if _stamp(path) != before:
-        raise ValueError(f"{printable(path.name)} is still being written: open it when it is whole")

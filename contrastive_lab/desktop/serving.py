@@ -92,8 +92,8 @@ def check_homes() -> None:
         caches.chmod(caches.stat().st_mode & 0o7755)  # what others write there would be taken for the user's own
 
 
-def _checked_port(port: int | None) -> int:
-    """Return a free port. Raises ValueError if the requested one cannot be used."""
+def begin(port: int | None = None) -> Server:
+    """Start a server. Args: port: None for any free one. Raises: ValueError for a port that cannot be used; OSError."""
     with socket.socket() as trial:
         if os.name == "posix":
             trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -102,15 +102,10 @@ def _checked_port(port: int | None) -> int:
         except (OSError, OverflowError) as error:
             why = getattr(error, "strerror", None) or "there is no such port"
             raise ValueError(f"port {port} cannot be used ({why}): name another, or leave --port out") from None
-        return int(trial.getsockname()[1])
-
-
-def begin(port: int | None = None) -> Server:
-    """Start a server. Args: port: None for any free one. Raises: ValueError for a port that cannot be used; OSError."""
-    port = _checked_port(port)
+        port = int(trial.getsockname()[1])
     token = os.environ.get("CONTRASTIVE_LAB_TOKEN", "").strip()
     token = secrets.token_urlsafe(24) if token in ("", "new") else token
-    command = [sys.executable, "-m", "contrastive_lab.desktop.server_process", "run", str(BUNDLE / "app.py")]
+    command = [sys.executable, "-m", "contrastive_lab.server", "run", str(BUNDLE / "app.py")]
     command += ["--server.address", HOST, "--server.port", str(port), "--server.headless", "true"]
     path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
     log = folder() / f"server-{port}.log"

@@ -36,11 +36,10 @@ def open_window(address: str, link: str, browser: bool = False) -> Window | None
     if not has_display():
         raise ValueError("there is no display here")
     if not browser:
-        if _has_webview():
+        if importlib.util.find_spec("webview"):
             return partial(_webview, address, link)
-        for program in chromiums():
-            if wait := _app_mode(program, link):
-                return wait
+        if wait := _app_mode(link):
+            return wait
     with contextlib.suppress(webbrowser.Error, OSError):
         if webbrowser.open(link):
             return None
@@ -51,7 +50,7 @@ def describe() -> str:
     """Describe the kind of window that would be opened."""
     if not has_display():
         return "none: there is no display"
-    if _has_webview():
+    if importlib.util.find_spec("webview"):
         return "its own (pywebview)"
     if browser := next(chromiums(), None):
         return f"{browser} in app mode"
@@ -85,10 +84,6 @@ def chromiums() -> Iterator[str]:
 # --- kinds ---------------------------------------------------------------------------------------
 
 
-def _has_webview() -> bool:
-    return importlib.util.find_spec("webview") is not None
-
-
 def _webview(address: str, link: str) -> None:
     """Open an own window on the main thread, or another kind if its toolkit is missing."""
     import webview
@@ -98,25 +93,29 @@ def _webview(address: str, link: str) -> None:
         webview.create_window(TITLE, address, width=SIZE[0], height=SIZE[1])
         webview.start()
     except webview.WebViewException:
-        if (wait := next(filter(None, (_app_mode(p, link) for p in chromiums())), None)) is None:
+        if (wait := _app_mode(link)) is None:
             raise ValueError("pywebview has no toolkit to draw with") from None
         wait()
 
 
-def _app_mode(program: str, link: str) -> Window | None:
+def _app_mode(link: str) -> Window | None:
     """Open a browser window in app mode with its own profile; with a shared profile Chromium would pass the page to a
-    running process and end. None if the browser ends at once, as Chromium does for root."""
-    with contextlib.ExitStack() as stack:
-        command = [program, f"--app={link}", f"--user-data-dir={stack.enter_context(scratch_folder()) / 'window'}"]
-        command += [f"--window-size={SIZE[0]},{SIZE[1]}", "--no-first-run", "--no-default-browser-check"]
-        null = subprocess.DEVNULL
-        try:
-            process = subprocess.Popen(command, stdin=null, stdout=null, stderr=null, **OWN_SESSION)
-        except OSError:
-            return None
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(SOON)
-        return None if process.returncode else partial(_wait, process, stack.pop_all())
+    running process and end. None if no browser is found or each ends at once, as Chromium does for root."""
+    for program in chromiums():
+        with contextlib.ExitStack() as stack:
+            command = [program, f"--app={link}", f"--user-data-dir={stack.enter_context(scratch_folder()) / 'window'}"]
+            command += [f"--window-size={SIZE[0]},{SIZE[1]}", "--no-first-run", "--no-default-browser-check"]
+            null = subprocess.DEVNULL
+            try:
+                process = subprocess.Popen(command, stdin=null, stdout=null, stderr=null, **OWN_SESSION)
+                process.wait(SOON)
+            except OSError:
+                continue
+            except subprocess.TimeoutExpired:
+                return partial(_wait, process, stack.pop_all())
+            if process.returncode == 0:  # it passed the page to a running one
+                return partial(_wait, process, stack.pop_all())
+    return None
 
 
 def _wait(process: subprocess.Popen[bytes], profile: contextlib.ExitStack) -> None:

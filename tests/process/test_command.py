@@ -50,14 +50,6 @@ def test_the_library_s_commands_are_its_own(capsys: pytest.CaptureFixture[str]) 
     assert all(name in command.parser().format_help() for name in COMMANDS)
 
 
-def test_version_names_what_matters(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as end:
-        command.main(["--version"])
-    assert end.value.code == 0
-    lines = capsys.readouterr().out.split("\n")
-    assert {"Python", "contrastive-lab", "torch", "streamlit"} <= {x.split(" ")[0] for x in lines}
-
-
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
@@ -152,15 +144,6 @@ def answer(request: BaseHTTPRequestHandler) -> None:
     request.wfile.write(request.headers.get("Cookie", "").encode())
 
 
-def test_without_a_display_there_is_no_window(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "platform", "linux")
-    for name in ("DISPLAY", "WAYLAND_DISPLAY"):
-        monkeypatch.delenv(name, raising=False)
-    with pytest.raises(ValueError, match="there is no display"):
-        window.open_window("http://127.0.0.1:1/", "file:///x.html")
-    assert window.describe() == "none: there is no display"
-
-
 @pytest.fixture
 def display(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """A display, no pywebview, and an empty folder of programs."""
@@ -176,20 +159,6 @@ def display(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 def program(path: Path, script: str) -> None:
     path.write_text(f"#!/bin/sh\n{script}\n")
     path.chmod(0o755)
-
-
-def test_without_a_browser_it_says_so(display: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(window.webbrowser, "open", lambda address: False)
-    with pytest.raises(ValueError, match="no browser was found"):
-        window.open_window("http://127.0.0.1:1/", "file:///x.html")
-
-
-def test_a_browser_that_cannot_start_is_passed_over(display: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    program(display / "chromium", "exit 1")
-    asked: list[str] = []
-    monkeypatch.setattr(window.webbrowser, "open", lambda address: not asked.append(address))
-    assert window.open_window("http://127.0.0.1:1/", "file:///x.html") is None
-    assert asked == ["file:///x.html"]
 
 
 def test_a_window_is_waited_for_until_it_is_closed(
@@ -233,30 +202,6 @@ class Records:
         return lambda *a, **k: self.done.append(name) or True
 
 
-def test_closing_the_window_ends_the_server(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    records = Records(monkeypatch, [])
-    asked: list[tuple[str, str]] = []
-    monkeypatch.setattr(
-        window, "open_window", lambda address, link, browser: asked.append((address, link)) or (lambda: None)
-    )
-    assert command.main([]) == 0
-    assert asked == [("http://127.0.0.1:1/?token=word", (data_home() / "app" / "open-1.html").resolve().as_uri())]
-    assert "Contrastive Lab is at http://127.0.0.1:1/?token=word" in capsys.readouterr().err  # a browser in a cage
-    assert records.done[-1] == "stop"
-
-
-def test_without_a_window_it_serves_until_the_server_ends(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    records = Records(monkeypatch, [["mine"]])
-    monkeypatch.setattr(window, "open_window", lambda *a: pytest.fail("a window was opened"))
-    assert command.main(["--no-window"]) == 0
-    assert "Ctrl-C ends it." in capsys.readouterr().err
-    assert records.done[-1] == "stop"
-
-
 def test_runs_at_work_keep_the_server(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     work = [["mine"], ["mine"], ["mine"]]
     records = Records(monkeypatch, work)
@@ -265,18 +210,6 @@ def test_runs_at_work_keep_the_server(monkeypatch: pytest.MonkeyPatch, capsys: p
     assert "Running: mine" in capsys.readouterr().err
     assert work == []
     assert records.done[-1] == "stop"
-
-
-def test_ctrl_c_ends_cleanly(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    records = Records(monkeypatch, [])
-
-    def interrupt() -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(window, "open_window", lambda address, link, browser: interrupt)
-    assert command.main([]) == 0
-    assert records.done[-1] == "stop"
-    assert "error" not in capsys.readouterr().err
 
 
 BEGIN = (

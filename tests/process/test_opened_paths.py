@@ -1,6 +1,5 @@
 """What `contrastive-lab THING` takes a name for, the page it gives, and what it refuses."""
 
-import os
 import threading
 import time
 from pathlib import Path
@@ -12,7 +11,6 @@ from PIL import Image
 
 from contrastive_core import runs
 from contrastive_core.base.storage import BUNDLE, SHIPPED, runs_home
-from contrastive_core.spaces import loaded_vectors
 from contrastive_lab import path_input
 from contrastive_lab.desktop import command
 
@@ -68,25 +66,12 @@ def test_what_cannot_be_opened_names_what_was_expected(
         command.recognize(name)
 
 
-def test_a_pipe_is_not_opened(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "pipe.npz")
-    with pytest.raises(ValueError, match=r"pipe\.npz is no ordinary file"):
-        command.recognize(str(tmp_path / "pipe.npz"))
-
-
 def test_images_are_not_looked_for_without_end(tmp_path: Path) -> None:
     deep = tmp_path / "a" / "b" / "c" / "d" / "e"
     picture(deep / "x.png")
     with pytest.raises(ValueError, match="neither a run"):
         command.recognize(str(tmp_path))
     assert command.recognize(str(deep)).kind == "folder"
-
-
-def test_vectors_are_read_before_the_page_is_drawn(tmp_path: Path) -> None:
-    place = command.prepare(command.recognize(str(vectors(tmp_path / "größe 1.npy"))))
-    page, query = query_of(place)
-    assert page == "/explore"
-    assert loaded_vectors.loaded()[query["vectors"]]["name"] == "größe 1.npy"
 
 
 @pytest.mark.parametrize("name", ["images", "old.ckpt"])
@@ -100,12 +85,6 @@ def test_no_path_stands_in_an_address(name: str, tmp_path: Path) -> None:
     identity = query.get("folder") or query["file"]
     assert path_input.path_of(identity) == tmp_path / name
     assert command.prepare(command.recognize(str(tmp_path / name))) == place
-
-
-@pytest.mark.parametrize("name", [None, "", "/etc/passwd", "../../x", "A" * 22, "a\0b"])
-def test_an_id_that_was_not_given_out_stands_for_nothing(name: str | None) -> None:
-    path_input.remember(Path("/some/where"))
-    assert path_input.path_of(name) is None
 
 
 def test_only_so_many_paths_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -204,24 +183,3 @@ def test_what_holds_no_vectors_names_what_was_expected(name: str, content: bytes
     (tmp_path / name).write_bytes(content)
     with pytest.raises(ValueError, match=rf"^{name} .*; expected a row of numbers for each sample"):
         command.prepare(command.recognize(str(tmp_path / name)))
-
-
-def test_endings_may_be_capitals(tmp_path: Path) -> None:
-    for name in ("ROWS.NPY", "ROWS.CSV"):
-        rows = np.random.default_rng(0).normal(size=(20, 4))
-        if name == "ROWS.NPY":
-            vectors(tmp_path / "rows.npy").rename(tmp_path / name)
-        else:
-            np.savetxt(tmp_path / name, rows, delimiter=",", header="a,b,c,d", comments="")
-        page, query = query_of(command.prepare(command.recognize(str(tmp_path / name))))
-        assert page == "/explore"
-        assert loaded_vectors.loaded()[query["vectors"]]["name"] == name
-
-
-def test_a_damaged_file_says_so(tmp_path: Path) -> None:
-    (tmp_path / "bad.npz").write_bytes(b"PK no archive")
-    with pytest.raises(ValueError, match=r"bad\.npz cannot be read"):
-        command.prepare(command.recognize(str(tmp_path / "bad.npz")))
-    (tmp_path / "bad.toml").write_text("axes = 3")
-    with pytest.raises(ValueError, match=r"bad\.toml"):
-        command.prepare(command.recognize(str(tmp_path / "bad.toml")))

@@ -12,7 +12,6 @@ import pytest
 from cases import cases
 
 from contrastive_core import runs
-from contrastive_core.base.messages import decode
 from contrastive_core.base.progress import read_progress
 from contrastive_core.base.storage import SHIPPED, write_table
 from contrastive_core.cli import train
@@ -189,14 +188,6 @@ def test_verify_names_the_damaged_file(capsys: pytest.CaptureFixture[str]) -> No
     assert "status.json" in capsys.readouterr().out
 
 
-def test_the_module_runs_as_a_program() -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "contrastive_core", "train", "--method", "byoll"], capture_output=True, text=True
-    )
-    assert done.returncode == 2
-    assert done.stderr.startswith("error: unknown method 'byoll'")
-
-
 def test_a_table_is_safe_in_a_spreadsheet(tmp_path: Path) -> None:
     write_table(tmp_path / "t.csv", {"id": ["=1+1", "a"], "x": [-1.5, 2.0]})
     assert (tmp_path / "t.csv").read_text().splitlines() == ["id,x", "'=1+1,-1.5", "a,2.0"]
@@ -284,15 +275,6 @@ def test_an_errors_class_says_the_exit_status(monkeypatch: pytest.MonkeyPatch) -
         assert main(["list"]) == status
 
 
-def test_a_comparison_says_what_it_waits_for(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    out = tmp_path / "progress"
-    says(capsys, "compare", "simclr-digits", "sup_con-digits", "--split", "train", "--progress", str(out))
-    stages = list(dict.fromkeys(json.loads(line, object_hook=decode)["stage"] for line in out.open()))
-    assert stages[0] == "simclr-digits: embedding"
-    assert "sup_con-digits: embedding" in stages
-    assert stages[-2:] == ["similarity of the spaces", "chance"]
-
-
 def test_the_first_epoch_is_seen_to_move() -> None:
     told: list[tuple[str, float | None]] = []
     report = train._Report(2, 4, lambda stage, share: told.append((stage, share)), False)
@@ -304,31 +286,6 @@ def test_the_first_epoch_is_seen_to_move() -> None:
     resumed = train._Report(2, 4, lambda stage, share: told.append((stage, share)), False)
     resumed([{"epoch": 1, "step": 7, "loss": 1.0, "images_per_s": 9.0}])
     assert told[-1] == ("epoch 2 of 2", 7 / 8)  # the steps before it was stopped count
-
-
-@pytest.mark.parametrize("command", ["evaluate", "project", "samples"])
-def test_a_plain_array_has_its_labels_in_a_file_of_their_own(
-    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    labels, noise = np.arange(90) % 3, np.random.default_rng(0).normal(size=(90, 8))
-    vectors, names, out = str(tmp_path / "x.npy"), tmp_path / "names.txt", tmp_path / "out.csv"
-    np.save(vectors, np.eye(3, 8)[labels] + 0.1 * noise)
-    names.write_text("\n".join(f"class {c}" for c in labels))
-    more = {
-        "evaluate": ["--metrics", "knn"],
-        "project": ["--method", "pca", "--out", str(out)],
-        "samples": ["--out", str(out)],
-    }[command]
-    said = says(capsys, command, vectors, "--labels", str(names), *more)
-    if command == "evaluate":
-        assert said["scores"]["knn"]["value"] == 1
-    else:
-        assert "class 2" in out.read_text()
-    names.write_text("one\ntwo\n")
-    assert main([command, vectors, "--labels", str(names), *more]) == 2
-    assert "2 labels, but there are 90 rows" in capsys.readouterr().err
-    sentence = fails(capsys, command, "simclr-digits", "--labels", str(names), *more)
-    assert "--labels, --leave-out, --pictures and --other are for files of vectors" in sentence
 
 
 def test_commands_that_read_run_in_one_process(capsys: pytest.CaptureFixture[str], monkeypatch) -> None:

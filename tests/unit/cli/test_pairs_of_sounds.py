@@ -26,8 +26,7 @@ def words(kind: str) -> list[str]:
     return [f"{kind} number {i}" for i in range(N)]
 
 
-@cases("as_table", [False, True])
-@cases(("first", "second"), [("audio", "text"), ("product", "query")])
+@cases(("first", "second", "as_table"), [("audio", "text", False), ("product", "query", True)])
 def test_every_command_calls_rows_by_their_tower(
     tmp_path: Path, capsys, first: str, second: str, as_table: bool
 ) -> None:
@@ -53,17 +52,3 @@ def test_every_command_calls_rows_by_their_tower(
     assert main(["pairs", *of, "--json", "--top", "2"]) == 0
     found = json.loads(capsys.readouterr().out)["mismatched"]
     assert all("number 3" in str(one) or "number 4" in str(one) for one in found), found
-
-
-def test_a_third_tower_is_one_sentence(tmp_path: Path, capsys) -> None:
-    a, b = two_towers()
-    for name in ("audio", "text", "video"):
-        np.save(tmp_path / f"{name}.npy", a)
-    assert main(["pairs", *(str(tmp_path / f"{name}.npy") for name in ("audio", "text", "video"))]) == 2
-    assert "pairs takes one file, or two with a tower each; got " in (said := capsys.readouterr().err)
-    assert said.count("\n") == 1
-    np.savez(tmp_path / "three.npz", audio=a, text=b, video=a)
-    assert main(["pairs", str(tmp_path / "three.npz")]) == 2
-    said = capsys.readouterr().err
-    assert said.count("\n") == 1, said
-    assert "video" in said, said

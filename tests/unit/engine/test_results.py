@@ -1,6 +1,5 @@
 """Spaces, what is asked of them, and what comes out: loaded vectors, answers, tables."""
 
-import dataclasses
 import io
 import json
 from pathlib import Path
@@ -8,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from PIL import Image
 
 from contrastive_core import runs
 from contrastive_core.base.errors import UnusableEmbedding
@@ -95,13 +93,6 @@ def test_scores_of_loaded_vectors_stand_at_the_rows_that_were_judged() -> None:
     assert kept.meta["scores"]["own"]["knn"]["extras"]["curve"]["1"] == 1
 
 
-def test_without_labels_the_scores_that_need_none_are_given() -> None:
-    key = loaded_vectors.save_vectors(EmbeddingSet(RNG(0).normal(size=(40, 4)).astype(np.float32)), "plain.npy")
-    own = answers.make("scores", {"space": Space.of_vectors(key).values}).meta["scores"]["own"]
-    assert "needs labels" in own["knn"]["missing"]
-    assert own["uniformity"]["value"] < 0
-
-
 def test_a_map_and_new_samples_share_one_graph(monkeypatch: pytest.MonkeyPatch) -> None:
     base, new = rows(60), rows(12)
     own = Space.of_vectors(loaded_vectors.save_vectors(base, "base.npy"))
@@ -169,41 +160,6 @@ def test_tables_have_the_columns_that_embedding_atlas_reads(ending: str) -> None
         assert near["distances"] == sorted(near["distances"])
 
 
-def test_a_column_named_as_one_of_the_maps_is_kept_beside_it() -> None:
-    given = dataclasses.replace(rows(9), columns={"x": np.arange(9.0), "size": np.ones(9)})
-    table = pq.read_table(io.BytesIO(export.table(given, np.zeros((9, 2)), None, "parquet")))
-    assert table["x (given)"].to_pylist() == list(range(9))
-    assert table["x"].to_pylist() == [0] * 9
-    assert "size" in table.column_names
-
-
-def test_pictures_come_from_arrays_files_and_bytes(tmp_path: Path) -> None:
-    import pandas as pd
-
-    x = RNG(0).normal(size=(3, 2))
-    images = RNG(0).integers(0, 255, (3, 100, 80, 3)).astype(np.uint8)
-    np.savez(tmp_path / "a.npz", embeddings=x, images=images)
-    read = file_formats.read(tmp_path / "a.npz")
-    assert attached_images.pictures_of(tmp_path / "a.npz", read).images.shape == (3, 3, 50, 40)
-    for i in range(2):
-        Image.fromarray(images[i]).save(tmp_path / f"{i}.png")
-    (tmp_path / "2.png").write_bytes(b"not a picture")
-    table = pd.DataFrame({"a": x[:, 0], "b": x[:, 1], "image": [f"{i}.png" for i in range(3)]})
-    table.to_csv(tmp_path / "b.csv", index=False)
-    read = file_formats.read(tmp_path / "b.csv")
-    found = attached_images.pictures_of(tmp_path / "b.csv", read).images
-    assert found.shape == (3, 3, attached_images.SIDE, attached_images.SIDE)
-    assert (found[2] == attached_images.GRAY).all()
-    assert not (found[1] == attached_images.GRAY).all()
-    table["image"] = [{"bytes": (tmp_path / f"{i}.png").read_bytes()} for i in range(3)]
-    table.to_parquet(tmp_path / "c.parquet")
-    read = file_formats.read(tmp_path / "c.parquet")
-    again = attached_images.pictures_of(tmp_path / "c.parquet", read).images
-    np.testing.assert_array_equal(again, found)
-    plain = file_formats.read(tmp_path / "a.npz")
-    assert attached_images.pictures_of(tmp_path / "b.csv", plain).images is None
-
-
 @pytest.mark.parametrize("ending", [".npz", ".parquet"])
 def test_what_was_exported_here_finds_its_images_again(tmp_path: Path, ending: str) -> None:
     from contrastive_core.data import datasets
@@ -219,16 +175,6 @@ def test_what_was_exported_here_finds_its_images_again(tmp_path: Path, ending: s
     read = file_formats.read(tmp_path / f"out{ending}")
     np.testing.assert_array_equal(attached_images.dataset_pictures(read), found.images[3:8])
     assert attached_images.dataset_pictures(rows(5)) is None
-
-
-def test_text_missing_labels_and_class_names_survive_reading(tmp_path: Path) -> None:
-    text = "id,label,class,split,note,a,b\n0,0,cat,train,hello,1,2\n1,1,dog,test,,3,4\n2,,,,x,5,6\n"
-    (tmp_path / "t.csv").write_text(text)
-    found = file_formats.read(tmp_path / "t.csv")
-    assert found.labels.tolist() == [0, 1, -1]
-    assert found.classes == ("cat", "dog")
-    assert found.columns["note"].tolist() == ["hello", "", "x"]
-    assert found.columns["split"].tolist() == ["train", "test", ""]
 
 
 def test_what_points_are_colored_by() -> None:

@@ -89,11 +89,8 @@ def test_scores_that_come_along_are_of_all_metrics(name: str) -> None:
 
 @pytest.mark.parametrize("dataset", ["digits", "shapes"])
 def test_the_test_images_that_come_along_are_those_of_the_data_set(dataset: str) -> None:
-    along = datasets.made_path(dataset, "test")
-    assert along.is_relative_to(IMAGES)
-    assert datasets.is_made(dataset, "test")
-    made = GENERATED[dataset]("test")
-    loaded = datasets.load(dataset, "test")
+    assert datasets.made_path(dataset, "test").is_relative_to(IMAGES)
+    made, loaded = GENERATED[dataset]("test"), datasets.load(dataset, "test")
     assert np.array_equal(loaded.images, made["images"])
     assert np.array_equal(loaded.labels, made["labels"])
 
