@@ -1,5 +1,6 @@
 """The command `contrastive-lab`: windows, the redirect file, completion, sentences."""
 
+import importlib.util
 import os
 import re
 import signal
@@ -48,17 +49,15 @@ def test_the_library_s_commands_are_its_own(capsys: pytest.CaptureFixture[str]) 
     assert command.main(["list", "--json"]) == 0
     assert '"methods"' in capsys.readouterr().out
     assert all(name in command.parser().format_help() for name in COMMANDS)
+    with pytest.raises(SystemExit) as end:
+        command.main(["--version"])
+    assert end.value.code == 0
+    assert re.fullmatch(r"contrastive-lab \d+\.\d+.*\n", capsys.readouterr().out)
 
 
 @pytest.mark.parametrize(
     ("line", "expected"),
-    [
-        ("contrastive-lab tr", "train"),
-        ("contrastive-lab simclr-d", "simclr-digits"),
-        ("contrastive-lab --no", "--no-window"),
-        ("contrastive-lab evaluate --met", "--metrics"),
-        ("contrastive-lab compare --split te", "test"),
-    ],
+    [("contrastive-lab simclr-d", "simclr-digits"), ("contrastive-lab compare --split te", "test")],
 )
 def test_the_shell_completes_commands_runs_and_options(line: str, expected: str, tmp_path: Path) -> None:
     environment = {
@@ -149,7 +148,7 @@ def display(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """A display, no pywebview, and an empty folder of programs."""
     monkeypatch.setattr(sys, "platform", "linux")
     monkeypatch.setenv("DISPLAY", ":9")
-    monkeypatch.setattr(window, "_has_webview", lambda: False)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     programs = tmp_path / "bin"
     programs.mkdir()
     monkeypatch.setenv("PATH", str(programs))
@@ -159,6 +158,22 @@ def display(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 def program(path: Path, script: str) -> None:
     path.write_text(f"#!/bin/sh\n{script}\n")
     path.chmod(0o755)
+
+
+def test_where_no_window_opens_it_says_why(display: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(window.webbrowser, "open", asked.append)
+    with pytest.raises(ValueError, match="no browser was found"):
+        window.open_window("http://127.0.0.1:1/", "file:///x.html")
+    program(display / "chromium", "exit 1")  # one that cannot start is passed over
+    monkeypatch.setattr(window.webbrowser, "open", lambda link: asked.append(link) or True)
+    assert window.open_window("http://127.0.0.1:1/", "file:///x.html") is None
+    assert asked == ["file:///x.html"] * 2
+    for name in ("DISPLAY", "WAYLAND_DISPLAY"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(ValueError, match="there is no display"):
+        window.open_window("http://127.0.0.1:1/", "file:///x.html")
+    assert window.describe() == "none: there is no display"
 
 
 def test_a_window_is_waited_for_until_it_is_closed(
@@ -202,6 +217,26 @@ class Records:
         return lambda *a, **k: self.done.append(name) or True
 
 
+def test_closing_the_window_or_ctrl_c_ends_the_server(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    asked: list[tuple[str, str]] = []
+    for wait in (lambda: None, interrupt):
+        records = Records(monkeypatch, [])
+        monkeypatch.setattr(
+            window, "open_window", lambda address, link, browser, wait=wait: asked.append((address, link)) or wait
+        )
+        assert command.main([]) == 0
+        assert asked[-1] == ("http://127.0.0.1:1/?token=word", (data_home() / "app" / "open-1.html").resolve().as_uri())
+        said = capsys.readouterr().err
+        assert "Contrastive Lab is at http://127.0.0.1:1/?token=word" in said  # a browser in a cage
+        assert "error" not in said
+        assert records.done[-1] == "stop"
+
+
 def test_runs_at_work_keep_the_server(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     work = [["mine"], ["mine"], ["mine"]]
     records = Records(monkeypatch, work)
@@ -209,6 +244,9 @@ def test_runs_at_work_keep_the_server(monkeypatch: pytest.MonkeyPatch, capsys: p
     assert command.main([]) == 0
     assert "Running: mine" in capsys.readouterr().err
     assert work == []
+    monkeypatch.setattr(window, "open_window", lambda *a: pytest.fail("a window was opened"))
+    assert command.main(["--no-window"]) == 0
+    assert "Ctrl-C ends it." in capsys.readouterr().err
     assert records.done[-1] == "stop"
 
 

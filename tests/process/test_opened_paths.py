@@ -56,12 +56,13 @@ def test_every_kind_is_recognized_under_any_name(tmp_path: Path) -> None:
     assert by_name == command.recognize(str(SHIPPED / "simclr-digits"))
 
 
-@pytest.mark.parametrize("name", ["nothing", "no/such/file", "missing.npz", "notes.txt", "."])
+@pytest.mark.parametrize("name", ["nothing", "no/such/file", "missing.npz", "notes.txt", ".", "pipe.npz"])
 def test_what_cannot_be_opened_names_what_was_expected(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "notes.txt").touch()
+    os.mkfifo(tmp_path / "pipe.npz")
     with pytest.raises(ValueError, match="expected a run, a folder of images, vectors"):
         command.recognize(name)
 
@@ -90,6 +91,7 @@ def test_no_path_stands_in_an_address(name: str, tmp_path: Path) -> None:
 def test_only_so_many_paths_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(path_input, "MOST", 3)
     names = [path_input.remember(Path(f"/some/where/{n}")) for n in range(5)]
+    assert all(path_input.path_of(name) is None for name in (None, "", "/etc/passwd", "A" * 22, "a\0b"))
     assert sum(path_input.path_of(name) is not None for name in names) == 3
     assert path_input.path_of(names[-1]) == Path("/some/where/4")
 
@@ -174,6 +176,7 @@ def test_a_file_that_is_being_written_says_so(ending: str, tmp_path: Path) -> No
         ("words.csv", b"name,city\nanna,berlin\n"),
         ("one.NPY", b"no array"),
         ("text.parquet", b"PAR1 and no more"),
+        ("bad.npz", b"PK no archive"),
     ],
 )
 def test_what_holds_no_vectors_names_what_was_expected(name: str, content: bytes | None, tmp_path: Path) -> None:
