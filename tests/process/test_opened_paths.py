@@ -1,5 +1,6 @@
 """What `contrastive-lab THING` takes a name for, the page it gives, and what it refuses."""
 
+import os
 import threading
 import time
 from pathlib import Path
