@@ -38,10 +38,10 @@ def setting(help: str) -> Option:
 
 
 class Command:
-    """A command. `run` names its function, which is imported on use: `module.function` of this package
+    """A command. `run` is a function, or its name, imported on use: `module.function` of this package
     or `package.module:function` of the app."""
 
-    def __init__(self, run: str, help: str, *options: Option) -> None:
+    def __init__(self, run: str | Callable[[Any], int | None], help: str, *options: Option) -> None:
         self.run, self.help, self.options = run, help, options
 
 
@@ -346,8 +346,10 @@ def main(argv: Sequence[str] | None = None, program: str = PROGRAM) -> int:
         return _failed(args, text, 2 if isinstance(error, UNUSABLE) else 1)
 
 
-def _command(name: str) -> Callable[[Any], int | None]:
+def _command(name: str | Callable[[Any], int | None]) -> Callable[[Any], int | None]:
     """Return the function that `Command.run` names. Raises ValueError if the app is not installed."""
+    if callable(name):
+        return name
     place, is_of_app, function = name.rpartition(":")
     if not is_of_app:
         module, _, function = name.rpartition(".")

@@ -48,8 +48,14 @@ from contrastive_lab.desktop.serving import Server
 PROGRAM = "contrastive-lab"
 
 
+def _playground(args: argparse.Namespace) -> None:
+    from contrastive_lab.playground.file import playground  # its imports take seconds
+
+    playground(args)
+
+
 COMMANDS["playground"] = Command(
-    "contrastive_lab.playground.file:playground",
+    _playground,
     "write an HTML page that trains an encoder in the browser while you drag its temperature",
     option(
         "path",
