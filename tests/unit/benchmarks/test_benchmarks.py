@@ -4,8 +4,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from benchmarks import _machine, _report
 
 AMD = "AMD EPYC, 2 cores, Linux, Python 3.11.7"
@@ -53,37 +51,6 @@ def test_what_is_found_is_the_same_on_every_machine(tmp_path: Path) -> None:
     goals = dict.fromkeys(("losses", "loop_doctor"), GOALS["losses"])
     text = _report.report(_report.read(tmp_path, ("losses", "loop_doctor")), goals)
     assert "| 4.6 ms, 2.50×, met; 2026-11-21 |" in text
-
-
-def test_a_part_that_is_run_again_takes_the_place_of_its_lines() -> None:
-    def part(text: list[str], mb: float, **more: Any) -> dict[str, Any]:
-        one = record(INTEL, 9)
-        lines = [{**one["lines"][0], "name": "samples, peak", "value": mb, "met": mb < 8}]
-        return {**one, "lines": lines, "text": text, "commit": "abc", **more}
-
-    texts = [
-        [
-            f"1,000,000  {'samples':<28}{61.0:8.1f} s {'':6}    9 MB  bias 1",
-            f"  100,000  {'samples':<28}{10.0:8.1f} s {'':6}    9 MB",
-        ],
-        ["  100,000  scikit-learn's kNN    3.0 s"],
-        [f"1,000,000  {'samples':<28}{50.0:8.1f} s {'':6}    7 MB  bias 2"],
-    ]
-    made = None
-    for text, mb in zip(texts, (9.0, 9.0, 7.0), strict=True):
-        made = _report.merged(made, part(text, mb))
-    assert made is not None
-    assert [line.split()[0] for line in made["text"]] == ["100,000", "100,000", "1,000,000"]
-    assert "50.0 s   5.0×    7 MB  bias 2" in made["text"][2]
-    assert [(line["value"], line["met"]) for line in made["lines"]] == [(7.0, True)]
-    assert made["met"]
-    assert "scikit-learn's kNN" in " ".join(made["parts"])
-    assert "Run apart (2026-11-22, commit abc" in "\n".join(_report.printed(made))
-
-
-def test_a_core_that_was_taken_away_is_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("os.sched_getaffinity", lambda _: {3}, raising=False)
-    assert ", 1 core, " in _machine.about()
 
 
 def test_results_are_what_the_records_say() -> None:

@@ -5,10 +5,8 @@ is skipped with the reason; in continuous integration that is a failure.
 """
 
 import os
-import re
 import shutil
 import subprocess
-from pathlib import Path
 
 import pytest
 
@@ -16,7 +14,6 @@ from contrastive_core.base.storage import ROOT
 
 COMPONENTS = ROOT / "contrastive_lab" / "components"
 TOOLS = {"tsc": ["--project", "."], "eslint": ["."], "prettier": ["--check", "--log-level", "warn", "."]}
-IMPORT = re.compile(r'from "([^"]+)";')
 
 
 def missing(what: str) -> None:
@@ -44,33 +41,6 @@ def test_tools_are_content(tool: str) -> None:
     if shutil.which("node") is None or not path.exists():
         missing(tool)
     run(str(path), *TOOLS[tool])
-
-
-def modules() -> dict[Path, list[Path]]:
-    """Each module of the browser parts, with those that it imports."""
-    return {
-        path: [(path.parent / name).resolve() for name in IMPORT.findall(path.read_text("utf-8"))]
-        for path in COMPONENTS.rglob("*.js")
-    }
-
-
-def test_modules_import_files_that_are_there_and_one_way() -> None:
-    graph = modules()
-    assert {p.name for p in graph} > {"main.js", "kernels.js", "transport.js"}
-    for path, imported in graph.items():
-        assert set(imported) <= set(graph), f"{path.name} imports what is not there"
-    finished: set[Path] = set()
-
-    def visit(path: Path, above: tuple[Path, ...]) -> None:
-        circle = " > ".join(p.name for p in (*above, path))
-        assert path not in above, f"imports run in a circle: {circle}"
-        if path not in finished:
-            for name in graph[path]:
-                visit(name, (*above, path))
-            finished.add(path)
-
-    for path in graph:
-        visit(path, ())
 
 
 def test_lines_of_scripts_and_styles_are_short() -> None:
