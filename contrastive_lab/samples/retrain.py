@@ -169,7 +169,8 @@ def _retrain(findings: Findings) -> None:
     file, column = findings.file(request), findings.list.changes
     if (run := request.run) is None:
         return
-    st.markdown(f"**{_('Train again')}**")
+    title = _("Train again")
+    st.markdown(f"**{title}**")
     if request.split != "train":
         text = _(
             "Only training samples can be left out of training. Choose the training split above: these decisions "
