@@ -19,7 +19,7 @@ from typing import Any
 
 from benchmarks._timing import Seconds, figure, limit, summary
 from benchmarks.browser import chromium, p95
-from contrastive_core.spaces.small_samples import load_small
+from contrastive_core.spaces.small_samples import load_samples
 from contrastive_lab.playground.file import kernels, page
 
 GOALS = {"steps": 30, "frame": 33.0, "seconds": 40.0, "bytes": 1.5e6}
@@ -81,7 +81,7 @@ def main() -> None:
     seconds = parser.parse_args().seconds
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "playground.html")
-        file.write_text(page(kernels(), load_small("digits"), "digits"), "utf-8")
+        file.write_text(page(kernels(), load_samples("digits"), "digits"), "utf-8")
         peers = [peer_step()]
         found = learned(seconds, file)
         peers.append(peer_step())

@@ -26,7 +26,7 @@ NAMES = ("features", "other")  # the two files
 
 def prepare(folder: Path) -> None:
     """Write and open the files, with two columns that are known of each row, below `folder`."""
-    from contrastive_core.spaces.open_vectors import open_vectors
+    from contrastive_core.spaces.loaded_vectors import open_vectors
 
     _home(folder)
     labels = np.load(folder / "labels.npy")

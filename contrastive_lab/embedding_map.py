@@ -2,12 +2,13 @@
 points to draw."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import streamlit as st
 
+from contrastive_core.compare.representation_similarity import procrustes_align
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.results import MAP_DEFAULTS, Values
 from contrastive_core.spaces.space import Space
@@ -28,7 +29,6 @@ from contrastive_lab.components.shared.transport import NO_THUMBNAILS, thumbnail
 from contrastive_lab.locale import N_, _, message
 from contrastive_lab.progress import answer_or_wait
 
-DARK = "#24292F"  # of samples that are placed on a map of others
 JUDGED = N_(
     "Trustworthiness: points that are near on the map are near in the embedding. Continuity: points that are near in "
     "the embedding are near on the map. 1 is perfect for both."
@@ -66,12 +66,19 @@ def settings(kind: str) -> dict[str, float | str]:
 
 
 def map_of(space: Space, kind: str, map_settings: Mapping[str, float | str], rows: EmbeddingSet) -> DrawnMap:
-    """Return the map, or PCA without its quality while the map is computed."""
+    """Return the map, or PCA without its quality while the map is computed. A UMAP of z is turned like that of h, if
+    that exists, so points move little between them."""
     values = question(space, kind, map_settings)
     result = answer_or_wait("map", values, message("{kind} map of {title}", kind=kind.upper(), title=space.title))
-    if result is not None:
-        return DrawnMap(result.arrays["xy"], **result.meta)
-    return quick_map(rows)
+    if result is None:
+        return quick_map(rows)
+    made = DrawnMap(result.arrays["xy"], **result.meta)
+    if kind == "umap" and space.layer == "z":
+        of_h = cache.result("map", question(replace(space, layer="h"), kind, map_settings))
+        if of_h is not None and len(of_h.arrays["xy"]) == len(made.xy):
+            xy = procrustes_align(made.xy, of_h.arrays["xy"])
+            return replace(made, xy=xy, settings={**made.settings, N_("aligned to"): "h"})
+    return made
 
 
 def quick_map(rows: EmbeddingSet) -> DrawnMap:
@@ -90,27 +97,21 @@ def caption(drawn_map: DrawnMap, rows_title: str = "") -> None:
     st.caption(text + _("Scores are computed in the embedding, not on the map."), help=help)
 
 
-def draw(
-    space: Space,
-    rows: EmbeddingSet,
-    drawn_map: DrawnMap,
-    color: tuple[str, dict[str, np.ndarray]],
-    extra: tuple[np.ndarray, str] | None = None,
-) -> list[int]:
-    """Draw the scatter; return the selected rows. `extra`: positions of other samples, and their name."""
+def draw(space: Space, rows: EmbeddingSet, drawn_map: DrawnMap, color: tuple[str, dict[str, np.ndarray]]) -> list[int]:
+    """Draw the scatter; return the selected rows. `color`: its name, and values of each sample by name."""
     drawn_rows = subsample_rows(rows.labels, len(rows), MAX_POINTS)
-    data = _scatter_data(space, rows, drawn_map, color, extra, drawn_rows)
+    data = _scatter_data(space, rows, drawn_map, color, drawn_rows)
     place = state.place_of(space)
     key = f"map-{cache.digest(place)}"
     selection = LinkedSelection(
         drawn_places(state.selection(place), drawn_rows),
         f"{place} {state.stamp(key)}",
-        lambda chosen: state.select(_rows(chosen, drawn_rows, len(rows)), place, key),
+        lambda chosen: state.select(drawn_rows[chosen], place, key),
     )
     draw_scatter(data, selection, fits=True, gallery=False, key=key)
     if data.pictured is not None:
-        images, all_rows = pictures.of(space), np.arange(len(rows)) if drawn_rows is None else drawn_rows
-        bring_pictures(data.content, len(data.ids), lambda some: thumbnail_sheet(images, rows=all_rows[some]), key)
+        images = pictures.of(space)
+        bring_pictures(data.content, len(data.ids), lambda some: thumbnail_sheet(images, rows=drawn_rows[some]), key)
     chosen = state.selection(place)
     if len(chosen) == 1 and chosen[0] < len(rows):
         near, similarity = cache.nearest(rows.content_hash, chosen[0], NEAREST, rows)
@@ -125,51 +126,46 @@ def _scatter_data(
     rows: EmbeddingSet,
     drawn_map: DrawnMap,
     color: tuple[str, dict[str, np.ndarray]],
-    extra: tuple[np.ndarray, str] | None,
-    drawn_rows: np.ndarray | None,
+    drawn_rows: np.ndarray,
 ) -> ScatterData:
-    """Return the data of the scatter: `drawn_rows` of the map (None: all), colors, names and images."""
+    """Return the data of the scatter: `drawn_rows` of the map, colors, names and images."""
     values, names = color_of(rows, *color)
-    xy, ids, note = drawn_map.xy, rows.ids, ""
-    if drawn_rows is not None:
-        xy, ids = xy[drawn_rows], tuple(rows.ids[i] for i in drawn_rows)
-        values = None if values is None else values[drawn_rows]
-        note = _("{count} of {total} points, by class").format(count=f"{len(ids):,}", total=f"{len(rows):,}")
-    if extra is not None:
-        xy, ids, values, names = _with_extra(xy, ids, values, names, extra)
-    with_pictures = extra is None and pictures.are_decoded(space)
+    is_whole, xy, note = len(drawn_rows) == len(rows), drawn_map.xy[drawn_rows], ""
+    labels = None if rows.labels is None else rows.labels[drawn_rows]
+    if not is_whole:
+        counts = {"count": f"{len(drawn_rows):,}", "total": f"{len(rows):,}"}
+        note = _("{count} of {total} points, by class").format(**counts)
     place, used = state.place_of(space), drawn_map.settings
-    labels = rows.labels if rows.labels is None or drawn_rows is None else rows.labels[drawn_rows]
-    middles = cache.medoids(cache.digest(place, rows.content_hash, str(used)), xy, labels) if with_pictures else []
-    pictured = None
-    if with_pictures:  # some by class, and those on the map itself
-        some = subsample_rows(labels, len(xy), MAX_IMAGES)
-        pictured = None if some is None else np.union1d(some, np.asarray(middles, np.int64))
-    shown = drawn_rows if pictured is None else pictured if drawn_rows is None else drawn_rows[pictured]
+    middles, pictured, thumbnails = list[int](), None, NO_THUMBNAILS
+    if with_pictures := pictures.are_decoded(space):  # of some by class, and of those on the map itself
+        middles = cache.medoids(cache.digest(place, rows.content_hash, str(used)), xy, labels)
+        if (some := subsample_rows(labels, len(xy), MAX_IMAGES)) is not None:
+            pictured = np.union1d(some, np.asarray(middles, np.int64))
+        shown = drawn_rows if pictured is None else drawn_rows[pictured]
+        thumbnails = cache.thumbnails(space, None if len(shown) == len(rows) else shown)
     partners, count = None, 0
     if (towers := cache.towers(rows)) is not None:
-        partners, count = towers.partner_pairs(MAX_LINES)
-        if drawn_rows is not None:
-            partners = np.searchsorted(drawn_rows, partners[np.isin(partners, drawn_rows).all(1)])
+        pairs, count = towers.partner_pairs(MAX_LINES)
+        partners = np.searchsorted(drawn_rows, pairs[np.isin(pairs, drawn_rows).all(1)])
     named = (space.title.rsplit(".", 1)[0], space.split) if space.is_loaded else (space.title, space.layer, space.split)
     return ScatterData(
         xy,
-        ids,
-        color=values,
+        tuple(rows.ids[i] for i in drawn_rows),
+        color=None if values is None else values[drawn_rows],
         names=names,
-        palette=PALETTE if extra is None else [*(PALETTE[i % len(PALETTE)] for i in range(len(names) - 1)), DARK],
-        content=cache.digest(rows.content_hash, str(used), with_pictures, extra and extra[1]),
+        palette=PALETTE,
+        content=cache.digest(rows.content_hash, str(used), with_pictures),
         title=_("{kind} map of the rows of {title}, {layer} {split}").format(
             kind=str(used["kind"]).upper(), title=space.title, layer=space.layer, split=space.split
         ),
         file="-".join(filter(None, (str(used["kind"]), *named))),
         note=note,
-        hints=hints_of(rows) if drawn_rows is None else (),
-        thumbnails=cache.thumbnails(space, shown) if with_pictures else NO_THUMBNAILS,
+        hints=hints_of(rows) if is_whole else (),
+        thumbnails=thumbnails,
         pictured=pictured,
         medoids=middles,
-        crowds=_crowds(rows, drawn_map) if extra is None and drawn_rows is None else [],
-        rows_key=place if extra is None else "",
+        crowds=_crowds(rows, drawn_map) if is_whole else [],
+        rows_key=place,
         partners=partners,
         partner_count=count,
     )
@@ -182,24 +178,6 @@ def _crowds(rows: EmbeddingSet, drawn_map: DrawnMap) -> list[dict[str, int | str
     found = cache.crowds(cache.digest(rows.content_hash, str(drawn_map.settings)), drawn_map.xy, rows.labels)
     named = ((row, [label] if share > PURE or other < 0 else [label, other]) for row, label, share, other in found)
     return [{"row": row, "name": " + ".join(map(rows.class_name, labels))} for row, labels in named]
-
-
-def _rows(chosen: np.ndarray, drawn_rows: np.ndarray | None, n: int) -> np.ndarray:
-    """Return the rows of the space for drawn points, without points of other samples."""
-    if drawn_rows is None:
-        return chosen[chosen < n]
-    return drawn_rows[chosen[chosen < len(drawn_rows)]]
-
-
-def _with_extra(
-    xy: np.ndarray, ids: tuple[str, ...], values: Any, names: tuple[str, ...], extra: Any
-) -> tuple[Any, ...]:
-    """Add other samples to the map's points as a separate category; the points keep their category in a pale color."""
-    places, name = extra
-    categories = np.zeros(len(xy), np.int64) if values is None or not names else values
-    names = names or (_("this space"),)
-    joined = np.concatenate([categories, np.full(len(places), len(names))])
-    return (np.concatenate([xy, places]), (*ids, *(f"{name} {i}" for i in range(len(places)))), joined, (*names, name))
 
 
 # --- colors ----------------------------------------------------------------------------------------
@@ -249,25 +227,25 @@ def hints_of(rows: EmbeddingSet) -> list[str]:
     shown = columns[: HINTED // max(1, len(rows))]
     if not shown:
         return []
-    lines = [[f"{name}: {_hint(v)}" for v in values.tolist()] for name, values in shown]
+
+    def hint(value: Any) -> str:
+        if isinstance(value, float):
+            return "–" if np.isnan(value) else f"{value:.4g}"
+        text = str(value)
+        return texts.isolated(text if len(text) <= HINT else f"{text[: HINT - 1]}…")
+
+    lines = [[f"{name}: {hint(v)}" for v in values.tolist()] for name, values in shown]
     return ["\n".join(of_row) for of_row in zip(*lines, strict=True)]
-
-
-def _hint(value: Any) -> str:
-    if isinstance(value, float):
-        return "–" if np.isnan(value) else f"{value:.4g}"
-    text = str(value)
-    return texts.isolated(text if len(text) <= HINT else f"{text[: HINT - 1]}…")
 
 
 def color_of(
     rows: EmbeddingSet, name: str, details: dict[str, np.ndarray]
 ) -> tuple[np.ndarray | None, tuple[str, ...]]:
     """Return values (n) and the names of categories; no names if the values are numbers on a scale."""
-    if name == "class":
-        assert rows.labels is not None
-        names = rows.classes or tuple(map(str, range(int(rows.labels.max()) + 1)))
-        return _few_categories(rows.labels, names)
+    if name in ("class", "prediction (kNN)"):
+        if (labels := rows.labels if name == "class" else details.get(DETAILS[name])) is None:
+            return None, ()
+        return _few_categories(labels, rows.classes or tuple(map(str, range(int(labels.max()) + 1))))
     if name in DETAILS or name == LOSS:
         values = details.get(DETAILS.get(name, LOSS))
         if values is None:
@@ -276,9 +254,6 @@ def color_of(
             unknown = np.isnan(values)
             names = ("right", "wrong", *([_("not judged")] if unknown.any() else []))
             return np.where(unknown, 2, 1 - values).astype(np.int64), names
-        if name.startswith("prediction"):
-            names = rows.classes or tuple(map(str, range(int(values.max()) + 1)))
-            return _few_categories(values, names)
         return values, ()
     if (values := columns_of(rows).get(name)) is None:
         return None, ()
@@ -312,14 +287,3 @@ def drawn_places(selection: list[int], drawn_rows: np.ndarray | None) -> list[in
         return selection
     _rows, places, order = np.intersect1d(drawn_rows, np.asarray(selection, np.int64), return_indices=True)
     return [int(place) for place in places[np.argsort(order)]]
-
-
-def plain_table(rows: EmbeddingSet, chosen: list[int]) -> list[dict[str, object]]:
-    """Return ids, classes and columns of some rows as records for a table."""
-    records = []
-    for i in chosen:
-        row: dict[str, object] = {"row": i, "id": rows.ids[i]}
-        if rows.labels is not None:
-            row["class"] = rows.class_name(int(rows.labels[i]))
-        records.append(row | {k: v[i].item() for k, v in rows.columns.items()})
-    return records

@@ -38,8 +38,7 @@ class Forming:
 
 def draw(run: Run, *, with_images: bool = False, changed: Mapping[int, str] = {}, is_running: bool = False) -> None:
     """Draw the newest map, with a strip of earlier ones or with images; or the reason why its rows cannot be read.
-
-    Args: changed: changed settings by epoch; is_running: include the map of the current step."""
+    `changed`: changed settings by epoch; `is_running`: include the map of the current step."""
     try:
         found = forming(run, is_running)
     except UNREADABLE as error:
@@ -106,26 +105,22 @@ def forming(run: Run, is_running: bool = False) -> Forming:
 
 @st.cache_resource(max_entries=4, show_spinner=False)
 def _forming(path: str, newest: int, changed: int, _run: Run) -> Forming:
-    before = [epoch for epoch in _run.snapshots() if epoch < newest]
-    last, labels, index = _map_of(_run, newest)
-    epochs, maps = [], []
-    for epoch in before:
-        with contextlib.suppress(*UNREADABLE):
-            xy, _labels, rows = _map_of(_run, epoch)
-            if np.array_equal(rows, index):
-                epochs.append(epoch)
-                maps.append(xy)
-    return Forming([*epochs, newest], procrustes_chain([*maps, last]), labels, index)
-
-
-def _map_of(run: Run, epoch: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    changed = run.snapshot_path(epoch).stat().st_mtime_ns
-    return _pca_map(str(run.path), epoch, changed, run)
+    maps: dict[int, tuple[np.ndarray, np.ndarray, np.ndarray]] = {}
+    for epoch in (epoch for epoch in _run.snapshots() if epoch <= newest):
+        try:
+            file = _run.snapshot_path(epoch)
+            maps[epoch] = _pca_map(str(file), file.stat().st_mtime_ns, _run, epoch)
+        except UNREADABLE:
+            if epoch == newest:
+                raise
+    _, labels, index = maps[newest]
+    kept = {epoch: xy for epoch, (xy, _, rows) in maps.items() if np.array_equal(rows, index)}
+    return Forming([*kept], procrustes_chain([*kept.values()]), labels, index)
 
 
 @st.cache_resource(max_entries=2000, show_spinner=False)
-def _pca_map(path: str, epoch: int, changed: int, _run: Run) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    snapshot = _run.snapshot(epoch)
+def _pca_map(file: str, changed: int, _run: Run, _epoch: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    snapshot = _run.snapshot(_epoch)
     return pca(snapshot["z"]), snapshot["labels"], snapshot["index"]
 
 

@@ -1,21 +1,22 @@
 """Open vector files by upload or path, with one sentence per error. A second file can be the other tower; fields set
 the names of both towers and the column that pairs their rows."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import streamlit as st
-from streamlit.delta_generator import DeltaGenerator
 
+from contrastive_core.base.lock import scratch_folder
 from contrastive_core.base.messages import printable
 from contrastive_core.spaces import file_formats, label_files, loaded_vectors
-from contrastive_core.spaces.open_vectors import OtherTower, open_vectors, uploaded
+from contrastive_core.spaces.loaded_vectors import OtherTower, open_vectors
 from contrastive_lab import format, query_params
 from contrastive_lab.locale import _
 
 ASKED = "vectors-asked"  # of the session: a file is to be read; lasts until it was, since another rerun may come first
+RECENT = 8  # files that are listed
 
 
 class File(NamedTuple):
@@ -36,12 +37,8 @@ def chosen() -> str | None:
 
 
 def look_at(key: str | None) -> None:
+    """Show vectors, or a run. A new key closes the popover and clears its fields."""
     st.session_state["vectors"] = key or ""
-    _close()
-
-
-def _close() -> None:
-    """Close the popover and clear its fields by giving it a new key."""
     st.session_state["vectors-opened"] = st.session_state.get("vectors-opened", 0) + 1
 
 
@@ -55,8 +52,8 @@ def opener(on_open: Callable[[str], None] | None = None) -> None:
             "by name. A column named image contains images or their file names, a column named text the captions. "
             "Triplets (anchor, positive, negative) in .jsonl, .parquet or .csv and folders of BEIR are recognized too."
         )
-        upload = st.file_uploader(_("A file"), _kinds(file_formats.OPENED), key=f"vectors-file-{number}", help=text)
-        path = st.text_input(_("or, instead, its path on this computer"), key=f"vectors-path-{number}").strip()
+        path_label = _("or, instead, its path on this computer")
+        upload, path = _file_fields(_("A file"), path_label, file_formats.OPENED, "", number, text)
         st.button(
             _("Look at it"),
             type="primary",
@@ -72,14 +69,13 @@ def opener(on_open: Callable[[str], None] | None = None) -> None:
             with said, ExitStack() as copies:
                 vectors, labels = _file(copies, upload, path), _file(copies, label_upload, label_path)
                 other = _file(copies, other_upload, other_path)
-                with _errors_of([file for file in (vectors, other, labels) if file]):
-                    assert vectors is not None  # the button is off without it
-                    with st.spinner(_("Reading {name}…").format(name=format.plain(vectors.name))):
-                        tower = other and OtherTower(other.path, other.name, towers, by)
-                        rest = (pictures or None, left_out, labels and labels.path, tower)
-                        key = open_vectors(vectors.path, vectors.name, *rest)
+                assert vectors is not None  # the button is off without it
+                with _reading(vectors, *(file for file in (other, labels) if file)):
+                    tower = other and OtherTower(other.path, other.name, towers, by)
+                    rest = (pictures or None, left_out, labels and labels.path, tower)
+                    key = open_vectors(vectors.path, vectors.name, *rest)
                     (on_open or look_at)(key)
-                    _close()
+                    st.session_state["vectors-opened"] = number + 1
                     st.session_state[ASKED] = False
                     st.rerun()
             st.session_state[ASKED] = False
@@ -89,14 +85,12 @@ def opener(on_open: Callable[[str], None] | None = None) -> None:
 
 def open_dropped(key: str, on_open: Callable[[str], None]) -> None:
     """Draw an upload field for a file of vectors, and open the file. key: of the field."""
-    upload = st.file_uploader(_("Drop a file of vectors to open it"), _kinds(file_formats.OPENED), key=key)
-    if upload is None:
-        return
+    kinds = [ending.removeprefix(".") for ending in file_formats.OPENED]
+    upload = st.file_uploader(_("Drop a file of vectors to open it"), kinds, key=key)
     with ExitStack() as copies:
-        file = _file(copies, upload, "")
-        assert file is not None
-        with _errors_of([file]), st.spinner(_("Reading {name}…").format(name=format.plain(file.name))):
-            on_open(open_vectors(file.path, file.name))
+        if file := _file(copies, upload, ""):
+            with _reading(file):
+                on_open(open_vectors(file.path, file.name))
 
 
 def _tower_fields(number: int) -> tuple[Any, str, tuple[str, str], str]:
@@ -108,9 +102,8 @@ def _tower_fields(number: int) -> tuple[Any, str, tuple[str, str], str]:
         "file. A column named text contains the captions. For triplets or BEIR, this is the file of their "
         "vectors, or the path of a sentence-transformers folder that encodes them."
     )
-    label, kinds = _("File of the other tower"), _kinds(file_formats.OPENED)
-    upload = st.file_uploader(label, kinds, key=f"vectors-other-file-{number}", help=help)
-    path = st.text_input(_("or the path of the other tower"), key=f"vectors-other-path-{number}").strip()
+    label, path_label = _("File of the other tower"), _("or the path of the other tower")
+    upload, path = _file_fields(label, path_label, file_formats.OPENED, "other-", number, help)
     a, b = st.columns(2)
     first = a.text_input(
         _("Name of the first tower"), key=f"vectors-tower-a-{number}", placeholder=_("its file's name")
@@ -131,13 +124,12 @@ def _tower_fields(number: int) -> tuple[Any, str, tuple[str, str], str]:
 def _more_fields(number: int) -> tuple[Any, str, str, list[str]]:
     """Draw the fields of labels and columns; return the labels' upload and path, the image folder, and columns to leave
     out."""
-    label, kinds = _("Labels of its rows, if they are in a separate file"), _kinds(label_files.ENDINGS)
+    label, path_label = _("Labels of its rows, if they are in a separate file"), _("or the path of the labels")
     help = _(
         "A .npy file with one label per row, or a text or CSV file with one label per line. Labels are class names "
         "or whole numbers, in the order of the rows."
     )
-    upload = st.file_uploader(label, kinds, key=f"vectors-label-file-{number}", help=help)
-    path = st.text_input(_("or the path of the labels"), key=f"vectors-label-path-{number}").strip()
+    upload, path = _file_fields(label, path_label, label_files.ENDINGS, "label-", number, help)
     label, place = _("Image folder, if the file lists file names"), _("the file's own folder")
     help = _("Images are read only from this folder, from the file's own folder and from folders inside them.")
     pictures = st.text_input(label, key=f"vectors-pictures-{number}", placeholder=place, help=help)
@@ -150,8 +142,13 @@ def _more_fields(number: int) -> tuple[Any, str, str, list[str]]:
     return upload, path, pictures.strip(), [name.strip() for name in names.split(",") if name.strip()]
 
 
-def _kinds(endings: Iterable[str]) -> list[str]:
-    return [ending.removeprefix(".") for ending in endings]
+def _file_fields(
+    label: str, path_label: str, endings: Sequence[str], what: str, number: int, help: str
+) -> tuple[Any, str]:
+    """Draw the fields of an upload and of a path; return both."""
+    kinds = [ending.removeprefix(".") for ending in endings]
+    upload = st.file_uploader(label, kinds, key=f"vectors-{what}file-{number}", help=help)
+    return upload, st.text_input(path_label, key=f"vectors-{what}path-{number}").strip()
 
 
 def _file(copies: ExitStack, upload: Any, path: str) -> File | None:
@@ -160,14 +157,17 @@ def _file(copies: ExitStack, upload: Any, path: str) -> File | None:
         return File(path, Path(path).name)
     if upload is None:
         return None
-    return File(str(copies.enter_context(uploaded(upload.name, upload.getbuffer(), upload.file_id))), upload.name)
+    copy = copies.enter_context(scratch_folder()) / f"{upload.file_id}{Path(upload.name).suffix.lower()}"
+    copy.write_bytes(upload.getbuffer())
+    return File(str(copy), upload.name)
 
 
 @contextmanager
-def _errors_of(files: list[File]) -> Iterator[None]:
-    """Show why files cannot be read, with their displayed names."""
+def _reading(*files: File) -> Iterator[None]:
+    """Draw a spinner while files are read, or why they cannot be, with their displayed names."""
     try:
-        yield
+        with st.spinner(_("Reading {name}…").format(name=format.plain(files[0].name))):
+            yield
     except (ValueError, OSError) as error:
         paths = [Path(file.path).expanduser() for file in files]
         if isinstance(error, FileNotFoundError):
@@ -188,31 +188,30 @@ def _recent_files() -> None:
     now = chosen()
     if now:
         st.button(_("Show a run instead"), icon=":material/arrow_back:", on_click=look_at, args=[None])
-    for key, about in list(loaded_vectors.loaded().items())[:8]:
-        a, b = st.columns([5, 1])
-        text = f"{about['name']} · {about['rows']:,} × {about['width']:,}"
-        a.button(format.plain(text), f"open-{key}", on_click=look_at, args=[key], disabled=key == now, width="stretch")
-        _forget_button(b, key)
-    for key, why in list(loaded_vectors.damaged().items())[:8]:
-        a, b = st.columns([5, 1])
-        a.warning(format.plain(why))
-        _forget_button(b, key)
-
-
-def _forget_button(column: DeltaGenerator, key: str) -> None:
-    forget = loaded_vectors.forget
-    column.button("", icon=":material/close:", key=f"forget-{key}", help=_("Forget"), on_click=forget, args=[key])
+    texts = {key: f"{a['name']} · {a['rows']:,} × {a['width']:,}" for key, a in loaded_vectors.loaded().items()}
+    for key, text in [*list(texts.items())[:RECENT], *list(loaded_vectors.damaged().items())[:RECENT]]:
+        left, right = st.columns([5, 1])
+        if key in texts:
+            label, is_shown = format.plain(text), key == now
+            left.button(label, f"open-{key}", on_click=look_at, args=[key], disabled=is_shown, width="stretch")
+        else:
+            left.warning(format.plain(text))
+        icon, forget = ":material/close:", loaded_vectors.forget
+        right.button("", f"forget-{key}", icon=icon, help=_("Forget"), on_click=forget, args=[key])
 
 
 def about_left_out(key: str) -> str:
     """Describe the parts of the file that were left out; "" if none."""
     about = loaded_vectors.loaded()[key]
-    return f"{left_out(about.get('left_out', {}))} {about.get('note', '')}".strip()
+    return f"{left_out(about['left_out'])} {about['note']}".strip()
 
 
 def left_out(counts: Mapping[str, int]) -> str:
     """Describe how many rows were left out, by reason; "" if none."""
-    reasons = {"not_finite": _("with values that are not finite"), "zero": _("with only zeros")}
-    reasons["unpaired"] = _("without a usable partner")
+    reasons = {
+        "not_finite": _("with values that are not finite"),
+        "zero": _("with only zeros"),
+        "unpaired": _("without a usable partner"),
+    }
     parts = ", ".join(f"{n:,} {reasons[k]}" for k, n in counts.items())
     return _("Rows left out: {parts}.").format(parts=parts) if parts else ""

@@ -22,9 +22,10 @@ SHAPE = fields({"path": text})
 def remember(path: Path) -> str:
     """Return the id of a path, always the same one for a path. Raises OSError."""
     path = path.expanduser().absolute()
-    if path_id := id_of(str(path)):
+    known = _newest_first()
+    if path_id := next((file.stem for file in known if path_of(file.stem) == path), ""):
         return path_id
-    for old in _newest_first()[MOST - 1 :]:
+    for old in known[MOST - 1 :]:
         old.unlink(missing_ok=True)
     name = secrets.token_urlsafe(16)
     json_files.write_json(_folder() / f"{name}.json", {"path": os.fsencode(path).decode("latin-1")})
@@ -40,11 +41,6 @@ def path_of(name: str | None) -> Path | None:
         return Path(os.fsdecode(encoded.encode("latin-1")))
     except (OSError, Damaged, UnicodeError):
         return None
-
-
-def id_of(path: str) -> str | None:
-    """Return the id of a path if it was stored; else None."""
-    return next((p.stem for p in _newest_first() if path and path_of(p.stem) == Path(path)), None)
 
 
 def address_of(dataset: str) -> dict[str, str]:

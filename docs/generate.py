@@ -26,7 +26,7 @@ from contrastive_core.data.recipe import Recipe
 from contrastive_core.losses._two_views import TwoViewLoss
 from contrastive_core.models.encoders import encoder_names
 from contrastive_core.runs import train_config
-from contrastive_core.spaces.small_samples import load_small
+from contrastive_core.spaces.small_samples import load_samples
 from contrastive_lab.playground.file import kernels, page
 
 NOTEBOOKS = sorted((Path(__file__).parent / "notebooks").glob("*.ipynb"))
@@ -56,7 +56,7 @@ def write_all(folder: Path) -> None:
         "encoders.md": encoders(),
         **_section("losses", "Losses", losses.names(), loss_page),
         **_section("methods", "Methods", methods.names(), method_page),
-        "site/playground.html": page(kernels(), load_small("digits"), "digits"),
+        "site/playground.html": page(kernels(), load_samples("digits"), "digits"),
         **{f"notebooks/{path.stem}.md": notebook_page(path) for path in NOTEBOOKS},
     }
     for name, text in pages.items():

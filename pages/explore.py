@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 import streamlit as st
 
 from contrastive_core.runs.run import Run
+from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.recorded_rows import kinds_of
+from contrastive_core.spaces.space import Space
 from contrastive_lab import (
     cache,
     embedding_map,
@@ -21,7 +24,6 @@ from contrastive_lab import (
     state,
 )
 from contrastive_lab.explore import export, heading, inspector, scores, space_map
-from contrastive_lab.explore.inspector import Subject
 from contrastive_lab.explore.space_map import Bar, View, split_and_layer
 from contrastive_lab.locale import _
 from contrastive_lab.progress import embedded_or_wait
@@ -40,14 +42,13 @@ def page() -> None:
 
 
 def of_vectors(key: str) -> None:
-    space = space_map.space_of_vectors(key)
-    heading.title(space.title)
-    subject = Subject(space, lambda: heading.scores_of_vectors(space), lambda: heading.about_vectors(space))
-    show(subject, Bar())
+    space = space_map.space_of(None, key)
+    st.title(format.plain(space.title))
+    show(space, partial(heading.about_vectors, space), Bar())
 
 
 def of_run(run: Run) -> None:
-    heading.title(run.meta().get("title") or run.name)
+    st.title(format.plain(run.meta().get("title") or run.name))
     bar = Bar()
     if run.is_recording:
         of_recording(run, bar)
@@ -60,7 +61,7 @@ def of_run(run: Run) -> None:
             forming_map.show_last(run)
         return
     try:
-        space = space_map.space_of_run(run)
+        space = space_map.space_of(run)
     except ValueError as error:
         st.warning(format.plain(error))
         return
@@ -72,7 +73,7 @@ def of_run(run: Run) -> None:
     with (wait := heading.alone()):
         is_there = embedded_or_wait(run, space.split, space.layer)
     if is_there:
-        show(Subject(space, lambda: heading.scores_of_run(run, space), about), bar)
+        show(space, about, bar)
         return
     with bar.left:
         split_and_layer(space)  # the way back, while it is made
@@ -100,33 +101,31 @@ def of_recording(run: Run, bar: Bar) -> None:
             st.info(_("Fewer than three rows of this step were kept, which is too few for a map."))
         return
     about = partial(heading.about_recording, run, kinds)
-    subject = Subject(space, recordings.offer_figures, about, partial(recordings.draw_figures, run))
-    side_by_side(subject, bar, bar.choose_recorded(run, chosen, kinds, space, rows))
+    side_by_side(space, rows, about, bar, bar.choose(space, rows, kinds))
 
 
-def show(subject: Subject, bar: Bar) -> None:
-    """Draw the map of a space and its inspector, once the space has rows."""
-    rows = cache.embedding(subject.space)
+def show(space: Space, about: Callable[[], None], bar: Bar) -> None:
+    """Draw the map of a space and its inspector, once the space has rows. `about` draws where they are from."""
+    rows = cache.embedding(space)
     if rows is None:
         with heading.alone():
-            subject.about()
-            heading.not_embedded(subject.space)
+            about()
+            heading.not_embedded(space)
         return
-    side_by_side(subject, bar, bar.choose(subject.space, rows))
+    side_by_side(space, rows, about, bar, bar.choose(space, rows))
 
 
-def side_by_side(subject: Subject, bar: Bar, view: View) -> None:
+def side_by_side(space: Space, rows: EmbeddingSet, about: Callable[[], None], bar: Bar, view: View) -> None:
     """Draw the map, the scores or the selection in the inspector, and the chosen panel below."""
-    space, rows = subject.space, cache.embedding(subject.space)
-    assert rows is not None
     picture, beside = stage.columns()
     with picture:
         drawn_map, picked = space_map.draw(space, rows, view)
     with beside:
-        inspector.draw(subject, rows, drawn_map, picked)
+        inspector.draw(space, rows, drawn_map, picked, about)
     with stage.below():
         scores.more(space, rows)
-        subject.below()
+        if place := space.recorded:
+            recordings.draw_figures(place.run)
     with bar.tools:
         export.offer_files(space, rows, drawn_map.xy, picked)
     with bar.more:

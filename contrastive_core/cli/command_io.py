@@ -23,9 +23,9 @@ from contrastive_core.base.score import Score, Scores
 from contrastive_core.cli.main import OF_FILE
 from contrastive_core.data import datasets
 from contrastive_core.runs.run import Run
-from contrastive_core.spaces import file_formats, label_files, loaded_vectors, open_vectors, triplets
+from contrastive_core.spaces import file_formats, loaded_vectors
 from contrastive_core.spaces.embedding_set import EmbeddingSet
-from contrastive_core.spaces.open_vectors import join_towers, note_of_towers, other_tower, read_both
+from contrastive_core.spaces.loaded_vectors import note_of_towers, other_tower
 from contrastive_core.spaces.space import TOWERS, Space
 
 NOT_MARKED = "{name} marks no rows as {split}: it needs a column split"
@@ -51,19 +51,10 @@ def read_file(args: Namespace, name: str, split: str | None = None) -> Embedding
     """Read the rows of a file, or only those of `split`, with the labels and columns given as options.
     Raises ValueError; OSError."""
     limit_own_data(most_memory())
-    path, has_other = Path(name), bool(args.other or args.towers or args.by)
-    if args.other and file_formats.are_triplets(path):
-        rows = triplets.read(path, args.other)
-    elif has_other and (other := other_tower(args.other, args.towers, args.by)):
-        rows, second = read_both(path, path.name, other, args.leave_out)
-        if args.labels:  # for the first file
-            rows = label_files.labeled(rows, args.labels)
-        rows = join_towers(rows, second, path.name, other)
+    path, other = Path(name), other_tower(args.other, args.towers, args.by)
+    rows, _ = loaded_vectors.read_vectors(path, path.name, args.leave_out, args.labels, other)
+    if other:
         note_of_towers(rows)  # raises if no pair is usable
-    else:
-        rows = file_formats.read(path, leave_out=args.leave_out)
-        if args.labels:
-            rows = label_files.labeled(rows, args.labels)
     if split is None:
         return rows
     marked = rows.columns.get("split", np.array([""] * len(rows))) == split
@@ -92,7 +83,7 @@ def space_of(name: str, args: Namespace, default: str = "test") -> Space:
     pictures, layer = (vars(args).get(option) for option in ("pictures", "layer"))
     if is_file(name):
         other = other_tower(args.other, args.towers, args.by)
-        key = open_vectors.open_vectors(name, _title(name, args), pictures, args.leave_out, args.labels, other)
+        key = loaded_vectors.open_vectors(name, _title(name, args), pictures, args.leave_out, args.labels, other)
         name = loaded_vectors.PREFIX + key
     elif args.labels or args.leave_out or pictures or args.other:
         raise ValueError(OF_FILE)

@@ -27,7 +27,7 @@ from contrastive_core.data import datasets
 from contrastive_core.samples.annotations import Marks, marks
 from contrastive_core.samples.sample_lists import FALSE_NEGATIVES, GIVEN_NEGATIVES, LISTS, MISMATCHED
 from contrastive_core.samples.sample_table import SampleRequest, request_of
-from contrastive_core.spaces import open_vectors, triplets
+from contrastive_core.spaces import loaded_vectors, triplets
 from contrastive_core.spaces.file_formats import NEGATIVE, POSITIVE, is_column_of
 
 NO_DECISIONS = N_(
@@ -44,7 +44,7 @@ def export_triplets(path: Path, out: Path, space: str) -> dict[str, int]:
     """Write a file of triplets with the decisions applied; a child process reads it. Returns the numbers of `rows`, of
     `all_rows`, and of `negatives` removed and `positives` replaced. Args: space: the name of the opened file.
     Raises: BadSetting without decisions, and what `triplets.read` raises."""
-    limits = Limits(open_vectors.MEMORY, open_vectors.SECONDS, preload=("contrastive_core.spaces.tables",))
+    limits = Limits(loaded_vectors.MEMORY, loaded_vectors.SECONDS, preload=("contrastive_core.spaces.tables",))
     return dict(run_sandboxed(write_triplets, path.absolute(), out.absolute(), space, limits=limits))
 
 

@@ -2,9 +2,9 @@
 
 In an `.npz`: an array `images`. In a table: a column of file names, or of images as bytes. A vector file may come from
 anyone, so names are opened only if they are regular files below its own folder, or below a folder that the user names.
-`..`, absolute names and links to other places are refused. The files are opened like those of image folders
-(data/image_decoding.py); a file that is not an image stays gray."""
+A file that is not an image stays gray."""
 
+import contextlib
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -14,19 +14,22 @@ from typing import Any
 import numpy as np
 
 from contrastive_core.base.memory import read_npz
-from contrastive_core.base.messages import N_, join, message, printable, thousands
+from contrastive_core.base.messages import N_, message, printable, thousands
 from contrastive_core.base.storage import follow_links, is_regular, open_regular
 from contrastive_core.data import datasets
 from contrastive_core.data.dataset import form_of
 from contrastive_core.data.image_decoding import open_image
 from contrastive_core.spaces.embedding_set import EmbeddingSet
-from contrastive_core.spaces.towers import PICTURES, Towers, picture_tower, towers_of
+from contrastive_core.spaces.towers import PICTURES, picture_tower, towers_of
 
 SIDE = 64  # pixels along the side of a kept picture
 ARRAYS = ("images", "image", "pictures")
 GRAY = 128
-OUTSIDE, MISSING = N_("their paths point outside its folder"), N_("they do not exist")
-LINK = N_("they are links; set CONTRASTIVE_LAB_FOLLOW_LINKS=1 to follow links")
+REFUSED = N_(
+    "{refused} of {files} images were not opened, for example {first}: they do not exist, are links or are outside the "
+    "file's folder. If they are in another folder, give that folder when you open the file. Set "
+    "CONTRASTIVE_LAB_FOLLOW_LINKS=1 to follow links."
+)
 MOST = 200_000  # rows whose pictures are kept: 2.5 GB
 
 
@@ -39,9 +42,8 @@ class Attached:
 
 
 def pictures_of(path: Path, rows: EmbeddingSet, folder: Path | None = None) -> Attached:
-    """Return thumbnails of the rows of a file read by `file_formats.read`. `folder`: a further folder named by the
-    user, in which file names are looked up beside the file's own folder. Raises ValueError when `folder` is not a
-    folder."""
+    """Return thumbnails of the rows of a file. `folder`: a further folder in which file names are looked up, besides
+    the file's own. Raises ValueError if it is not a folder."""
     towers = towers_of(rows)
     if path.suffix == ".npz":
         if towers is None:
@@ -59,60 +61,38 @@ def pictures_of(path: Path, rows: EmbeddingSet, folder: Path | None = None) -> A
         note = message("Pictures are kept for at most {most} rows.", **thousands(most=MOST))
         return Attached(None, note if columns else "")
     names = next((column for column in columns if column.dtype.kind == "U"), None)
-    if names is None:
-        return Attached(_stored_images(path, rows, towers) if path.suffix == ".parquet" else None)
-    roots = [Path(os.path.abspath(f)) for f in (folder, path.parent) if f is not None]
-    files = [_below(str(name), roots) if name else None for name in names]
-    images = _stacked((f if isinstance(f, Path) else None for f in files), len(rows))
-    return Attached(images, _note([str(name) for name in names], files))
-
-
-def _below(name: str, roots: Sequence[Path]) -> Path | str:
-    """Return the file of a name below the first of `roots` that has it, or the reason why it is not opened."""
-    why = OUTSIDE
-    for root in roots:
-        try:
-            file = Path(os.path.normpath(root / name))
-            if not file.is_relative_to(root):
-                continue
-            resolved, home = file.resolve(), root.resolve()
-            if resolved != home / file.relative_to(root) and not follow_links():
-                reason = LINK if resolved.is_relative_to(home) else OUTSIDE
-            elif is_regular(file):
-                return file
-            else:
-                reason = MISSING
-        except (OSError, ValueError, RuntimeError):  # too long, a zero byte, links in a circle
-            continue
-        why = reason if why == OUTSIDE else why
-    return why
-
-
-def _note(names: Sequence[str], files: Sequence[Path | str | None]) -> str:
-    """Describe the names that were not opened, one sentence per reason."""
-    parts: list[str] = []
-    for why in (OUTSIDE, LINK, MISSING):
-        if refused := [n for n, file in zip(names, files, strict=True) if file == why]:
-            counts = thousands(refused=len(refused), files=sum(f is not None for f in files))
-            values = {"why": why, "first": printable(refused[0], 60), **counts}
-            parts.append(
-                message("{refused} of {files} images were not opened because {why}, for example {first}.", **values)
-            )
-    if parts:
-        parts.append(N_("If they are in another folder, give that folder when you open the file."))
-    return join(" ", parts)
-
-
-def _stored_images(path: Path, rows: EmbeddingSet, towers: Towers | None) -> np.ndarray | None:
-    """Return thumbnails of a column of images. If a table row gives two rows, they belong to one tower."""
-    import pyarrow.parquet as pq
-
+    if names is not None:
+        roots = [Path(os.path.abspath(f)) for f in (folder, path.parent) if f is not None]
+        files = {str(name): _below(str(name), roots) for name in names if name}
+        images = _stacked((files.get(str(name)) for name in names), len(rows))
+        if not (refused := [name for name in map(str, names) if name and files[name] is None]):
+            return Attached(images)
+        counts = thousands(refused=len(refused), files=int((names != "").sum()))
+        return Attached(images, message(REFUSED, first=printable(refused[0], 60), **counts))
+    if path.suffix != ".parquet":
+        return Attached(None)
     with open_regular(path) as file:
+        import pyarrow.parquet as pq
+
         n = int(pq.ParquetFile(file).metadata.num_rows)
-    if towers is None or len(towers.a) != len(towers.b) or 2 * n != len(rows):
-        return _stacked(_stored(path), len(rows))
-    small = _stacked(_stored(path), len(towers.a))
-    return None if small is None else spread(small, towers.rows_of(picture_tower(towers.names)), len(rows))
+    images = _stacked(_stored(path), n)
+    if images is None or n == len(rows):
+        return Attached(images)
+    if towers is None or 2 * n != len(rows) or len(towers.a) != n:
+        return Attached(None)
+    return Attached(spread(images, towers.rows_of(picture_tower(towers.names)), len(rows)))
+
+
+def _below(name: str, roots: Sequence[Path]) -> Path | None:
+    """Return the regular file of a name below the first of `roots` that has it; None if it is not to be opened."""
+    for root in roots:
+        with contextlib.suppress(OSError, ValueError, RuntimeError):  # too long, a zero byte, links in a circle
+            file = Path(os.path.normpath(root / name))
+            is_below = file.is_relative_to(root)
+            has_link = is_below and file.resolve() != root.resolve() / file.relative_to(root)
+            if is_below and (follow_links() or not has_link) and is_regular(file):
+                return file
+    return None
 
 
 def spread(images: np.ndarray, at: np.ndarray, n: int) -> np.ndarray:
@@ -125,25 +105,22 @@ def spread(images: np.ndarray, at: np.ndarray, n: int) -> np.ndarray:
 def stacked_towers(images: Sequence[np.ndarray | None], counts: tuple[int, int]) -> np.ndarray | None:
     """Stack the images of two towers, tower a first, in one size and in color if any image is; gray for a tower without
     images. None if neither has images."""
+    from PIL import Image
+
     known = [each for each in images if each is not None]
     if not known:
         return None
-    if len({each.shape[1:] for each in known}) > 1 or known[0].shape[1] != 3:
-        images = [None if each is None else _as_thumbnails(each) for each in images]
-    shape = next(each.shape[1:] for each in images if each is not None)
-    gray = [np.full((n, *shape), GRAY, np.uint8) for n in counts]
-    return np.concatenate([gray[k] if each is None else each for k, each in enumerate(images)])
-
-
-def _as_thumbnails(images: np.ndarray) -> np.ndarray:
-    """Return images (n, c, h, w) as color thumbnails of one size."""
-    from PIL import Image, ImageOps
-
-    small = np.empty((len(images), 3, SIDE, SIDE), np.uint8)
-    for row, image in enumerate(images):
-        picture = Image.fromarray(image[0] if len(image) == 1 else image.transpose(1, 2, 0))
-        small[row] = np.asarray(ImageOps.fit(picture.convert("RGB"), (SIDE, SIDE))).transpose(2, 0, 1)
-    return small
+    shapes = {each.shape[1:] for each in known}
+    (shape,) = shapes if len(shapes) == 1 else {(3, SIDE, SIDE)}
+    every = np.full((sum(counts), *shape), GRAY, np.uint8)
+    for start, each in zip((0, counts[0]), images, strict=True):
+        for row, image in enumerate(() if each is None else each, start):
+            if image.shape == shape:
+                every[row] = image
+            else:
+                picture = Image.fromarray(image[0] if len(image) == 1 else image.transpose(1, 2, 0))
+                every[row] = _square(picture)
+    return every
 
 
 def _stacked(sources: Iterable[Any], n: int) -> np.ndarray | None:
@@ -171,13 +148,14 @@ def _array(path: Path, n: int, names: Sequence[str]) -> np.ndarray | None:
 
 
 def _thinned(images: np.ndarray) -> np.ndarray:
+    """Return every k-th pixel of images that are larger than thumbnails."""
     step = max(1, -(-max(images.shape[2:]) // SIDE))
     return images[:, :, ::step, ::step]
 
 
 def _stored(path: Path) -> Iterator[Any]:
-    """Yield the images in a column of bytes, or of structures with `bytes`, as in image data sets. They are yielded one
-    at a time, because the file stores equal ones once but a list would hold each."""
+    """Yield the images in a column of bytes, or of structures with `bytes`. The file stores equal ones once; a list
+    would hold each."""
     import pyarrow.parquet as pq
 
     with open_regular(path) as file:
@@ -194,17 +172,23 @@ def _stored(path: Path) -> Iterator[Any]:
 
 def _thumbnail(source: Any) -> np.ndarray | None:
     """Return the central square of an image as (3, side, side); None if it is not an image."""
-    from PIL import Image, ImageOps
+    from PIL import Image
 
     if not isinstance(source, (bytes, Path)):
         return None
     try:
         with open_image(source) as image:
             image.draft("RGB", (SIDE, SIDE))
-            small = ImageOps.fit(image.convert("RGB"), (SIDE, SIDE))
+            return _square(image)
     except (OSError, ValueError, SyntaxError, EOFError, Image.DecompressionBombError):
         return None
-    return np.asarray(small).transpose(2, 0, 1)
+
+
+def _square(image: Any) -> np.ndarray:
+    """Return the central square of an image in color as (3, side, side)."""
+    from PIL import ImageOps
+
+    return np.asarray(ImageOps.fit(image.convert("RGB"), (SIDE, SIDE))).transpose(2, 0, 1)
 
 
 def dataset_pictures(rows: EmbeddingSet) -> np.ndarray | None:

@@ -7,7 +7,7 @@ import hashlib
 import io
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -25,7 +25,6 @@ SHORT, LARGEST = 300, 1e15  # characters of a text of the provenance, and its nu
 BLOCK = 1 << 22  # numbers that are looked at together
 ROWS = 20_000  # that are a part of a Parquet file
 Provenance = dict[str, str | float | list[str] | None]  # where vectors come from: texts, numbers, lists of texts
-VECTORS = N_("vectors must be numbers, not {dtype}")
 TWICE = N_("{name} contains the id {id} {times} times. Samples are matched by id, so each id must be unique")
 
 
@@ -55,7 +54,9 @@ class EmbeddingSet:
             )
         if not self.ids:
             object.__setattr__(self, "ids", tuple(map(str, range(n))))
-        _check_lengths(n, {"labels": self.labels, "ids": self.ids, **self.columns})
+        for name, part in {"labels": self.labels, "ids": self.ids, **self.columns}.items():
+            if part is not None and len(part) != n:
+                raise UnusableEmbedding("features has {n} rows, but {name} has {part}", n=n, part=len(part), name=name)
         if self.labels is not None and not (self.labels >= 0).any():
             object.__setattr__(self, "labels", None)
 
@@ -66,20 +67,13 @@ class EmbeddingSet:
     def width(self) -> int:
         return self.features.shape[1]
 
-    @property
-    def largest_class(self) -> int:
-        """The number of rows of the largest class, at least 1."""
-        return 1 if self.labels is None else int(np.bincount(self.labels[self.labels >= 0]).max(initial=1))
-
     @cached_property
     def content_hash(self) -> str:
         """SHA-256 over features, labels, ids, views and pairs of towers (towers.py): the key of every cache."""
         digest = hashlib.sha256(repr((self.features.shape, self.layer)).encode())
-        digest.update(np.ascontiguousarray(self.features).data)
-        if self.labels is not None:
-            digest.update(np.ascontiguousarray(self.labels).data)
-        if self.views is not None:
-            digest.update(np.ascontiguousarray(self.views).data)
+        for array in (self.features, self.labels, self.views):
+            if array is not None:
+                digest.update(np.ascontiguousarray(array).data)
         digest.update("\0".join(self.ids).encode())
         if "tower" in self.columns and "pair" in self.columns:
             digest.update(repr([self.columns[name].tolist() for name in ("tower", "pair")]).encode())
@@ -157,34 +151,37 @@ class EmbeddingSet:
     @classmethod
     def from_arrays(cls, arrays: dict[str, np.ndarray]) -> EmbeddingSet:
         """Create an `EmbeddingSet` from the result of `arrays`. Raises UnusableEmbedding for anything else."""
+        columns = {name[7:]: column for name, column in arrays.items() if name.startswith("column:")}
+        labels, views = arrays.get("labels"), arrays.get("views")
         try:
-            meta = json.loads(arrays["meta"].tobytes())
-            features, ids = _cast(arrays, "features", "fiu", 2), tuple(arrays["ids"].tolist())
-            columns = {k[7:]: v for k, v in arrays.items() if k.startswith("column:")}
-            classes, split = tuple(meta["classes"]), meta["split"]
-            layer = meta["layer"] if "layer" in meta else meta["which"]  # the older name
-            provenance = plain_provenance(meta["provenance"])
-            labels = _cast(arrays, "labels", "iu", 1) if "labels" in arrays else None
-            views = _cast(arrays, "views", "fiu", 3) if "views" in arrays else None
-        except UnusableEmbedding:
-            raise
+            meta, features = json.loads(arrays["meta"].tobytes()), arrays["features"]
+            ids, classes, about = tuple(arrays["ids"].tolist()), tuple(meta["classes"]), meta["provenance"]
+            (n, d), kinds = features.shape, "fiu"
+            are_right = {
+                "features": features.dtype.kind in kinds,
+                "labels": labels is None or (labels.shape == (n,) and labels.dtype.kind in "iu"),
+                "views": views is None or (views.ndim == 3 and views.shape[2] == d and views.dtype.kind in kinds),
+                "columns": all(one.ndim == 1 and one.dtype.kind in "fiubU" for one in columns.values()),
+                "texts": all(isinstance(text, str) for text in (meta["split"], meta["layer"], *ids, *classes)),
+                "provenance": isinstance(about, dict),
+            }
+            if wrong := [name for name, is_right in are_right.items() if not is_right]:
+                raise ValueError(", ".join(wrong))
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             why = explained(error)
             raise UnusableEmbedding(
                 "the data stored with the vectors are damaged: {explained}", explained=why
             ) from None
-        _check_lengths(len(features), {"labels": labels})
-        _check_parts(features, views, columns, [split, layer, *ids, *classes])
         return cls(
-            features=features,
-            labels=labels,
+            features=np.ascontiguousarray(features, np.float32),
+            labels=None if labels is None else np.maximum(labels.astype(np.int64), -1),
             ids=ids,
-            split=split,
-            layer=layer,
+            split=meta["split"],
+            layer=meta["layer"],
             classes=classes,
             columns=columns,
-            views=views,
-            provenance=provenance,
+            views=None if views is None else np.ascontiguousarray(views, np.float32),
+            provenance=plain_provenance(about),
         )
 
     def save(self, path: str | Path) -> None:
@@ -222,53 +219,15 @@ def check_unique(ids: Sequence[str], name: str, splits: Sequence[str] = ()) -> N
         raise UnusableEmbedding(TWICE, name=name, id=repr(printable(twice, 80)), times=f"{times:,}")
 
 
-def _cast(arrays: Mapping[str, np.ndarray], name: str, kinds: str, ndim: int) -> np.ndarray:
-    """Return vectors as float32, or class numbers as int64 (-1: none). Raises UnusableEmbedding for anything else."""
-    array = arrays[name]
-    if array.dtype.kind not in kinds:
-        template = N_("labels must be whole numbers, not {dtype}") if name == "labels" else VECTORS
-        raise UnusableEmbedding(template, dtype=array.dtype)
-    if array.ndim != ndim:
-        shape = array.shape
-        raise UnusableEmbedding("{name} must have {count} dimensions, not {shape}", name=name, count=ndim, shape=shape)
-    return np.maximum(array.astype(np.int64), -1) if name == "labels" else np.ascontiguousarray(array, np.float32)
+def plain_provenance(values: dict[str, Any]) -> Provenance:
+    """Return the provenance in a file, limited to numbers, short printable texts and lists of them."""
 
+    def is_short(value: object) -> bool:
+        return isinstance(value, str) and len(value) <= SHORT and value.isprintable()
 
-def _check_lengths(n: int, parts: Mapping[str, np.ndarray | tuple[str, ...] | None]) -> None:
-    """Check that every part has n entries. Raises UnusableEmbedding."""
-    for name, part in parts.items():
-        if part is not None and len(part) != n:
-            raise UnusableEmbedding("features has {n} rows, but {name} has {part}", n=n, part=len(part), name=name)
+    def is_plain(value: object) -> bool:
+        if isinstance(value, list):
+            return len(value) <= MAX_WIDTH and all(map(is_short, value))
+        return value is None or is_short(value) or (isinstance(value, (int, float)) and abs(value) < LARGEST)
 
-
-def _check_parts(
-    features: np.ndarray, views: np.ndarray | None, columns: dict[str, np.ndarray], words: Sequence[object]
-) -> None:
-    """Check that the contents of a file match `EmbeddingSet`, except for lengths. Raises UnusableEmbedding."""
-    if views is not None and views.shape[2] != features.shape[1]:
-        shapes = {"views": views.shape, "features": features.shape}
-        raise UnusableEmbedding("the shape of views, {views}, does not match that of features, {features}", **shapes)
-    for name, column in columns.items():
-        if column.ndim != 1 or column.dtype.kind not in "fiubU":
-            raise UnusableEmbedding("column {name} must be numbers or texts, one per row", name=repr(name))
-    if not all(isinstance(word, str) for word in words):
-        raise UnusableEmbedding(N_("ids, classes, split and layer must be texts"))
-
-
-def plain_provenance(values: Any) -> Provenance:
-    """Return the provenance in a file, limited to numbers, short printable texts and lists of them. Raises
-    UnusableEmbedding if it is not an object."""
-    if not isinstance(values, dict):
-        raise UnusableEmbedding(N_("provenance must be a dict"))
-    return {key: value for key, value in values.items() if _is_short(key) and _is_plain(value)}
-
-
-def _is_plain(value: Any) -> bool:
-    if isinstance(value, list):
-        return len(value) <= MAX_WIDTH and all(map(_is_short, value))
-    is_number = isinstance(value, (int, float)) and abs(value) < LARGEST
-    return value is None or is_number or _is_short(value)
-
-
-def _is_short(value: Any) -> bool:
-    return isinstance(value, str) and len(value) <= SHORT and value.isprintable()
+    return {key: value for key, value in values.items() if is_short(key) and is_plain(value)}

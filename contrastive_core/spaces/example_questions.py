@@ -1,10 +1,6 @@
-"""The example "questions and answers": 1,920 short sentences from templates, and two encoders of them. Torch-free.
-
-Each of 480 questions has two answers and four given negatives. One given negative in ten is in fact the question's
-second answer: a planted false negative. The relevance judgments list both answers of each question.
-
-The encoders count hashed character n-grams and project the counts with a random Gaussian matrix. `trigrams` counts
-three letters; `ngrams` counts two to five, weights rare ones more, and has more dimensions."""
+"""The example "questions and answers": 480 questions with two answers and four given negatives each, from templates,
+and two encoders of them: hashed character n-grams, projected at random. One given negative in ten is in fact the
+question's second answer: a planted false negative. The relevance judgments list both answers. Torch-free."""
 
 import json
 import zlib

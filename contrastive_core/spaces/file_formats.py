@@ -1,20 +1,19 @@
 """Readers of untrusted vector files: `.npy`, `.npz`, `.parquet`, `.csv`.
 
 Pickles are not opened, and sizes are checked before anything is unpacked. A header that declares more data than the
-file holds is refused, as is anything but a regular file. In every format, `id`, `label`, `class` and `split` have a
-fixed meaning, and other text or numbers become columns. tables.py reads tables, attached_images.py reads images in the
-file."""
+file holds is refused, as is anything but a regular file. tables.py reads tables, attached_images.py images."""
 
 import math
 import os
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 
-from contrastive_core.base.errors import Damaged, NotRegular, UnusableEmbedding, explained
+from contrastive_core.base.errors import Damaged, LabError, UnusableEmbedding, explained
 from contrastive_core.base.messages import N_, printable, thousands
 from contrastive_core.base.storage import expands, open_regular
 from contrastive_core.spaces.embedding_set import EmbeddingSet, Provenance, check_unique
@@ -26,7 +25,6 @@ LIMIT = 2 << 30  # bytes of what is known of the rows of a table
 VECTORS = 8 << 30  # of a file, and of its vectors, which are read in parts
 MAX_TEXT = 500  # characters of a text that are kept
 STEP = 64 << 20  # bytes of vectors that are read at a time
-UNREADABLE = N_("{name} cannot be read: {why}")
 NARROW = N_("{name} needs two or more columns of numbers as vectors; got {got}")
 NO_VECTORS = N_(
     "{name} must contain one numeric array (n, d). If it contains several, name the array of vectors "
@@ -38,6 +36,7 @@ QUERY = ("anchor", "anchors", "query", "queries", "sentence1", "messages")
 POSITIVE = ("positive", "positives", "pos", "response", "sentence2", "positive_messages")
 NEGATIVE = ("negative", "negatives", "neg", "rejected_response", "negative_messages")
 Head = tuple[tuple[int, ...], bool, np.dtype]  # shape, whether by columns, type
+Arrays = Mapping[str, np.ndarray]
 
 
 def read(path: str | Path, leave_out: Sequence[str] = (), by_id: bool = False) -> EmbeddingSet:
@@ -54,15 +53,18 @@ def read(path: str | Path, leave_out: Sequence[str] = (), by_id: bool = False) -
     if path.suffix.lower() not in ENDINGS:
         values = {"endings": ", ".join(OPENED), "name": f"{name!r}"}
         raise UnusableEmbedding("vector files must end in {endings}; got {name}", **values)
-    with open_regular(path, VECTORS) as file:
-        try:
-            rows = _read(file, path, leave_out)
-        except (UnusableEmbedding, Damaged, NotRegular):
-            raise
-        except MemoryError:
-            raise UnusableEmbedding("{name} declares more data than fits in memory", name=name) from None
-        except Exception as error:
-            raise Damaged(UNREADABLE, name=name, why=printable(explained(error))) from None
+    with open_regular(path, VECTORS) as file, explained_errors(path):
+        ending = path.suffix.lower()
+        if ending == ".npy":
+            head = npy_head(file, path, os.fstat(file.fileno()).st_size)
+            rows = _set_of({"": _vectors(file, head, path)}, {}, {}, path)
+        elif ending == ".npz":
+            rows = _read_npz(file, path)
+        else:
+            from contrastive_core.spaces import tables  # pandas and pyarrow take half a second
+
+            read_table = tables.read_parquet if ending == ".parquet" else tables.read_csv
+            rows = _set_of(*read_table(file, path, leave_out), path)
     if rows.width < 2:
         raise UnusableEmbedding(NARROW, name=name, got=1)
     if not (by_id or {"view", TOWER} & {*rows.columns}):  # views of a sample share its id, and so may two towers
@@ -70,20 +72,20 @@ def read(path: str | Path, leave_out: Sequence[str] = (), by_id: bool = False) -
     return recognized(rows) if TOWER in rows.columns else rows
 
 
-def _read(file: BinaryIO, path: Path, leave_out: Sequence[str]) -> EmbeddingSet:
-    ending = path.suffix.lower()
-    if ending == ".npy":
-        head = npy_head(file, path, os.fstat(file.fileno()).st_size)
-        return _set_of(_vectors(file, head, path), {}, {}, path)
-    if ending == ".npz":
-        return _npz(file, path)
-    from contrastive_core.spaces import tables  # pandas and pyarrow take half a second
-
-    read_table = tables.read_parquet if ending == ".parquet" else tables.read_csv
-    vectors, columns, origin = read_table(file, path, leave_out)
-    if len(vectors) == 2:
-        return _set_of_towers(vectors, columns, origin, path)
-    return _set_of(next(iter(vectors.values())), columns, origin, path)
+@contextmanager
+def explained_errors(path: Path) -> Iterator[None]:
+    """Raise one sentence, as Damaged or UnusableEmbedding, for anything that a reader of a foreign file raises."""
+    name = printable(path.name)
+    try:
+        yield
+    except LabError:
+        raise
+    except UnicodeDecodeError:
+        raise Damaged("{name} is not text in UTF-8", name=name) from None
+    except MemoryError:
+        raise UnusableEmbedding("{name} declares more data than fits in memory", name=name) from None
+    except Exception as error:
+        raise Damaged("{name} cannot be read: {why}", name=name, why=printable(explained(error))) from None
 
 
 def table_columns(path: Path) -> tuple[str, ...]:
@@ -92,11 +94,8 @@ def table_columns(path: Path) -> tuple[str, ...]:
         return ()
     from contrastive_core.spaces import tables
 
-    with open_regular(path, VECTORS) as file:
-        try:
-            return tables.column_names(file, path)
-        except Exception as error:
-            raise Damaged(UNREADABLE, name=printable(path.name), why=printable(explained(error))) from None
+    with open_regular(path, VECTORS) as file, explained_errors(path):
+        return tables.column_names(file, path)
 
 
 def are_triplets(path: str | Path) -> bool:
@@ -132,31 +131,38 @@ def is_beir(path: Path) -> bool:
     return (path / "corpus.jsonl").is_file() and (path / "queries.jsonl").is_file()
 
 
-def _npz(file: BinaryIO, path: Path) -> EmbeddingSet:
+def _read_npz(file: BinaryIO, path: Path) -> EmbeddingSet:
+    """Read the vector arrays of an archive: `features` in our own files; one with a usual name; two floating-point
+    arrays, or else two integer ones, for two towers; otherwise the only one."""
+    heads: dict[str, Head] = {}
+    vectors, others = dict[str, np.ndarray](), dict[str, np.ndarray]()
     with zipfile.ZipFile(file) as archive:
         check_size(sum(entry.file_size for entry in archive.infolist()), VECTORS, file, path)
-        heads: dict[str, Head] = {}
         for entry in archive.infolist():
             with archive.open(entry) as member:
                 heads[entry.filename.removesuffix(".npy")] = npy_head(member, path, entry.file_size)
-        names, vectors, others = _vector_arrays(heads, path), {}, {}
-        for name, (shape, _, _) in heads.items():
+        is_own = "meta" in heads
+        wide = [k for k, (shape, _, dtype) in heads.items() if len(shape) == 2 and dtype.kind in "fiu"]
+        known = [k for k in (("features",) if is_own else USUAL) if k in wide]
+        of_towers = [k for k in wide if heads[k][2].kind == "f"] or wide
+        if is_own or len(of_towers) != 2 or {*USUAL} & {*heads}:
+            if not known and (is_own or len(wide) != 1):
+                got = printable(", ".join(f"{k} {shape}" for k, (shape, _, _) in heads.items()), 200)
+                raise UnusableEmbedding(NO_VECTORS, name=path.name, usual=" or ".join(USUAL), got=got)
+            of_towers = (known or wide)[:1]
+        for name, head in heads.items():
             with archive.open(f"{name}.npy") as member:
-                if name in names:
+                if name in of_towers:
                     npy_head(member, path, archive.getinfo(f"{name}.npy").file_size)
-                    vectors[name] = _vectors(member, heads[name], path)
-                elif "meta" in heads or len(shape) == 1:
+                    vectors[name] = _vectors(member, head, path)
+                elif is_own or len(head[0]) == 1:
                     others[name] = np.lib.format.read_array(member, allow_pickle=False)
-    if len(vectors) == 2:
-        return _set_of_towers(vectors, others, {}, path)
-    (features,) = vectors.values()
-    if "meta" not in others or others["meta"].dtype != np.uint8:
-        return _set_of(features, {k: v for k, v in others.items() if v.ndim == 1}, {}, path)
-    try:  # a file that `EmbeddingSet.save` wrote
-        return EmbeddingSet.from_arrays({**others, "features": features})
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        why = printable(error)
-        raise UnusableEmbedding("{name} cannot be used: {why}", name=path.name, why=why) from None
+    if is_own and others["meta"].dtype == np.uint8:  # a file that `EmbeddingSet.save` wrote
+        try:
+            return EmbeddingSet.from_arrays({**others, **vectors})
+        except UnusableEmbedding as error:
+            raise UnusableEmbedding("{name} cannot be used: {why}", name=path.name, why=printable(error)) from None
+    return _set_of(vectors, {k: v for k, v in others.items() if v.ndim == 1}, {}, path)
 
 
 def check_rows(rows: int, path: Path) -> None:
@@ -173,33 +179,6 @@ def check_size(total: int, limit: int, file: BinaryIO, path: Path) -> None:
         values = thousands(total=total, stored=stored, limit=limit)
         text = N_("{name} would unpack to {total} bytes from {stored}; at most {limit} are read")
         raise UnusableEmbedding(text, name=path.name, **values)
-
-
-def _vector_arrays(heads: Mapping[str, Head], path: Path) -> list[str]:
-    """Return the names of the vector arrays: `features` in our own files; one with a usual name; two floating-point
-    arrays, or else two integer ones, for two towers; otherwise the only one."""
-    wide = [k for k, (shape, _, dtype) in heads.items() if len(shape) == 2 and dtype.kind in "fiu"]
-    known = [k for k in (("features",) if "meta" in heads else USUAL) if k in wide]
-    of_towers = [k for k in wide if heads[k][2].kind == "f"] or wide
-    if "meta" not in heads and len(of_towers) == 2 and not {*USUAL} & {*heads}:
-        return of_towers
-    if not known and ("meta" in heads or len(wide) != 1):
-        got = printable(", ".join(f"{k} {shape}" for k, (shape, _, _) in heads.items()), 200)
-        raise UnusableEmbedding(NO_VECTORS, name=path.name, usual=" or ".join(USUAL), got=got)
-    return [(known or wide)[0]]
-
-
-def _set_of_towers(
-    vectors: Mapping[str, np.ndarray], columns: Mapping[str, np.ndarray], provenance: Provenance, path: Path
-) -> EmbeddingSet:
-    """Build two towers from one file: vectors (n, d) by tower, and columns. An array such as `question_text` describes
-    the rows of `question`; `question_pair` and `answer_pair` name the group of each row; any other describes the rows
-    of both."""
-    parts = columns_of_towers(columns, {name: len(features) for name, features in vectors.items()})
-    groups = [part.pop(PAIR, None) for part in parts]
-    sets = [_set_of(x, part, provenance, path) for x, part in zip(vectors.values(), parts, strict=True)]
-    a, b = (printable(name, 80) for name in vectors)
-    return joined(with_text(sets[0]), with_text(sets[1]), (a, b), *groups)
 
 
 def _vectors(file: Any, head: Head, path: Path) -> np.ndarray:
@@ -237,10 +216,17 @@ def npy_head(file: Any, path: Path, size: int) -> Head:
     return shape, by_column, dtype
 
 
-def _set_of(
-    features: np.ndarray, columns: Mapping[str, np.ndarray], provenance: Provenance, path: Path
-) -> EmbeddingSet:
-    """Build an `EmbeddingSet` from vectors (n, d) and columns by name."""
+def _set_of(vectors: Arrays, columns: Arrays, provenance: Provenance, path: Path) -> EmbeddingSet:
+    """Build a set from vectors (n, d), by tower if there are two, and columns by name. With two towers, an array such
+    as `question_text` describes the rows of `question`; `question_pair` and `answer_pair` name the group of each row;
+    any other describes the rows of both."""
+    if len(vectors) == 2:
+        parts = columns_of_towers(columns, {name: len(features) for name, features in vectors.items()})
+        groups = [part.pop(PAIR, None) for part in parts]
+        sets = [_set_of({"": x}, part, provenance, path) for x, part in zip(vectors.values(), parts, strict=True)]
+        a, b = (printable(name, 80) for name in vectors)
+        return joined(with_text(sets[0]), with_text(sets[1]), (a, b), *groups)
+    (features,) = vectors.values()
     check_rows(len(features), path)
     for name, column in columns.items():
         if len(column) != len(features):
@@ -252,28 +238,33 @@ def _set_of(
     label_columns = [plain.pop(k, None) for k in ("label", "labels", "y")]
     label = next((v for v in label_columns if v is not None), None)
     labels, classes = class_numbers(label, plain.pop("class", None))
-    vectors, names = np.ascontiguousarray(features, np.float32), () if ids is None else tuple(map(str, ids.tolist()))
-    about = {"file": path.name, "has_ids": ids is not None, **provenance}
-    return EmbeddingSet(vectors, labels, names, classes=classes, columns=plain, provenance=about)
+    return EmbeddingSet(
+        np.ascontiguousarray(features, np.float32),
+        labels,
+        () if ids is None else tuple(map(str, ids.tolist())),
+        classes=classes,
+        columns=plain,
+        provenance={"file": path.name, "has_ids": ids is not None, **provenance},
+    )
 
 
 def _plain(values: np.ndarray) -> np.ndarray:
     """Return numbers unchanged, and anything else as text, "" for missing values."""
     if values.dtype.kind not in "fiubU":
         values = np.array(["" if v is None or v != v else str(v) for v in values.tolist()], np.str_)
-    return cut_texts(values) if values.dtype.kind == "U" else values
+    return cut_texts(values)
 
 
 def cut_texts(texts: np.ndarray) -> np.ndarray:
-    """Truncate texts to the maximum length."""
-    most = MAX_TEXT
-    return texts.astype(f"<U{most}") if texts.dtype.itemsize > 4 * most else texts
+    """Truncate texts to the maximum length; numbers stay."""
+    is_long = texts.dtype.kind == "U" and texts.dtype.itemsize > 4 * MAX_TEXT
+    return texts.astype(f"<U{MAX_TEXT}") if is_long else texts
 
 
 def class_numbers(
     values: np.ndarray | None, names: np.ndarray | None = None
 ) -> tuple[np.ndarray | None, tuple[str, ...]]:
-    """Return class numbers (n), -1 for none, and the class names if there are any."""
+    """Return class numbers (n), -1 for none, and the class names if there are any. Args: names: beside numbers."""
     if values is None:
         values, names = names, None
     if values is None:
@@ -281,16 +272,12 @@ def class_numbers(
     if values.dtype.kind == "f" and (values == np.round(values))[np.isfinite(values)].all():
         values = np.where(np.isfinite(values), values, -1).astype(np.int64)
     if values.dtype.kind in "iub":
-        numbers = np.maximum(values.astype(np.int64), -1)
-        return numbers, () if names is None else _names(numbers, names)
+        numbers, named = np.maximum(values.astype(np.int64), -1), list[tuple[int, str]]()
+        if names is not None:
+            named = sorted({(n, str(name)) for n, name in zip(numbers.tolist(), names.tolist(), strict=True) if n >= 0})
+        has_all = [n for n, _ in named] == list(range(len(named)))  # one name for each number from 0 to the largest
+        return numbers, tuple(name for _, name in named) if has_all else ()
     classes, numbers = np.unique(values.astype(np.str_), return_inverse=True)
     nameless = np.isin(classes, ("", "nan"))
     renumbered = np.where(nameless, -1, np.cumsum(~nameless) - 1)
     return renumbered[numbers], tuple(classes[~nameless].tolist())
-
-
-def _names(numbers: np.ndarray, names: np.ndarray) -> tuple[str, ...]:
-    """Return class names by number if each number from 0 to the largest has one name."""
-    pairs = {(n, str(name)) for n, name in zip(numbers.tolist(), names.tolist(), strict=True)}
-    numbered = sorted(pair for pair in pairs if pair[0] >= 0)
-    return tuple(name for _, name in numbered) if [n for n, _ in numbered] == list(range(len(numbered))) else ()

@@ -1,26 +1,24 @@
 """Labels and relevance judgments in a separate file. Torch-free.
 
-Labels: `.npy` with one label per row, or text and CSV with one per line. Judgments say which documents answer which
-query, in the format of BEIR (TSV with a header), TREC or JSON. The file is not trusted: no pickle is opened, and a
-wrong number of labels is an error."""
+The files are not trusted: no pickle is opened, and a wrong number of labels is an error."""
 
 import contextlib
 import csv
 import io
-import json
 import os
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, BinaryIO
 
 import numpy as np
 
+from contrastive_core.base import json_files
 from contrastive_core.base.errors import Damaged, UnusableEmbedding
+from contrastive_core.base.json_files import mapping_of, whole
 from contrastive_core.base.messages import N_, join, message, printable, thousands
-from contrastive_core.base.storage import open_regular, read_regular
+from contrastive_core.base.storage import open_regular
 from contrastive_core.spaces.embedding_set import EmbeddingSet
-from contrastive_core.spaces.file_formats import class_numbers, cut_texts, npy_head
+from contrastive_core.spaces.file_formats import class_numbers, cut_texts, explained_errors, npy_head
 
 ENDINGS = (".npy", ".txt", ".csv", ".tsv")
 LIMIT = 400 << 20  # bytes of such a file
@@ -36,12 +34,21 @@ def labeled(rows: EmbeddingSet, path: str | Path) -> EmbeddingSet:
         lines, with an optional header; with several columns, the one named label.
     Raises: UnusableEmbedding, NotRegular or Damaged with a sentence; FileNotFoundError."""
     path = Path(path)
-    name, n = printable(path.name), len(rows)
-    if path.suffix.lower() not in ENDINGS:
-        facts = {"endings": ", ".join(ENDINGS), "name": f"{name!r}"}
-        raise UnusableEmbedding("label files must end in {endings}; got {name}", **facts)
-    with open_regular(path, LIMIT) as file:
-        values = _array(file, path) if path.suffix.lower() == ".npy" else _lines(file.read(), path, n)
+    name, n, ending = printable(path.name), len(rows), path.suffix.lower()
+    if ending not in ENDINGS:
+        template = N_("label files must end in {endings}; got {name}")
+        raise UnusableEmbedding(template, endings=", ".join(ENDINGS), name=f"{name!r}")
+    with open_regular(path, LIMIT) as file, explained_errors(path):
+        if ending == ".npy":
+            shape, _, dtype = npy_head(file, path, os.fstat(file.fileno()).st_size)
+            if len([k for k in shape if k != 1]) > 1 or not shape or dtype.kind not in "iubfUS":
+                template = N_("{name} must contain (n) labels, as numbers or texts; got {dtype} {shape}")
+                raise UnusableEmbedding(template, name=name, dtype=dtype, shape=shape)
+            file.seek(0)
+            array = np.lib.format.read_array(file, allow_pickle=False).reshape(-1)
+            values = cut_texts(np.char.decode(array, "utf-8", "replace") if dtype.kind == "S" else array)
+        else:
+            values = _labels_of_lines(file.read().decode("utf-8-sig"), ending, name, n)
     if len(values) != n:
         counts = thousands(values=len(values), n=n)
         raise UnusableEmbedding("{name} has {values} labels, but there are {n} rows of embeddings", name=name, **counts)
@@ -54,68 +61,30 @@ def labeled(rows: EmbeddingSet, path: str | Path) -> EmbeddingSet:
     return replace(rows, labels=labels, classes=classes)
 
 
-def _array(file: BinaryIO, path: Path) -> np.ndarray:
-    """Return the labels (n) of a `.npy` file; a column (n, 1) is accepted."""
-    name = printable(path.name)
-    shape, _, dtype = npy_head(file, path, os.fstat(file.fileno()).st_size)
-    if len([n for n in shape if n != 1]) > 1 or not shape or dtype.kind not in "iubfUS":
-        facts = {"name": name, "dtype": dtype, "shape": shape}
-        raise UnusableEmbedding("{name} must contain (n) labels, as numbers or texts; got {dtype} {shape}", **facts)
-    file.seek(0)
-    try:
-        values = np.lib.format.read_array(file, allow_pickle=False).reshape(-1)
-    except ValueError as error:
-        raise Damaged("{name} cannot be read: {error}", name=name, error=printable(error)) from None
-    if dtype.kind == "S":
-        values = np.char.decode(values, "utf-8", "replace")
-    return cut_texts(values) if values.dtype.kind == "U" else values
-
-
-def _lines(content: bytes, path: Path, n: int) -> np.ndarray:
-    """Return the labels of a text, one per line; the first of n + 1 lines is a header."""
-    name = printable(path.name)
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise UnusableEmbedding("{name} is not text in UTF-8", name=name) from None
-    if path.suffix.lower() == ".txt":
+def _labels_of_lines(text: str, ending: str, name: str, n: int) -> np.ndarray:
+    """Return the labels of a text, one per line; the first of n + 1 lines is a header. Integers become numbers, NaN for
+    missing ones; anything else remains text."""
+    if ending == ".txt":
         cells = [[line] for line in text.splitlines()]
     else:
-        kind = csv.excel_tab if path.suffix.lower() == ".tsv" else csv.excel
-        try:
-            cells = [row or [""] for row in csv.reader(io.StringIO(text), kind)]
-        except csv.Error as error:
-            raise Damaged("{name} cannot be read: {error}", name=name, error=printable(error)) from None
+        kind = csv.excel_tab if ending == ".tsv" else csv.excel
+        cells = [row or [""] for row in csv.reader(io.StringIO(text), kind)]
     while len(cells) > n and cells[-1] == [""]:  # lines that are empty behind the last
         cells.pop()
     if not cells:
         raise UnusableEmbedding("{name} is empty", name=name)
-    column = _column(cells[0], name)
-    if len(cells) == n + 1 or cells[0][column].strip().lower() in KNOWN:
+    heads = [cell.strip().lower() for cell in cells[0]]
+    column = next((heads.index(known) for known in KNOWN if known in heads), 0 if len(heads) == 1 else None)
+    if column is None:
+        template = N_("{name} has {head} columns; the column of labels must be named label in the first line")
+        raise UnusableEmbedding(template, name=name, head=len(heads))
+    if len(cells) == n + 1 or heads[column] in KNOWN:
         cells = cells[1:]
-    return _numbers([row[column].strip() if column < len(row) else "" for row in cells])
-
-
-def _column(head: list[str], name: str) -> int:
-    """Return the index of the column of labels."""
-    if len(head) == 1:
-        return 0
-    names = [cell.strip().lower() for cell in head]
-    known = next((k for k in KNOWN if k in names), None)
-    if known is None:
-        values = {"name": name, "head": len(head)}
-        raise UnusableEmbedding(
-            "{name} has {head} columns; the column of labels must be named label in the first line", **values
-        )
-    return names.index(known)
-
-
-def _numbers(texts: list[str]) -> np.ndarray:
-    """Return integers as numbers, NaN for missing ones; otherwise the texts."""
+    texts = [row[column].strip() if column < len(row) else "" for row in cells]
     with contextlib.suppress(ValueError):
-        values = np.array([float(t) if t else np.nan for t in texts])
-        whole = values[np.isfinite(values)]
-        if (whole == np.round(whole)).all():
+        values = np.array([float(text) if text else np.nan for text in texts])
+        known = values[np.isfinite(values)]
+        if (known == np.round(known)).all():
             return values
     return cut_texts(np.array(texts, np.str_))
 
@@ -124,6 +93,7 @@ def _numbers(texts: list[str]) -> np.ndarray:
 
 
 Qrels = dict[str, dict[str, int]]  # the grade of each judged document, by query
+GRADES = mapping_of(mapping_of(whole(-json_files.LARGEST)))
 LINE = N_(
     "{name}: line {line} is not a judgment ({text}); expected query, document and a whole number, "
     "with tabs between (BEIR), or query, 0, document and a whole number (TREC)"
@@ -152,22 +122,27 @@ def read_qrels(path: str | Path) -> Qrels:
         with spaces or tabs (query, iteration, document, grade), JSON: `{query: {document: grade}}`, or a BEIR folder.
     Raises: Damaged, UnusableEmbedding or NotRegular with a sentence; FileNotFoundError."""
     path = judgments_file(path)
-    name = printable(path.name)
-    try:
-        text = read_regular(path, LIMIT).decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise Damaged("{name} is not text in UTF-8", name=name) from None
+    name, found = printable(path.name), Qrels()
     if path.suffix.lower() == ".json":
-        found: Qrels | None = None
-        with contextlib.suppress(ValueError, AttributeError, RecursionError):
-            read: Any = json.loads(text)
-            if all(type(grade) is int for grades in read.values() for grade in grades.values()):
-                found = {str(query): dict(grades) for query, grades in read.items()}
-        if found is None:
-            text = N_('{name} must contain judgments in the form {{"query": {{"document": 1}}}}')
-            raise Damaged(text, name=name)
+        found = json_files.read_json(path, GRADES, LIMIT)
     else:
-        found = _of_lines(text, name)
+        with open_regular(path, LIMIT) as file, explained_errors(path):
+            text = file.read().decode("utf-8-sig")
+        for number, line in enumerate(text.split("\n"), 1):
+            if not line.strip():
+                continue
+            cells = [cell.strip() for cell in line.split("\t")] if line.count("\t") == 2 else line.split()
+            try:
+                query, document, grade = cells[0], cells[-2], int(cells[-1])
+                if len(cells) not in (3, 4) or not query or not document:
+                    raise ValueError
+            except (ValueError, IndexError):
+                if number == 1 and len(cells) in (3, 4) and cells[-1].isalpha():
+                    continue  # the names of the columns
+                raise Damaged(LINE, name=name, line=f"{number:,}", text=repr(printable(line, 80))) from None
+            if found.setdefault(query, {}).setdefault(document, grade) != grade:
+                pair = {"document": repr(printable(document, 80)), "query": repr(printable(query, 80))}
+                raise UnusableEmbedding(TWICE, name=name, **pair)
     if not any(grade > 0 for grades in found.values() for grade in grades.values()):
         raise UnusableEmbedding("{name} judges no document as relevant", name=name)
     return found
@@ -186,24 +161,3 @@ def check_ids(
             if "0" in known:
                 text = join(". ", [text, NUMBERED])
             raise UnusableEmbedding(text)
-
-
-def _of_lines(text: str, name: str) -> Qrels:
-    found: Qrels = {}
-    for number, line in enumerate(text.split("\n"), 1):
-        if not line.strip():
-            continue
-        cells = [cell.strip() for cell in line.split("\t")] if line.count("\t") == 2 else line.split()
-        try:
-            query, document, grade = cells[0], cells[-2], int(cells[-1])
-            if len(cells) not in (3, 4) or not query or not document:
-                raise ValueError
-        except (ValueError, IndexError):
-            if number == 1 and len(cells) in (3, 4) and cells[-1].isalpha():
-                continue  # the names of the columns
-            raise Damaged(LINE, name=name, line=f"{number:,}", text=repr(printable(line, 80))) from None
-        if found.setdefault(query, {}).setdefault(document, grade) != grade:
-            raise UnusableEmbedding(
-                TWICE, name=name, document=repr(printable(document, 80)), query=repr(printable(query, 80))
-            )
-    return found

@@ -1,8 +1,6 @@
 """Nearest rows and principal components of an embedding, by numpy, fast enough for pages and files. Searches in tasks
 use spaces/neighbor_graphs.py, whose graphs are read here."""
 
-from collections.abc import Iterator
-
 import numpy as np
 
 from contrastive_core.base.errors import UnusableEmbedding
@@ -22,9 +20,15 @@ def nearest_of(rows: EmbeddingSet, at: np.ndarray | int, k: int) -> tuple[np.nda
     number."""
     some = np.atleast_1d(np.asarray(at))
     found: list[tuple[np.ndarray, np.ndarray]] = [(np.zeros(0, np.int64), np.zeros(0))] * len(some)
-    for block in range(0, len(some), BLOCK):
-        for start, s in _cosines(rows, some[block : block + BLOCK]):
-            for r, scores in enumerate(s, block):
+    for first in range(0, len(some), BLOCK):
+        block = some[first : first + BLOCK]
+        for start in range(0, len(rows), COLUMNS):
+            part = slice(start, start + COLUMNS)
+            s = rows.features[block] @ rows.features[part].T / rows.lengths[part]  # (r, columns)
+            s = s / rows.lengths[block][:, None]
+            own = (block >= start) & (block < start + COLUMNS)
+            s[own, block[own] - start] = -np.inf
+            for r, scores in enumerate(s, first):
                 index = _top(scores, k)
                 both = np.concatenate([found[r][0], start + index])
                 values = np.concatenate([found[r][1].astype(s.dtype), scores[index]])
@@ -53,32 +57,6 @@ def nearest_of_label(rows: EmbeddingSet, at: int, label: int, k: int) -> np.ndar
     some = some[some != at]
     s = rows.features[some] @ rows.features[at] / rows.lengths[some]
     return np.asarray(some[_top(s, k)], np.int64)
-
-
-def ranks_of(rows: EmbeddingSet, at: int, near: np.ndarray) -> np.ndarray:
-    """Return the ranks (m) int64, from 1, of the rows `near` (m) in the order of `nearest_of`, without a sort."""
-    s = np.concatenate([part[0] for _, part in _cosines(rows, np.array([at]))])  # (n)
-    before = [np.count_nonzero(s > s[j]) + np.count_nonzero(s[:j] == s[j]) for j in near]
-    return np.array(before, np.int64) + 1
-
-
-def _cosines(rows: EmbeddingSet, some: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
-    """Yield cosines (r, columns) of some rows with all, in parts, with the first column's number; own ones are −∞."""
-    for start in range(0, len(rows), COLUMNS):
-        part = slice(start, start + COLUMNS)
-        s = rows.features[some] @ rows.features[part].T / rows.lengths[part]  # (r, columns)
-        s = s / rows.lengths[some][:, None]
-        own = (some >= start) & (some < start + COLUMNS)
-        s[own, some[own] - start] = -np.inf
-        yield start, s
-
-
-def nearest_of_all(rows: EmbeddingSet, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the nearest rows of every row and their cosines, (n, k) each, from the stored graph if it is exact."""
-    graph = kept_graph(rows, k)
-    if graph is not None and graph[2] is None:
-        return graph[:2]
-    return nearest_of(rows, np.arange(len(rows)), k)
 
 
 def kept_graph(rows: EmbeddingSet, k: int) -> tuple[np.ndarray, np.ndarray, float | None] | None:

@@ -1,21 +1,16 @@
 """Nearest neighbors, block by block: one exact search, faiss for a large set on a CPU, and a cache of their graphs.
 
-The n×m matrix is never stored: a block of queries is compared with a block of base rows, and only the best k so far are
-kept. Euclidean neighbors are ranked again by float64 differences, because Gram distances lose precision for near rows.
-
-From `LARGE` rows the search may use faiss instead (Jégou et al. 2011, IEEE PAMI 33): inverted lists of short codes, the
-best of which are compared exactly. It searches more lists until it finds enough of the true neighbors, and measures and
-returns its recall. faiss comes with the app except on macOS, where its OpenMP conflicts with torch's and ends the
-process (https://github.com/faiss-wheels/faiss-wheels/issues/73). Without faiss every search is exact."""
+The n×m matrix is never stored. Euclidean neighbors are ranked again by float64 differences, because Gram distances lose
+precision for near rows. From `LARGE` rows the search may use faiss (Jégou et al. 2011, IEEE PAMI 33): inverted lists of
+short codes, the best of which are compared exactly; its recall is measured. faiss comes with the app except on macOS,
+where its OpenMP conflicts with torch's (https://github.com/faiss-wheels/faiss-wheels/issues/73)."""
 
 from __future__ import annotations
 
 import math
-import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -26,15 +21,15 @@ from torch import Tensor
 from contrastive_core.base.device import pick_device
 from contrastive_core.base.errors import UnusableEmbedding
 from contrastive_core.base.memory import in_common, read_npz, rows_of_sample, write_npz
-from contrastive_core.base.messages import N_, message
+from contrastive_core.base.messages import N_
 from contrastive_core.base.progress import OnProgress, fraction_of, ignore_fraction, ignore_progress
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 
 SCORES = 1 << 23  # of a block of queries with a block of base rows: 32 MiB of float32 at a time
 BASE = 65_536  # base rows in a block
 KEPT = 30  # neighbors that are looked for at least, so that one search serves maps and scores
-MEASURED_FROM = 1e10  # queries × rows × width: below, an exact search takes half a second
-APPROXIMATE_FROM = 2e12  # likewise, of LARGE sets: above, it takes 20 s to a minute of two cores
+LONG = 1e11  # queries × rows × width: above, a search takes seconds, and its progress is shown
+APPROXIMATE_FROM = 2e12  # likewise, of LARGE sets: above, an exact search takes 20 s to a minute of two cores
 LARGE = 100_000  # queries, or base rows
 FEW = 5000  # queries, for which making the lists takes as long as the exact search
 SAMPLED = 512  # queries that the approximate search is tuned and measured on
@@ -43,7 +38,6 @@ BLOCK_QUERIES = 1 << 14  # that faiss searches at a time
 PER_LIST = 40  # rows for each list that the clusters are made from
 CODED = 64  # parts of a row that have a code each, at most; of rows with fewer than MIN_CODED the numbers are kept
 MIN_CODED = 8
-MOMENT = 5.0  # seconds of an exact search that a user is told about
 EFFORTS = ((32, 4), (64, 8), (128, 16), (256, 32))  # lists a query meets, and times k rows that are compared exactly
 
 # Of queries (r, d) and their own numbers (r), which are no neighbors, or None: values (r, k), the
@@ -53,8 +47,7 @@ Search = Callable[[Tensor, Tensor | None], tuple[Tensor, Tensor]]
 
 @dataclass(frozen=True)
 class Approximation:
-    """Required recall of an approximate search, which tries more lists until it reaches it. If it cannot, the exact
-    search runs (`or_exact`), or the result has the recall that was reached."""
+    """Required recall of an approximate search; if it cannot be reached, whether the exact search runs instead."""
 
     recall: float = 0.995  # a little above the 0.99 that scores need
     or_exact: bool = True
@@ -108,8 +101,31 @@ def nearest(
         approximate: the required recall of a search of `LARGE` sets on a CPU.
     Raises: UnusableEmbedding when there are fewer than k rows, widths differ, or a value is not
         finite."""
-    _check(queries, base, k, metric)
-    return _search(_Space(queries, base, k, metric, pick_device(device)), progress, approximate)
+    among = queries if base is None else base
+    if metric not in ("cosine", "euclidean"):
+        raise ValueError(f"metric must be cosine or euclidean; got {metric!r}")
+    if queries.ndim != 2 or among.ndim != 2 or queries.shape[1] != among.shape[1]:
+        raise UnusableEmbedding(f"queries (n, d) and base (m, d) must match; got {queries.shape}, {among.shape}")
+    if not 1 <= k <= (others := len(among) - (base is None)):
+        raise UnusableEmbedding(f"{k} neighbors were asked for among {others} rows")
+    for part in (queries,) if base is None else (queries, base):
+        if count := int((~np.isfinite(part).all(1)).sum()):
+            raise UnusableEmbedding(f"{count} rows hold values that are not finite")
+    space = _Space(queries, base, k, metric, pick_device(device))
+    number = len(space.q)
+    is_large = max(number, len(space.b)) >= LARGE and float(number) * space.b.numel() > APPROXIMATE_FROM
+    is_large &= number > FEW and space.q.device.type == "cpu"
+    found = _by_faiss(space, approximate) if approximate and is_large and find_spec("faiss") else None
+    search, recall = found or (space.exact, None)
+    step = BLOCK_QUERIES if found else max(1, SCORES // min(len(space.b), BASE))
+    index, score = np.empty((number, k), np.int64), np.empty((number, k), np.float32)
+    for start in range(0, number, step):
+        block = slice(start, start + step)
+        best, columns = space.ranked(space.q[block], *search(space.q[block], space.own(block)))
+        score[block], index[block] = best.cpu().numpy(), columns.cpu().numpy()
+        if progress:
+            progress(min(1.0, (start + step) / number))
+    return Neighbors(index, score, metric, recall)
 
 
 class _Space:
@@ -118,13 +134,14 @@ class _Space:
 
     def __init__(self, queries: np.ndarray, base: np.ndarray | None, k: int, metric: str, device: torch.device) -> None:
         self.k, self.metric, self.offset = k, metric, None
-        self.rows = queries if base is None else base
         if metric == "cosine":
             self.q = unit_rows(queries, device)
             self.b = self.q if base is None else unit_rows(base, device)
             self.width = k
         else:
-            center = torch.from_numpy(self.rows.mean(0, dtype=np.float64).astype(np.float32)).to(device)
+            center = torch.from_numpy(
+                (queries if base is None else base).mean(0, dtype=np.float64).astype(np.float32)
+            ).to(device)
             self.q = float_rows(queries).to(device) - center
             self.b = self.q if base is None else float_rows(base).to(device) - center
             self.width = min(k + SLACK, len(self.b) - (base is None))
@@ -132,7 +149,7 @@ class _Space:
         self.numbers = torch.arange(len(self.q), device=device) if base is None else None
 
     def own(self, at: slice | Tensor) -> Tensor | None:
-        """Return the base-row indices of these queries if queries and base rows are the same; else None."""
+        """Return the indices of these queries among the base rows; None if they are others."""
         return None if self.numbers is None else self.numbers[at]
 
     def exact(self, q: Tensor, own: Tensor | None) -> tuple[Tensor, Tensor]:
@@ -149,24 +166,6 @@ class _Space:
             distance[step] = (self.b[columns[step]].double() - q[step, None].double()).norm(dim=2)
         nearness, columns = _in_order(-distance, columns)
         return -nearness[:, : self.k].float(), columns[:, : self.k]
-
-
-def _search(space: _Space, progress: Callable[[float], None] | None, approximate: Approximation | None) -> Neighbors:
-    """Find the neighbors of all queries, with the exact search or with faiss."""
-    number = len(space.q)
-    is_large = max(number, len(space.b)) >= LARGE and float(number) * space.b.numel() > APPROXIMATE_FROM
-    is_large &= number > FEW and space.q.device.type == "cpu"
-    found = _by_faiss(space, approximate) if approximate and is_large and find_spec("faiss") else None
-    search, recall = found or (space.exact, None)
-    step = BLOCK_QUERIES if found else max(1, SCORES // min(len(space.b), BASE))
-    index, score = np.empty((number, space.k), np.int64), np.empty((number, space.k), np.float32)
-    for start in range(0, number, step):
-        block = slice(start, start + step)
-        best, columns = space.ranked(space.q[block], *search(space.q[block], space.own(block)))
-        score[block], index[block] = best.cpu().numpy(), columns.cpu().numpy()
-        if progress:
-            progress(min(1.0, (start + step) / number))
-    return Neighbors(index, score, space.metric, recall)
 
 
 def _by_faiss(space: _Space, approximate: Approximation) -> tuple[Search, float] | None:
@@ -215,53 +214,24 @@ def _by_faiss(space: _Space, approximate: Approximation) -> tuple[Search, float]
     return search, recall(judged)
 
 
-def exact_seconds(queries: int, rows: int, width: int, k: int, device: str = "auto") -> float | None:
-    """Estimate the seconds of an exact search: 0 for a small one; None on an accelerator (speed not measured)."""
-    products = float(queries) * rows * width
-    if products < MEASURED_FROM:
-        return 0.0
-    if pick_device(device).type != "cpu":
-        return None
-    return products / _rate(width, k, torch.get_num_threads())
-
-
-@lru_cache(maxsize=64)
-def _rate(width: int, k: int, threads: int) -> float:
-    """Measure the exact search's products per second in a trial of a tenth of a second."""
-    draw = torch.Generator().manual_seed(0)
-    q, b = (torch.randn(n, width, generator=draw) for n in (512, 16_384))
-    start = time.perf_counter()
-    _block(q, None, b, min(k, len(b)), None)
-    return q.numel() * len(b) / (time.perf_counter() - start)
-
-
 def _block(q: Tensor, own: Tensor | None, b: Tensor, k: int, offset: Tensor | None) -> tuple[Tensor, Tensor]:
     """Return the best k of q·b (minus `offset`) for a block of queries: values and columns, (r, k) each, in any order.
     `own` (r): each query's index in b, which is excluded."""
-    best = q.new_empty(len(q), 0), torch.empty(len(q), 0, dtype=torch.long, device=q.device)
+    values, columns = q.new_empty(len(q), 0), torch.empty(len(q), 0, dtype=torch.long, device=q.device)
     for start in range(0, len(b), BASE):
-        part = slice(start, start + BASE)
-        less = None if offset is None else offset[part]
-        best = _meet(best, q, b[part], start, k, own, less)
-    return best
-
-
-def _meet(
-    best: tuple[Tensor, Tensor], q: Tensor, part: Tensor, start: int, k: int, own: Tensor | None, offset: Tensor | None
-) -> tuple[Tensor, Tensor]:
-    """Merge the best k so far, values and columns (r, ≤ k), with those of the base rows `part` from index `start`."""
-    s = q @ part.mT  # (r, c)
-    if offset is not None:
-        s -= offset
-    if own is not None:
-        self_column = own - start
-        inside = (self_column >= 0) & (self_column < len(part))
-        s[inside.nonzero()[:, 0], self_column[inside]] = -torch.inf
-    top, at = best_of(s, min(k, len(part)))
-    values, columns = torch.cat([best[0], top], 1), torch.cat([best[1], at + start], 1)
-    if values.shape[1] > k:
-        values, keep = values.topk(k, dim=1)
-        columns = columns.gather(1, keep)
+        part = b[start : start + BASE]
+        s = q @ part.mT  # (r, c)
+        if offset is not None:
+            s -= offset[start : start + BASE]
+        if own is not None:
+            self_column = own - start
+            inside = (self_column >= 0) & (self_column < len(part))
+            s[inside.nonzero()[:, 0], self_column[inside]] = -torch.inf
+        top, at = best_of(s, min(k, len(part)))
+        values, columns = torch.cat([values, top], 1), torch.cat([columns, at + start], 1)
+        if values.shape[1] > k:
+            values, keep = values.topk(k, dim=1)
+            columns = columns.gather(1, keep)
     return values, columns
 
 
@@ -295,20 +265,6 @@ def _in_order(values: Tensor, columns: Tensor) -> tuple[Tensor, Tensor]:
     return values, columns
 
 
-def _check(queries: np.ndarray, base: np.ndarray | None, k: int, metric: str) -> None:
-    if metric not in ("cosine", "euclidean"):
-        raise ValueError(f"metric must be cosine or euclidean; got {metric!r}")
-    among = queries if base is None else base
-    if queries.ndim != 2 or among.ndim != 2 or queries.shape[1] != among.shape[1]:
-        raise UnusableEmbedding(f"queries (n, d) and base (m, d) must match; got {queries.shape}, {among.shape}")
-    others = len(among) - (base is None)
-    if not 1 <= k <= others:
-        raise UnusableEmbedding(f"{k} neighbors were asked for among {others} rows")
-    for part in (queries,) if base is None else (queries, base):
-        if count := int((~np.isfinite(part).all(1)).sum()):
-            raise UnusableEmbedding(f"{count} rows hold values that are not finite")
-
-
 def unit_rows(features: np.ndarray, device: torch.device | None = None) -> Tensor:
     """Scale rows to length 1, as a float32 tensor (n, d), without overflow of a norm."""
     x = float_rows(features).to(device or "cpu")
@@ -327,10 +283,8 @@ def float_rows(features: np.ndarray) -> Tensor:
 
 @dataclass
 class Graphs:
-    """A cache of neighbor graphs, shared by all scores and maps of an embedding.
-
-    `place(content, metric)` names the file that stores the graph of a set in itself for other processes. `on_progress`
-    reports each long search: the estimated time of an exact one, and the completed share."""
+    """A cache of neighbor graphs, shared by all scores and maps of an embedding. `place(content, metric)` names the
+    file that stores the graph of a set in itself for other processes; `on_progress` reports each long search."""
 
     device: str = "auto"
     place: Callable[[str, str], Path] | None = None
@@ -365,19 +319,10 @@ class Graphs:
         self, queries: EmbeddingSet, base: EmbeddingSet | None, k: int, metric: str, approximate: Approximation | None
     ) -> Neighbors:
         others = None if base is None else base.features
-        stage = self._stage(queries, base, k)
-        on_fraction = fraction_of(self.on_progress, stage) if stage else ignore_fraction
+        is_long = float(len(queries)) * (queries.features if others is None else others).size > LONG
+        on_fraction = fraction_of(self.on_progress, N_("nearest neighbors")) if is_long else ignore_fraction
         on_fraction(0.0)  # before the work begins
         neighbors = nearest(queries.features, others, k, metric, self.device, on_fraction, approximate)
-        if stage:
+        if is_long:
             self.on_progress(N_("nearest neighbors found"), None)
         return neighbors
-
-    def _stage(self, queries: EmbeddingSet, base: EmbeddingSet | None, k: int) -> str:
-        """Describe a search before it starts; "" for a short one."""
-        n, m = len(queries), len(queries if base is None else base)
-        seconds = exact_seconds(n, m, queries.width, k, self.device)
-        if seconds is None:
-            return N_("nearest neighbors")
-        long = message("{seconds} min", seconds=f"{seconds / 60:.0f}") if seconds >= 90 else f"{seconds:.0f} s"
-        return message("nearest neighbors (exact ones take about {long})", long=long) if seconds >= MOMENT else ""

@@ -1,12 +1,12 @@
 """Rows of a recording as an embedding: a snapshot of its probe set, or the rows of one step.
 
-Their names are `recording:NAME@probe-STEP` and `recording:NAME@step-STEP`: plain text that fits in a URL and refers to
-the same rows while the recording grows. `watch` stores the rows of a bounded number of steps, one file each, spread
-over the whole recording; when there are too many, every second one is deleted. The newest always stays. Torch-free."""
+Their names, `recording:NAME@probe-STEP` and `recording:NAME@step-STEP`, refer to the same rows while the recording
+grows. `watch` stores the rows of a bounded number of steps, spread over the whole recording. Torch-free."""
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -25,6 +25,7 @@ from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.towers import are_tower_names, joined
 
 T = TypeVar("T")
+DAMAGED = N_("{path} is damaged: {why}")
 PREFIX = "recording:"
 PROBE, STEP = "probe", "step"
 KEY = re.compile(rf"(?P<name>[^@]+)@(?P<kind>{PROBE}|{STEP})-(?P<number>[0-9]{{1,15}})")
@@ -51,9 +52,8 @@ class Recorded:
 
     @property
     def rows_title(self) -> str:
-        if self.kind == PROBE:
-            return message("probe set at step {step}", step=f"{self.number:,}")
-        return message("rows of step {step}", step=f"{self.number:,}")
+        template = N_("probe set at step {step}") if self.kind == PROBE else N_("rows of step {step}")
+        return message(template, step=f"{self.number:,}")
 
     @property
     def content(self) -> str:
@@ -72,32 +72,22 @@ class Recorded:
             ids = arrays.get("ids", arrays["index"]).astype(str)
             return self._set(arrays["h" if layer == "h" else "z"], arrays["labels"], ids, {})
         rows = self._read(partial(read, self.run))
-        if (names := self.tower_names) is not None:
-            return self._towers(rows, names)
-        columns = {"view": rows.view} if rows.has_views else {}
-        if np.isfinite(rows.loss).any():
-            columns["loss"] = rows.loss
-        return self._set(rows.z, rows.labels, rows.ids, columns)
-
-    def _towers(self, rows: StepRows, names: Any) -> EmbeddingSet:
-        """Return the rows of a step of two towers, with the columns `tower` and `pair`. Raises UnusableEmbedding;
-        Damaged."""
-        if not are_tower_names(names) or not np.isin(rows.view, (0, 1)).all():
+        losses = {"loss": rows.loss} if np.isfinite(rows.loss).any() else {}
+        if (names := self.tower_names) is None:
+            views = {"view": rows.view} if rows.has_views else {}
+            return self._set(rows.z, rows.labels, rows.ids, views | losses)
+        if not are_tower_names(names) or {*rows.view.tolist()} != {0, 1}:
             why = N_("its rows do not belong to two towers")
-            raise Damaged("{path} is damaged: {why}", path=path_of(self.run, self.number), why=why)
-        if not {0, 1} <= set(rows.view.tolist()):
-            raise Damaged("{path} is damaged: {why}", path=path_of(self.run, self.number), why=N_("it has one tower"))
-        sets, has_loss = [], np.isfinite(rows.loss).any()
-        for at in (rows.view == 0, rows.view == 1):
-            columns = {"loss": rows.loss[at]} if has_loss else {}
+            raise Damaged(DAMAGED, path=path_of(self.run, self.number), why=why)
+        sides, sets = [rows.view == 0, rows.view == 1], list[EmbeddingSet]()
+        for at in sides:
+            columns = {name: values[at] for name, values in losses.items()}
             sets.append(self._set(rows.z[at], rows.labels[at], numbered(rows.ids[at]), columns))
-        return joined(sets[0], sets[1], (names[0], names[1]), rows.ids[rows.view == 0], rows.ids[rows.view == 1])
+        return joined(sets[0], sets[1], (names[0], names[1]), *(rows.ids[at] for at in sides))
 
     def has_h(self) -> bool:
         """Return whether the probe set has rows h that differ from z."""
-        if self.kind != PROBE:
-            return False
-        arrays = self._read(self.run.snapshot)
+        arrays = self._read(self.run.snapshot) if self.kind == PROBE else {"h": 0, "z": 0}
         return not np.array_equal(arrays["h"], arrays["z"])
 
     def _read(self, read: Callable[[int], T]) -> T:
@@ -154,10 +144,9 @@ def newest(run: Run) -> Recorded:
 
 def numbered(ids: np.ndarray) -> np.ndarray:
     """Return ids (n) as text; repeated ids get the suffix (2), (3) and so on."""
-    counts: dict[str, int] = {}
-    found = []
+    counts, found = Counter[str](), []
     for name in ids.tolist():
-        counts[name] = counts.get(name, 0) + 1
+        counts[name] += 1
         found.append(name if counts[name] == 1 else f"{name} ({counts[name]})")
     return np.array(found, np.str_)
 
@@ -199,12 +188,10 @@ def read(run: Run, step: int) -> StepRows:
     path = path_of(run, step)
     arrays = read_npz(path, shapes=SHAPES)
     rows = StepRows(**{name: arrays[name] for name in SHAPES})
-    if any(len(arrays[name]) != len(rows.z) for name in SHAPES if name != "queue"):
-        raise Damaged("{path} is damaged: {why}", path=path, why=N_("its arrays differ in length"))
-    if len(rows.queue) and rows.queue.shape[1] != rows.z.shape[1]:
-        raise Damaged("{path} is damaged: {why}", path=path, why=N_("its queue and its rows differ in width"))
-    if not np.isfinite(rows.z).all():
-        raise Damaged("{path} is damaged: {why}", path=path, why=N_("its rows are not finite"))
+    is_even = all(len(arrays[name]) == len(rows.z) for name in SHAPES if name != "queue")
+    fits = not len(rows.queue) or rows.queue.shape[1] == rows.z.shape[1]
+    if not (is_even and fits and np.isfinite(rows.z).all()):
+        raise Damaged(DAMAGED, path=path, why=N_("its rows are not finite, or differ in number or width"))
     return rows
 
 

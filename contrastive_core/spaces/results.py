@@ -66,7 +66,6 @@ def came_along(kind: str, values: Values) -> Path | None:
 
 
 def shipped_path(kind: str, name: str, *parts: str) -> Path:
-    """Return the path of a result that comes with a shipped run. Args: parts: of the file name."""
     return SHIPPED / name / FOLDERS[kind] / f"{'-'.join(filter(None, parts))}.npz"
 
 

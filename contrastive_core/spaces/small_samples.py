@@ -19,6 +19,7 @@ MOST, LEAST = 2000, 20  # images
 HELD_OUT = 0.2  # share of the images if there are no test images
 SEED = 0
 LONGEST = 80  # characters of a class name
+DEVIATIONS = 3  # of a column of vectors, from its mean to black and to white
 TOO_FEW = N_("{name} has {n} readable samples; at least {least} are needed")
 
 
@@ -36,36 +37,47 @@ class SmallImages:
         return len(self.images)
 
 
-def load_small(name: str, root: str | None = None) -> SmallImages:
-    """Load at most MOST images of a data set in gray, SIDE × SIDE pixels or smaller, always the same ones.
-
-    Only the chosen files of a folder are decoded; unreadable ones are left out. If some images have labels, the
-    others are left out.
+def load_samples(name: str, root: str | None = None) -> SmallImages:
+    """Load the images of a data set in gray, at most MOST of SIDE × SIDE pixels or smaller, or rows of vectors as
+    images one pixel high; always the same ones. Only the chosen files of a folder are decoded; unreadable ones are left
+    out. If some samples have labels, the others are left out.
 
     Args:
-        name, root: see `datasets.load`.
-    Raises: BadSetting for fewer than LEAST images; the errors of `datasets.load`."""
+        name: a data set, the path of a folder of images or of a file of vectors, or `vectors:KEY` of loaded vectors.
+        root: see `datasets.load`.
+    Raises: BadSetting for fewer than LEAST samples; the errors of `datasets.load`, `file_formats.read` and
+        `loaded_vectors`."""
+    if name.startswith(loaded_vectors.PREFIX):
+        key = name.removeprefix(loaded_vectors.PREFIX)
+        return _small_rows(loaded_vectors.about(key)["name"], loaded_vectors.rows(key))
+    path = Path(name).expanduser()
+    if not datasets.is_files(name) and path.suffix.lower() in file_formats.ENDINGS:
+        return _small_rows(path.name, file_formats.read(path))
+    if name not in datasets.dataset_names() and path.is_dir():
+        name = f"{datasets.FOLDER}{path}"
     parts = _splits(name, root)
     rng, total = np.random.default_rng(SEED), sum(len(rows) for _, rows in parts)
     share = min(1.0, MOST / max(1, total))
     found = []
     for dataset, rows in parts:
         rows = np.sort(rng.permutation(rows)[: int(share * len(rows))]) if share < 1 else rows
-        images, read = _gray(dataset, rows)
-        found.append((images, dataset.labels[rows[read]]))
+        colors = np.asarray(dataset.images[rows])
+        images = colors[:, visible(colors.shape[1])].mean(1).round().astype(np.uint8)
+        if images.shape[-1] > SIDE:
+            small = [np.asarray(Image.fromarray(one).resize((SIDE, SIDE), Image.Resampling.BOX)) for one in images]
+            images = np.stack(small) if small else images[:, :SIDE, :SIDE]
+        read = np.ones(len(rows), bool)
+        if isinstance(dataset.images, StreamedImages):
+            read = np.array([dataset.images.paths[row] not in dataset.images.failed for row in rows], bool)
+        found.append((images[read], dataset.labels[rows[read]]))
     images, labels = (np.concatenate([part[k] for part in found]) for k in (0, 1))
     if len(images) < LEAST or not len(found[1][0]):
         raise BadSetting(TOO_FEW, name=printable(name), n=len(images), least=LEAST)
     present, numbers = np.unique(labels, return_inverse=True)
-    has_labels = bool(present[0] >= 0)
-    names = parts[0][0].classes
-    return SmallImages(
-        images,
-        numbers.astype(np.int16) if has_labels else None,
-        tuple(printable(names[k], LONGEST) for k in present) if has_labels else (),
-        len(found[0][0]),
-        total,
-    )
+    if present[0] < 0:
+        return SmallImages(images, None, (), len(found[0][0]), total)
+    classes = tuple(printable(parts[0][0].classes[k], LONGEST) for k in present)
+    return SmallImages(images, numbers.astype(np.int16), classes, len(found[0][0]), total)
 
 
 def _splits(name: str, root: str | None) -> list[tuple[Dataset, np.ndarray]]:
@@ -84,39 +96,6 @@ def _splits(name: str, root: str | None) -> list[tuple[Dataset, np.ndarray]]:
     order = np.random.default_rng(SEED).permutation(rows[0])
     held_out = int(HELD_OUT * len(order))
     return [(sets[0], np.sort(order[held_out:])), (sets[0], np.sort(order[:held_out]))]
-
-
-def _gray(dataset: Dataset, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the readable images of `rows` (n) as (k, side, side), and a mask (n) of the readable ones."""
-    images = np.asarray(dataset.images[rows])
-    gray = images[:, visible(images.shape[1])].mean(1).round().astype(np.uint8)
-    if gray.shape[-1] > SIDE:
-        small = [np.asarray(Image.fromarray(one).resize((SIDE, SIDE), Image.Resampling.BOX)) for one in gray]
-        gray = np.stack(small) if small else gray[:, :SIDE, :SIDE]
-    read = np.ones(len(rows), bool)
-    if isinstance(dataset.images, StreamedImages):
-        read = np.array([dataset.images.paths[row] not in dataset.images.failed for row in rows], bool)
-    return gray[read], read
-
-
-DEVIATIONS = 3  # of a column of vectors, from its mean to black and to white
-
-
-def load_samples(name: str, root: str | None = None) -> SmallImages:
-    """Load the images of a data set, or rows of vectors as images one pixel high.
-
-    Args:
-        name: a data set, the path of a folder of images or of a file of vectors, or `vectors:KEY` of loaded vectors.
-        root: see `datasets.load`.
-    Raises: BadSetting for too few samples; the errors of `datasets.load`, `file_formats.read` and `loaded_vectors`."""
-    if name.startswith(loaded_vectors.PREFIX):
-        key = name.removeprefix(loaded_vectors.PREFIX)
-        return _small_rows(loaded_vectors.about(key)["name"], loaded_vectors.rows(key))
-    path = Path(name).expanduser()
-    if not datasets.is_files(name) and path.suffix.lower() in file_formats.ENDINGS:
-        return _small_rows(path.name, file_formats.read(path))
-    is_folder = name not in datasets.dataset_names() and path.is_dir()
-    return load_small(f"{datasets.FOLDER}{path}" if is_folder else name, root)
 
 
 def _small_rows(name: str, rows: EmbeddingSet) -> SmallImages:

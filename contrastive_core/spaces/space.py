@@ -48,8 +48,7 @@ class Space:
     @classmethod
     def of_name(cls, name: str, split: str = "test", layer: str = "h") -> Space:
         """Return the space with the name of a run, of a recording (its newest rows, or those named), or of loaded
-        vectors, which may have no split and have no layers. Raises ValueError for an unknown name, or a run without
-        weights."""
+        vectors. Raises ValueError for an unknown name, or a run without weights."""
         if name.startswith(recorded_rows.PREFIX):
             return cls.of_recording(recorded_rows.of_key(name.removeprefix(recorded_rows.PREFIX)), layer)
         if not name.startswith(loaded_vectors.PREFIX):
@@ -67,17 +66,14 @@ class Space:
 
     @classmethod
     def of_vectors(cls, key: str) -> Space:
-        """Return the space of all rows of loaded vectors."""
         return cls(loaded_vectors.PREFIX + key, "", "loaded", key)
 
     @classmethod
     def of_recording(cls, place: recorded_rows.Recorded, layer: str = "z") -> Space:
-        """Return the space of a recording's rows: a snapshot of its probe set, or those of a step."""
         return cls(recorded_rows.PREFIX + place.key, "", layer, place.content)
 
     @property
     def is_file(self) -> bool:
-        """Return whether the rows come from a file of vectors."""
         return self.name.startswith(loaded_vectors.PREFIX)
 
     @property
@@ -142,19 +138,19 @@ class Space:
                 return towers_of_snapshot(arrays)
             return EmbeddingSet(arrays[self.layer].astype(np.float32), arrays["labels"].astype(np.int64))
         if place := self.recorded:
-            return _recorded(place, self.layer)
+            rows = place.rows(self.layer)
+            return replace(rows, ids=_dataset_ids(rows))
         return loaded_vectors.rows(self.key, self.split)
 
     def images(self) -> Any:
-        """Return images (n, c, h, w) uint8 of the rows in order, an array or `ImageRows`; None without images. Those of
-        recorded rows come from a data set that is decoded on this computer."""
+        """Return images (n, c, h, w) uint8 of the rows in order, an array or `ImageRows`; None without images."""
         if run := self.run:
             images = datasets.of_config(run.config, self.split, afresh=False).images
             return images_of_towers(images, self.rows()) if self.layer == TOWERS else images
         if place := self.recorded:
-            rows = _recorded(place, self.layer)
+            rows = place.rows(self.layer)
             if (towers := towers_of(rows)) is None:
-                return dataset_pictures(rows)
+                return dataset_pictures(replace(rows, ids=_dataset_ids(rows)))
             at = towers.rows_of(picture_tower(towers.names))  # of the image tower; gray for the others
             own = replace(rows.take(at), ids=tuple(rows.columns[PAIR][at].tolist()))
             images = dataset_pictures(replace(own, ids=_dataset_ids(own)))
@@ -214,14 +210,8 @@ def towers_of_snapshot(arrays: Mapping[str, np.ndarray]) -> EmbeddingSet:
 
 
 def images_of_towers(images: Any, rows: EmbeddingSet | None) -> Any:
-    """Return images (n + m, c, h, w) of the rows of a run's two towers, in their order; a caption has the image that it
-    describes. Args: images: (n, c, h, w) of the split; rows: None if they have not been computed."""
+    """Return images (n + m, c, h, w) of the rows of a run's two towers; a caption has the image that it describes."""
     return None if rows is None else ImageRows(images, rows.columns[PAIR].astype(np.int64))
-
-
-def _recorded(place: recorded_rows.Recorded, layer: str) -> EmbeddingSet:
-    rows = place.rows(layer)
-    return replace(rows, ids=_dataset_ids(rows))
 
 
 def _dataset_ids(rows: EmbeddingSet) -> tuple[str, ...]:
@@ -243,9 +233,8 @@ def _dataset_ids(rows: EmbeddingSet) -> tuple[str, ...]:
 
 
 def train_test_split(rows: EmbeddingSet) -> tuple[EmbeddingSet | None, EmbeddingSet, np.ndarray, str]:
-    """Return training rows (None if there are none), test rows, the indices of the test rows, and a sentence about the
-    split. The column `split` is used if it has train and test. Otherwise a fifth of each class is held out by a hash of
-    the ids, so files that share rows hold out (nearly) the same ones."""
+    """Return training rows (None if there are none), test rows, their indices, and a sentence about the split: by the
+    column `split`, or else by a hash of the ids, so files that share rows hold out (nearly) the same ones."""
     splits = np.asarray(rows.columns.get("split", [])).astype(str)
     how = N_("Trained on the rows marked train and evaluated on the rows marked test.")
     train, test = splits == "train", splits == "test"

@@ -1,9 +1,8 @@
 """Readers of vector tables: Parquet, read from Arrow's buffers without Python values, and CSV.
 
-The vectors are one column of lists of equal length, or the numbered columns (d0, d1, …), or all columns of numbers. Two
-columns of lists, or two series of equal size (image_0, …, text_0, …), are two towers. Vectors are converted to float32
-in batches of rows; other columns are read at once. A few kilobytes of Parquet can hold a value a billion times, so the
-required memory is estimated before reading and counted during it, and texts stay indices into the distinct ones."""
+Vectors are converted to float32 in batches of rows; other columns are read at once. A few kilobytes of Parquet can hold
+a value a billion times, so the required memory is estimated before reading and counted during it, and texts stay
+indices into the distinct ones."""
 
 import contextlib
 import json
@@ -50,7 +49,13 @@ def read_csv(file: BinaryIO, path: Path, leave_out: Sequence[str] = (), batch: i
             series = _vector_columns([k for k, v in kinds.items() if v == "number"], kinds, path, leave_out)
             taken = [name for names in series.values() for name in names]
         elif _kinds(frame, path) != kinds:  # a text below numbers: what a column is, only all rows tell
-            size = _size_of_mixed(file, path)
+            if (size := os.fstat(file.fileno()).st_size) > file_formats.LIMIT:
+                template = N_(
+                    "{name} has a column with both numbers and text; such a table can have at most {columns} bytes, "
+                    "this one has {size}"
+                )
+                sizes = thousands(columns=file_formats.LIMIT, size=size)
+                raise UnusableEmbedding(template, name=path.name, **sizes)
             file.seek(0)
             return read_csv(file, path, leave_out, batch=size)  # more than it has rows
         rest.append(frame.drop(columns=taken))
@@ -63,12 +68,18 @@ def read_csv(file: BinaryIO, path: Path, leave_out: Sequence[str] = (), batch: i
             features.resize((stop * 5 // 4, len(taken)), refcheck=False)
         features[n:stop] = frame[taken].to_numpy(np.float32)
         n = stop
-    if not series:
-        raise UnusableEmbedding("{name} has no rows", name=path.name)
+    file_formats.check_rows(n, path)
     features.resize((n, len(taken)), refcheck=False)
     others = pd.concat(rest)
-    columns = {name: _array(others[name], name, path) for name in others}
-    return _by_tower(features, series), columns, _origin(series)
+    columns: dict[str, np.ndarray] = {}
+    for name, column in others.items():
+        if column.dtype.kind in "fiub":
+            columns[name] = column.to_numpy()
+        else:
+            index, texts = pd.factorize(column)
+            columns[name] = _texts(index, [*map(str, texts)], name, path)
+    vectors, origin = _of_series(features, series)
+    return vectors, columns, origin
 
 
 def column_names(file: BinaryIO, path: Path) -> tuple[str, ...]:
@@ -94,25 +105,6 @@ def _check_counts(rows: int, columns: int, path: Path) -> None:
         raise UnusableEmbedding(text, name=path.name, **counts)
 
 
-def _size_of_mixed(file: BinaryIO, path: Path) -> int:
-    """Return the bytes of a file that must be read at once."""
-    if (size := os.fstat(file.fileno()).st_size) > file_formats.LIMIT:
-        raise UnusableEmbedding(
-            "{name} has a column with both numbers and text; such a table can have at most {columns} bytes, this one "
-            "has {size}",
-            name=path.name,
-            **thousands(columns=file_formats.LIMIT, size=size),
-        )
-    return size
-
-
-def _array(column: pd.Series, name: str, path: Path) -> np.ndarray:
-    if column.dtype.kind in "fiub":
-        return column.to_numpy()
-    index, texts = pd.factorize(column)
-    return _texts(index, [*map(str, texts)], name, path)
-
-
 def _texts(index: np.ndarray, texts: Sequence[str], name: str, path: Path) -> np.ndarray:
     """Return the texts of rows (n) from indices into the distinct texts, -1 for none. Raises UnusableEmbedding if they
     would exceed the memory limit at the width of the longest."""
@@ -132,7 +124,7 @@ def read_parquet(file: BinaryIO, path: Path, leave_out: Sequence[str] = ()) -> T
     texts = [f.name for f in schema if types.is_string(f.type) or types.is_large_string(f.type)]
     table = pq.ParquetFile(file, read_dictionary=texts, buffer_size=BUFFER)
     file_formats.check_rows(n := table.metadata.num_rows, path)
-    lists = _list_columns(schema, leave_out)
+    lists = _list_columns([field for field in schema if field.name not in leave_out])
     no_columns = (types.is_binary, types.is_large_binary, types.is_fixed_size_binary, types.is_nested, types.is_null)
     plain = [f for f in schema if not isinstance(f.type, pa.BaseExtensionType)]
     names = [f.name for f in plain if not any(is_of(f.type) for is_of in no_columns)]
@@ -145,47 +137,47 @@ def read_parquet(file: BinaryIO, path: Path, leave_out: Sequence[str] = ()) -> T
     check_size(4 * n * len(taken), file_formats.VECTORS, file, path)
     check_size(8 * n * len(others), file_formats.LIMIT, file, path)
     columns = {name: _column(table, name, file, path) for name in others}
-    origin = _origin(series)
-    with contextlib.suppress(KeyError, ValueError, TypeError, RecursionError):
-        stored = json.loads((schema.metadata or {})[b"contrastive_core"])
-        origin = plain_provenance(stored["provenance"]) | origin
     if lists:
         towers = tower_names(lists) if len(lists) > 1 else ("",)
-        vectors = {tower: _lists(table, name, file, path) for tower, name in zip(towers, lists, strict=True)}
-        return vectors, columns, origin
-    features = np.empty((n, len(taken)), np.float32)
-    for j, name in enumerate(taken):
-        start = 0
-        for part in _parts(table, name):
-            features[start : start + len(part), j] = part.to_numpy(zero_copy_only=False)
-            start += len(part)
-    return _by_tower(features, series), columns, origin
+        origin, vectors = (
+            Provenance(),
+            {k: _lists(table, name, file, path) for k, name in zip(towers, lists, strict=True)},
+        )
+    else:
+        features = np.empty((n, len(taken)), np.float32)
+        for j, name in enumerate(taken):
+            start = 0
+            for part in _parts(table, name):
+                features[start : start + len(part), j] = part.to_numpy(zero_copy_only=False)
+                start += len(part)
+        vectors, origin = _of_series(features, series)
+    with contextlib.suppress(KeyError, ValueError, TypeError, AttributeError, RecursionError):
+        stored = json.loads((schema.metadata or {})[b"contrastive_core"])
+        origin = plain_provenance(stored["provenance"]) | origin
+    return vectors, columns, origin
 
 
-def _by_tower(features: np.ndarray, series: Series) -> dict[str, np.ndarray]:
-    """Split vectors (n, d + d) into those (n, d) of each tower."""
-    return dict(zip(series, np.split(features, len(series), axis=1), strict=True))
+def _of_series(features: np.ndarray, series: Series) -> tuple[dict[str, np.ndarray], Provenance]:
+    """Split vectors (n, d + d) into those (n, d) of each tower; return them and the names of their columns."""
+    columns = [printable(name, 80) for names in series.values() for name in names]
+    return dict(zip(series, np.split(features, len(series), axis=1), strict=True)), {"columns": columns}
 
 
-def _list_columns(schema: pa.Schema, leave_out: Sequence[str] = ()) -> list[str]:
+def _list_columns(fields: Sequence[pa.Field]) -> list[str]:
     """Choose the column of vectors: one with a usual name, else one of floating-point numbers (not token ids), else the
     first. Two floating-point columns without a usual name are two towers."""
-
-    def rank(field: pa.Field) -> tuple[int, bool]:
-        name = field.name.lower()
-        usual = USUAL.index(name) if name in USUAL else len(USUAL)
-        return usual, not types.is_floating(_storage(field.type).value_type)
-
-    lists = []
-    for field in (field for field in schema if field.name not in leave_out):
+    ranked: list[tuple[int, bool, str]] = []  # place of the usual name, whether of whole numbers, name
+    for field in fields:
         kind = _storage(field.type)
         is_list = types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
         if is_list and _is_number(kind.value_type):
-            lists.append(field)
-    of_fractions = [f.name for f in lists if not rank(f)[1]]
-    if len(of_fractions) == 2 and min(map(rank, lists))[0] == len(USUAL):
+            name = field.name.lower()
+            usual = USUAL.index(name) if name in USUAL else len(USUAL)
+            ranked.append((usual, not types.is_floating(kind.value_type), field.name))
+    of_fractions = [name for _, is_whole, name in ranked if not is_whole]
+    if len(of_fractions) == 2 and min(ranked)[0] == len(USUAL):
         return of_fractions
-    return [min(lists, key=rank).name] if lists else []
+    return [min(ranked, key=lambda one: one[:2])[2]] if ranked else []
 
 
 def _storage(kind: pa.DataType) -> pa.DataType:
@@ -226,22 +218,17 @@ def _column(table: pq.ParquetFile, name: str, file: BinaryIO, path: Path) -> np.
 def _lists(table: pq.ParquetFile, name: str, file: BinaryIO, path: Path) -> np.ndarray:
     """Return a column of lists of equal length as (n, d) float32, NaN for missing numbers."""
     uneven = message("{name} has rows without a vector, or vectors of different lengths", name=path.name)
-    n, features, start = table.metadata.num_rows, np.empty((0, 0), np.float32), 0
-    first = next((pc.max(pc.list_value_length(part)).as_py() or 0 for part in _parts(table, name, 1)), 0)
-    check_size(4 * first * n, file_formats.VECTORS, file, path)  # before more than a row is decoded
-    for part in _parts(table, name, max(1, min(BATCH, DECODED // max(1, 4 * first)))):
-        if not len(part):
-            continue
-        lengths = [0] if part.null_count else pc.unique(pc.list_value_length(part)).to_pylist()
-        if not features.size:
-            check_size(4 * max(lengths) * n, file_formats.VECTORS, file, path)
-            features = np.empty((n, max(lengths)), np.float32)
-        if lengths != [features.shape[1]] or not features.size:
+    n, start = table.metadata.num_rows, 0
+    width = next((pc.max(pc.list_value_length(part)).as_py() or 0 for part in _parts(table, name, 1)), 0)
+    check_size(4 * width * n, file_formats.VECTORS, file, path)  # before more than a row is decoded
+    features = np.empty((n, width), np.float32)
+    for part in _parts(table, name, max(1, min(BATCH, DECODED // max(1, 4 * width)))):
+        if part.null_count or pc.unique(pc.list_value_length(part)).to_pylist() not in ([], [width]):
             raise UnusableEmbedding(uneven)
         stop = start + len(part)
-        features[start:stop] = part.flatten().to_numpy(zero_copy_only=False).reshape(features[start:stop].shape)
+        features[start:stop] = part.flatten().to_numpy(zero_copy_only=False).reshape(len(part), width)
         start = stop
-    if not features.size:
+    if not width:
         raise UnusableEmbedding(uneven)
     return features
 
@@ -278,9 +265,3 @@ def _numbered(names: Sequence[str]) -> Series:
     full = {stem: s for stem, s in series.items() if len(s) > 1 and 2 * len(s) > max(s) - min(s)}
     ordered = [[columns[number] for number in sorted(columns)] for columns in full.values()]
     return dict(zip(tower_names([*full]), ordered, strict=True))
-
-
-def _origin(series: Series) -> Provenance:
-    """Return the names of the vector columns, for the provenance."""
-    columns = [printable(name, 80) for names in series.values() for name in names]
-    return {"columns": columns} if columns else {}

@@ -1,9 +1,9 @@
-"""Two towers in one embedding set: rows of two encoders, their pairing, and the names and columns by which a file tells
-them. Torch-free.
+"""Two towers in one embedding set: rows of two encoders, their pairing, and the columns of a file. Torch-free.
 
 The rows of both towers are stacked, tower a first, with two reserved columns of text: `tower`, the name of the tower of
 each row, and `pair`, the group of each row. Rows of one group are partners; "" means no group."""
 
+import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Int64
 
 from contrastive_core.base.errors import UnusableEmbedding
-from contrastive_core.base.messages import N_, message, printable
+from contrastive_core.base.messages import N_
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 
 TOWER, PAIR, TEXT = "tower", "pair", "text"
@@ -33,11 +33,10 @@ COUNTS = N_(
 NO_GROUP = N_("{a} and {b} have no group in common: {a} has groups such as {first_a}, {b} has {first_b}")
 NAMES = N_("two towers need two different names, not {a} and {b}")
 LENGTHS = N_("{name} has {n} rows but {groups} groups")
-NO_PAIR = N_(
-    "The column tower names two towers, but no column pair says which rows belong together, so all "
-    "rows are shown as one set."
+ORDINARY = N_(
+    "The column tower does not say which rows are partners, so all rows are shown as one set. Two towers need two "
+    "names and a column pair."
 )
-ORDINARY = N_("The column tower has {count} names ({names}) instead of two, so all rows are shown as one set.")
 Groups = Sequence[str] | Sequence[int] | np.ndarray
 
 
@@ -55,7 +54,6 @@ class Towers:
 
     @property
     def without_partner(self) -> tuple[int, int]:
-        """Return how many rows of a and of b have no partner."""
         return int((self.group_a < 0).sum()), int((self.group_b < 0).sum())
 
     @property
@@ -65,8 +63,7 @@ class Towers:
         return texts is not None and texts.dtype.kind == "U" and bool((texts != "").all())
 
     def given_negatives(self) -> Int64[np.ndarray, "k 2"]:
-        """Return row numbers of b that the file lists as negatives, each with the group whose negative it is; (k,
-        2)."""
+        """Return row numbers of b that the file lists as negatives, each with the group whose negative it is."""
         of, pairs = self.rows.columns.get(NEGATIVE_OF, np.array([])), self.rows.columns[PAIR][self.a].tolist()
         number = {pair: group for pair, group in zip(pairs, self.group_a.tolist(), strict=True) if group >= 0}
         rows = self.b[of[self.b] != ""].tolist() if of.dtype.kind == "U" else []
@@ -84,7 +81,6 @@ class Towers:
         return np.array(found, np.int64).reshape(-1, 2)
 
     def rows_of(self, name: str) -> Int64[np.ndarray, " k"]:
-        """Return the row numbers of the tower of that name."""
         return self.a if name == self.names[0] else self.b
 
     def usable_sides(self) -> list[tuple[Int64[np.ndarray, " k"], Int64[np.ndarray, " k"]]]:
@@ -131,15 +127,10 @@ def towers_of(rows: EmbeddingSet) -> Towers | None:
 
 
 def why_ordinary(rows: EmbeddingSet) -> str:
-    """Return a sentence about why rows with a column `tower` are not two towers; "" if there is nothing to say."""
+    """Return a sentence if a column `tower` names several towers that are no two; else ""."""
     names = rows.columns.get(TOWER)
-    if names is None or names.dtype.kind != "U":
-        return ""
-    found = list(dict.fromkeys(names.tolist()))
-    if len(found) > 2:
-        listed = ", ".join([*(printable(repr(name), 40) for name in found[:4]), *(["…"] if len(found) > 4 else [])])
-        return message(ORDINARY, count=len(found), names=listed)
-    return NO_PAIR if len(found) == 2 and PAIR not in rows.columns else ""
+    is_plain = names is None or names.dtype.kind != "U" or len({*names.tolist()}) < 2
+    return "" if is_plain or towers_of(rows) else ORDINARY
 
 
 def recognized(rows: EmbeddingSet) -> EmbeddingSet:
@@ -168,7 +159,8 @@ def joined(
     groups_a: Groups | None = None,
     groups_b: Groups | None = None,
 ) -> EmbeddingSet:
-    """Return both towers as one set, a first, with the columns `tower` and `pair`.
+    """Return both towers as one set, a first, with the columns `tower` and `pair`. If they share ids, those of b get
+    the name of the tower as a prefix.
 
     Args: names: of the towers, different and not empty. groups_a, groups_b: the group of each row; "" or a negative
     number: without a partner; None for both: rows of the same number are partners.
@@ -189,7 +181,19 @@ def joined(
         first_a, first_b = (repr(str(next(filter(None, pair), ""))) for pair in pairs)
         raise UnusableEmbedding(NO_GROUP, **words, first_a=first_a, first_b=first_b)
     tower = np.repeat(np.array(names), (len(a), len(b)))
-    return _stack(a, b, {TOWER: tower, PAIR: np.concatenate(pairs)})
+    labels, classes = _labels(a, b)
+    columns = {key: _column(a, b, key) for key in {**a.columns, **b.columns} if key not in RESERVED}
+    return replace(
+        a,
+        features=np.concatenate([a.features, b.features]),
+        labels=labels,
+        classes=classes,
+        ids=(*a.ids, *(b.ids if set(a.ids).isdisjoint(b.ids) else (f"{names[1]}:{i}" for i in b.ids))),
+        split=a.split if a.split == b.split else "",
+        layer=a.layer if a.layer == b.layer else "loaded",
+        columns=columns | {TOWER: tower, PAIR: np.concatenate(pairs)},
+        views=None,
+    )
 
 
 def with_captions(
@@ -206,39 +210,18 @@ def with_captions(
     return joined(images, captions, OF_RUN, np.arange(len(images)), of)
 
 
-def _stack(a: EmbeddingSet, b: EmbeddingSet, reserved: dict[str, np.ndarray]) -> EmbeddingSet:
-    """Stack the rows of a and b; shared ids get the name of tower b as a prefix in b."""
-    name = str(reserved[TOWER][-1])
-    ids_b = b.ids if set(a.ids).isdisjoint(b.ids) else tuple(f"{name}:{i}" for i in b.ids)
-    labels, classes = _labels(a, b)
-    columns = {key: _column(a, b, key) for key in {**a.columns, **b.columns} if key not in RESERVED}
-    return replace(
-        a,
-        features=np.concatenate([a.features, b.features]),
-        labels=labels,
-        classes=classes,
-        ids=(*a.ids, *ids_b),
-        split=a.split if a.split == b.split else "",
-        layer=a.layer if a.layer == b.layer else "loaded",
-        columns=columns | reserved,
-        views=None,
-    )
-
-
 def _labels(a: EmbeddingSet, b: EmbeddingSet) -> tuple[np.ndarray | None, tuple[str, ...]]:
     """Return the labels of the rows of both, -1 for none; classes of the same name are merged."""
     if a.labels is None and b.labels is None:
         return None, a.classes or b.classes
     parts = [np.full(len(part), -1) if part.labels is None else part.labels for part in (a, b)]
-    if not a.classes or not b.classes or a.classes == b.classes:
-        return np.concatenate(parts).astype(np.int64), a.classes or b.classes
     classes = tuple(dict.fromkeys((*a.classes, *b.classes)))
-    extra = max(len(a.classes), len(b.classes))
-    if any(part.max(initial=-1) >= extra for part in parts):  # a number beyond the names has none to go by
-        return np.concatenate(parts).astype(np.int64), a.classes
-    number = {name: at for at, name in enumerate(classes)}
-    tables = [np.array([*map(number.__getitem__, part.classes), *[-1] * (extra + 1)]) for part in (a, b)]
-    return np.concatenate([table[part] for table, part in zip(tables, parts, strict=True)]), classes
+    if all(labels.max(initial=-1) < len(part.classes) for labels, part in zip(parts, (a, b), strict=True)):
+        tables = [np.array([*map(classes.index, part.classes), -1]) for part in (a, b)]  # -1: none, the last
+        parts = [table[labels] for table, labels in zip(tables, parts, strict=True)]
+    else:  # a number without a name has none to go by
+        classes = a.classes or b.classes
+    return np.concatenate(parts).astype(np.int64), classes
 
 
 def _column(a: EmbeddingSet, b: EmbeddingSet, key: str) -> np.ndarray:
@@ -281,56 +264,39 @@ def _numbers(pairs_a: np.ndarray, pairs_b: np.ndarray) -> tuple[np.ndarray, np.n
 
 PICTURES = ("image", "image_path", "path", "file", "filename", "picture")  # columns of file names, or of images
 TEXTS = (TEXT, "texts", "caption", "captions", "sentence")
-VECTOR_WORDS = ("embeddings", "embedding", "embeds", "embed", "emb", "vectors", "vector", "vec", "features")
+WORDS = "embeddings|embedding|embeds|embed|emb|vectors|vector|vec|features"
+VECTOR_WORD = re.compile(rf"[-_. ]+({WORDS})$|^({WORDS})[-_. ]+", re.IGNORECASE)
 OF_PICTURES = ("image", "img", "photo", "picture", "vision", "visual")
 OF_TEXTS = ("text", "txt", "caption", "sentence", "query", "question", "answer")
-Columns = dict[str, np.ndarray]
 
 
 def tower_names(columns: Sequence[str]) -> tuple[str, ...]:
     """Return the towers that columns such as `image_embedding` or the series `text_` belong to."""
-    names = tuple(map(_stem, columns))
+    names = tuple(VECTOR_WORD.sub("", name.strip("_-. ")) for name in columns)
     return names if all(names) and len({*names}) == len(names) else tuple(columns)
 
 
-def _stem(name: str) -> str:
-    """Return the name without a prefix or suffix such as "embedding"."""
-    stem = name.strip("_-. ")
-    for word in VECTOR_WORDS:
-        low = stem.lower()
-        if low != word and low.endswith(word) and low[: -len(word)][-1] in "_-. ":
-            return stem[: -len(word)].strip("_-. ")
-        if low != word and low.startswith(word) and low[len(word) :][0] in "_-. ":
-            return stem[len(word) :].strip("_-. ")
-    return stem
-
-
-def columns_of_towers(columns: Mapping[str, np.ndarray], sizes: Mapping[str, int]) -> list[Columns]:
+def columns_of_towers(columns: Mapping[str, np.ndarray], sizes: Mapping[str, int]) -> list[dict[str, np.ndarray]]:
     """Return the columns of each of two towers, by name. `sizes`: the number of rows of each.
 
     `question_text` is `text` of the tower question; `question` is its text, or its images. A column of images or of
     texts belongs to the tower that its name suggests; any other to every tower with the same number of rows."""
-    parts: dict[str, Columns] = {name: {} for name in sizes}
+    names, parts = tuple(sizes), dict[str, dict[str, np.ndarray]]({name: {} for name in sizes})
     for key, column in columns.items():
-        tower, own = _owner(key, column, tuple(sizes), len({*sizes.values()}) > 1)
+        tower: str | None = None
+        own, is_shared = key, len({*sizes.values()}) == 1
+        if named := [name for name in sorted(names, key=len) if key == name or key.startswith(f"{name}_")]:
+            tower, own = named[-1], key.removeprefix(f"{named[-1]}_")
+            if key == tower and key not in PICTURES:
+                own = TEXT
+        elif is_shared and key.lower() in PICTURES:
+            tower = picture_tower(names)
+        elif is_shared and key.lower() in TEXTS and column.dtype.kind in "OUST":
+            tower = _only(names, OF_TEXTS) or _other(names, _only(names, OF_PICTURES))
         fitting = [name for name, n in sizes.items() if n == len(column)]
-        for name in (tower,) if tower else fitting or tuple(sizes):
+        for name in (tower,) if tower else fitting or names:
             parts[name][own] = column
     return list(parts.values())
-
-
-def _owner(key: str, column: np.ndarray, names: tuple[str, ...], are_unequal: bool) -> tuple[str | None, str]:
-    """Return the tower that a column describes (None for both), and the column's name in it."""
-    for name in sorted(names, key=len, reverse=True):
-        if key.startswith(f"{name}_"):
-            return name, key.removeprefix(f"{name}_")
-        if key == name:
-            return name, TEXT if key not in PICTURES else key
-    if key.lower() in PICTURES and not are_unequal:
-        return picture_tower(names), key
-    if key.lower() in TEXTS and column.dtype.kind in "OUST" and not are_unequal:
-        return _only(names, OF_TEXTS) or _other(names, _only(names, OF_PICTURES)), key
-    return None, key
 
 
 def picture_tower(names: tuple[str, ...]) -> str:

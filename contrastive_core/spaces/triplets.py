@@ -1,8 +1,7 @@
 """Texts to train or evaluate an encoder, as two towers: queries, and documents that answer them or not. Torch-free.
 
 Formats: JSONL, CSV and Parquet with a line for each query, its positives and its negatives (sentence-transformers,
-FlagEmbedding, ms-swift), an `.npz` of such vectors, and a folder of BEIR: corpus.jsonl, queries.jsonl and qrels/*.tsv.
-A text in several lines becomes one row. Vectors are in the file, in a file beside it, or computed by an encoder."""
+FlagEmbedding, ms-swift), an `.npz` of such vectors, and a folder of BEIR. A text in several lines becomes one row."""
 
 from __future__ import annotations
 
@@ -13,17 +12,17 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 
-from contrastive_core.base.errors import Damaged, NotRegular, UnusableEmbedding, explained
+from contrastive_core.base.errors import Damaged, UnusableEmbedding
 from contrastive_core.base.memory import MAX_NPZ, read_arrays, read_npz, write_npz
 from contrastive_core.base.messages import N_, join, message, printable, thousands
-from contrastive_core.base.storage import data_home, open_regular, read_regular
+from contrastive_core.base.storage import data_home, open_regular
 from contrastive_core.spaces import file_formats
 from contrastive_core.spaces.embedding_set import EmbeddingSet, Provenance, check_unique
-from contrastive_core.spaces.file_formats import NEGATIVE, POSITIVE, QUERY, is_beir, is_column_of
+from contrastive_core.spaces.file_formats import NEGATIVE, POSITIVE, QUERY, explained_errors, is_beir, is_column_of
 from contrastive_core.spaces.label_files import check_ids, judgments_file, read_qrels
 from contrastive_core.spaces.towers import NEGATIVE_OF, TEXT, joined, towers_of
 
@@ -80,11 +79,6 @@ class Side:
             self.vectors.append(vector)
         return number
 
-    def name_all(self) -> None:
-        """Number the texts without an id, in words if others have one."""
-        start = "row " if any(self.ids) else ""
-        self.ids = [name or f"{start}{number}" for number, name in enumerate(self.ids)]
-
 
 @dataclass
 class Triplets:
@@ -104,8 +98,7 @@ def read(path: str | Path, vectors: str | Path | None = None) -> EmbeddingSet:
     Args: vectors: an `.npy` or `.npz` of their vectors, or a folder of sentence-transformers; default: columns of the
     file itself, or a file of the same name beside it.
     Raises: UnusableEmbedding, Damaged, NotRegular or BadSetting with a sentence; FileNotFoundError."""
-    path = Path(path)
-    found = read_texts(path)
+    path, found = Path(path), read_texts(Path(path))
     sides = (found.queries, found.documents)
     beside = (path / "vectors" if path.is_dir() else path).with_suffix
     source = Path(vectors) if vectors else next((p for end in BESIDE if (p := beside(end)).is_file()), None)
@@ -121,21 +114,15 @@ def read(path: str | Path, vectors: str | Path | None = None) -> EmbeddingSet:
     return of_triplets(found, features)
 
 
-def read_texts(path: Path) -> Triplets:
-    """Return the texts of a file or of a BEIR folder, with vectors if the file has them. Raises as `read` does."""
-    return _of_beir(path) if is_beir(path) else _of_lines(path)
-
-
 def of_triplets(found: Triplets, features: Sequence[np.ndarray]) -> EmbeddingSet:
     """Build the two towers of triplets. Args: features: (n, d) and (m, d), a row for each distinct text or for each
     text of the file."""
     n, m = len(found.queries.texts), len(found.documents.texts)
     if not found.positive:
         raise UnusableEmbedding(NO_POSITIVE if n else NO_QUERIES, name=found.name)
-    at = np.array(found.positive).T
     groups = groups_of(found, found.positive).astype(np.str_)
     pairs = groups[:n].copy(), groups[n:].copy()
-    for pair, known in zip(pairs, at, strict=True):
+    for pair, known in zip(pairs, np.array(found.positive).T, strict=True):
         pair[~np.isin(np.arange(len(pair)), known)] = ""
     negative_of: list[dict[str, None]] = [{} for _ in range(m)]
     for query, document in found.negative:
@@ -169,17 +156,19 @@ def note(rows: EmbeddingSet) -> str:
     if (towers := towers_of(rows)) is None or rows.provenance.get("paired_by") not in ("positive", "qrels"):
         return ""
     counts = np.bincount(towers.group_a[towers.group_a >= 0])
-    given = {"count": f"{len(np.unique(towers.given_negatives()[:, 0])):,}"}
-    shared = {"count": f"{int(counts[counts > 1].sum()):,}"}
-    said = [message(GIVEN, **given)] if given["count"] != "0" else []
-    return join(" ", [*said, message(SHARED, **shared)] if shared["count"] != "0" else said)
+    given, shared = len(np.unique(towers.given_negatives()[:, 0])), int(counts[counts > 1].sum())
+    said = [message(text, count=f"{count:,}") for text, count in ((GIVEN, given), (SHARED, shared)) if count]
+    return join(" ", said) if said else ""
 
 
 # --- texts ---------------------------------------------------------------------------------------
 
 
-def _of_lines(path: Path) -> Triplets:
-    """Read triplets with one line per query; negatives follow all positives, as in vectors beside the file."""
+def read_texts(path: Path) -> Triplets:
+    """Return the texts of a file or of a BEIR folder, with vectors if the file has them. In a file, negatives follow
+    all positives, as in vectors beside it. Raises as `read` does."""
+    if is_beir(path):
+        return _of_beir(path)
     found, negatives = Triplets(printable(path.name)), []
     for number, line in lines(path):
         cells = {str(key).lower(): value for key, value in line.items()}
@@ -190,55 +179,42 @@ def _of_lines(path: Path) -> Triplets:
         negatives += [(at, one) for one in _texts(cells, NEGATIVE, number, found.name)]
     found.negative += [(at, found.documents.add(*one)) for at, one in negatives]
     for side in (found.queries, found.documents):
-        side.name_all()
+        start = "row " if any(side.ids) else ""  # a number that is no id is told apart from those that are
+        side.ids = [name or f"{start}{number}" for number, name in enumerate(side.ids)]
         check_unique(side.ids, found.name)
     return found
 
 
 def lines(path: Path) -> Iterator[tuple[int, Mapping[str, object]]]:
     """Yield each line's number and its values by name."""
-    name = printable(path.name)
-    if path.suffix.lower() in (".parquet", ".npz"):
-        try:
-            with open_regular(path, file_formats.VECTORS) as file:
-                yield from enumerate(_rows(file, path), 1)
-        except (OSError, NotRegular, UnusableEmbedding):
-            raise
-        except Exception as error:
-            raise Damaged(file_formats.UNREADABLE, name=name, why=printable(explained(error))) from None
-        return
-    try:
-        text = read_regular(path, LIMIT).decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise Damaged("{name} is not text in UTF-8", name=name) from None
-    if path.suffix.lower() == ".csv":
-        csv.field_size_limit(LIMIT)
-        yield from enumerate(csv.DictReader(io.StringIO(text)), 2)
-        return
-    for number, line in enumerate(text.split("\n"), 1):
-        if line.strip():
-            try:
-                read = json.loads(line)
-            except (ValueError, RecursionError):
-                read = None
-            if not isinstance(read, dict):
-                raise Damaged(NO_LINE, name=name, line=f"{number:,}")
-            yield number, read
+    ending, name = path.suffix.lower(), printable(path.name)
+    is_text = ending not in (".parquet", ".npz")
+    with open_regular(path, LIMIT if is_text else file_formats.VECTORS) as file, explained_errors(path):
+        if ending == ".parquet":
+            import pyarrow.parquet as pq  # half a second
 
-
-def _rows(file: BinaryIO, path: Path) -> Iterator[Mapping[str, object]]:
-    if path.suffix.lower() == ".parquet":
-        import pyarrow.parquet as pq  # half a second
-
-        for part in pq.ParquetFile(file).iter_batches(1024):
-            yield from part.to_pylist()
-        return
-    arrays = {name: x for name, x in read_arrays(file, MAX_NPZ).items() if x.ndim}
-    if len({len(x) for x in arrays.values()}) > 1:
-        got = printable(", ".join(f"{name} {x.shape}" for name, x in arrays.items()), 200)
-        raise UnusableEmbedding(UNEQUAL, name=printable(path.name), got=got)
-    for i in range(len(next(iter(arrays.values()), ()))):
-        yield {name: x[i].tolist() for name, x in arrays.items()}
+            parts = pq.ParquetFile(file).iter_batches(1024)
+            yield from enumerate((line for part in parts for line in part.to_pylist()), 1)
+        elif ending == ".npz":
+            arrays = {column: x for column, x in read_arrays(file, MAX_NPZ).items() if x.ndim}
+            if len({len(x) for x in arrays.values()}) > 1:
+                got = printable(", ".join(f"{column} {x.shape}" for column, x in arrays.items()), 200)
+                raise UnusableEmbedding(UNEQUAL, name=name, got=got)
+            for row in range(len(next(iter(arrays.values()), ()))):
+                yield row + 1, {column: x[row].tolist() for column, x in arrays.items()}
+        elif ending == ".csv":
+            csv.field_size_limit(LIMIT)
+            yield from enumerate(csv.DictReader(io.TextIOWrapper(file, "utf-8-sig", newline="")), 2)
+        else:
+            for number, line in enumerate(file, 1):
+                if text := line.decode("utf-8-sig" if number == 1 else "utf-8").strip():
+                    try:
+                        read = json.loads(text)
+                    except (ValueError, RecursionError):
+                        read = None
+                    if not isinstance(read, dict):
+                        raise Damaged(NO_LINE, name=name, line=f"{number:,}")
+                    yield number, read
 
 
 def _id_of(cells: Mapping[str, object], names: Sequence[str]) -> str:

@@ -39,7 +39,7 @@ from contrastive_core.cli.main import (
 from contrastive_core.data.image_decoding import ENDINGS
 from contrastive_core.engine.run_folders import own_run
 from contrastive_core.spaces import file_formats
-from contrastive_core.spaces.open_vectors import open_vectors, other_tower
+from contrastive_core.spaces.loaded_vectors import open_vectors, other_tower
 from contrastive_core.sweeps import sweep_file
 from contrastive_lab import path_input
 from contrastive_lab.desktop import serving, window

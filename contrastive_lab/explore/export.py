@@ -7,7 +7,6 @@ import json
 import re
 from collections.abc import Iterable, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -35,28 +34,12 @@ Columns = dict[str, Sequence[str | int | None] | np.ndarray]
 Neighbors = tuple[np.ndarray, np.ndarray, float | None]
 
 
-def fits_csv(rows: int, columns: int) -> bool:
-    """Return whether a table of this size is offered as CSV."""
-    return rows * columns <= CSV_UP_TO
-
-
-def about_neighbors(rows: EmbeddingSet) -> tuple[bool, float | None]:
-    """Return whether a table of these rows has neighbors, stored or quickly computed, and their recall if
-    approximate."""
-    found = nearest.kept_graph(rows, min(K, len(rows) - 1))
-    if found is None:
-        return len(rows) <= nearest.EXACT_UP_TO, None
-    return True, found[2]
-
-
 def table(rows: EmbeddingSet, xy: np.ndarray, chosen: Sequence[int] | None, ending: str) -> bytes:
     """Return a table with a row per sample: id, label, class, columns, x, y and neighbors. `ending`: "parquet" or
-    "csv". A column with a reserved name gets the suffix "(given)".
+    "csv"; `xy`: (n, 2) of all rows; `chosen`: only these, in this order, with neighbors among them.
 
-    Args: xy: (n, 2) of all rows; chosen: only these, in this order. `neighbors` holds `ids` (in Parquet rows of this
-        table from 0, as Embedding Atlas reads them) and `distances`, 1 − cosine. A selection has neighbors within it.
-        They are omitted if searching them would take long. `neighbors_recall` is the recall of an approximate search.
-    """
+    `neighbors` holds `ids` (in Parquet rows of this table from 0, as Embedding Atlas reads them) and `distances`,
+    1 − cosine; it is omitted if a search would take long. `neighbors_recall` is that of an approximate search."""
     at = np.arange(len(rows)) if chosen is None else np.asarray(list(chosen), np.int64)
     part = rows if chosen is None else rows.take(at)
     columns: Columns = {"id": part.ids, **part.label_columns}
@@ -67,9 +50,9 @@ def table(rows: EmbeddingSet, xy: np.ndarray, chosen: Sequence[int] | None, endi
     k = min(K, len(part) - 1)
     found = nearest.kept_graph(part, k) if k > 0 else None
     if k > 0 and found is None and len(part) <= nearest.EXACT_UP_TO:
-        found = (*nearest.nearest_of_all(part, k), None)
+        found = (*nearest.nearest_of(part, np.arange(len(part)), k), None)
     near = found and (found[0], np.maximum(0, 1 - found[1]), found[2])
-    return _parquet(columns, near) if ending == "parquet" else _csv(columns, near)
+    return (_parquet if ending == "parquet" else _csv)(columns, near)
 
 
 def vectors(rows: EmbeddingSet) -> bytes:
@@ -79,48 +62,33 @@ def vectors(rows: EmbeddingSet) -> bytes:
     return out.getvalue()
 
 
-def keep_vectors(rows: EmbeddingSet, name: str) -> Path:
-    """Write ids, labels, columns and vectors to a file below `data_home()`, in parts; return its path. Raises
-    OSError."""
-    plain = re.sub(r"[^\w.-]+", "-", name)
-    path = data_home() / "exports" / f"{plain}-{rows.content_hash[:8]}.parquet"
-    storage.make_folder(path.parent)
-    rows.save(path)
-    return path
-
-
 def _parquet(columns: Columns, near: Neighbors | None) -> bytes:
+    """Write the table in parts, with neighbors as lists."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    known = pa.table({name: pa.array(values) for name, values in columns.items()})
-    out, schema = io.BytesIO(), _with_neighbors(known.slice(0, 0), near, 0).schema
-    with pq.ParquetWriter(out, schema) as file:
-        for start in range(0, len(known), BATCH):
-            file.write_table(_with_neighbors(known.slice(start, BATCH), near, start))
+    known, out, file = pa.table({name: pa.array(values) for name, values in columns.items()}), io.BytesIO(), None
+    for start in range(0, len(known), BATCH):
+        part = known.slice(start, BATCH)
+        if near is not None:
+            index, away, recall = near
+            k, here = index.shape[1], slice(start, start + len(part))
+            ends = pa.array(np.arange(0, (len(part) + 1) * k, k, dtype=np.int32))
+            lists = [pa.ListArray.from_arrays(ends, pa.array(x[here].reshape(-1))) for x in (index, away)]
+            part = part.append_column("neighbors", pa.StructArray.from_arrays(lists, ["ids", "distances"]))
+            if recall is not None:
+                part = part.append_column(RECALL, pa.array(np.full(len(part), recall)))
+        file = file or pq.ParquetWriter(out, part.schema)
+        file.write_table(part)
+    if file:
+        file.close()
     return out.getvalue()
-
-
-def _with_neighbors(part: Any, near: Neighbors | None, start: int) -> Any:
-    """Add neighbors as lists to the part of a table that begins with row `start`."""
-    import pyarrow as pa
-
-    if near is None:
-        return part
-    index, away, recall = near
-    k, here = index.shape[1], slice(start, start + len(part))
-    ends = np.arange(0, (len(part) + 1) * k, k, dtype=np.int32)
-    lists = [pa.ListArray.from_arrays(pa.array(ends), pa.array(x[here].reshape(-1))) for x in (index, away)]
-    part = part.append_column("neighbors", pa.StructArray.from_arrays(lists, ["ids", "distances"]))
-    if recall is None:
-        return part
-    return part.append_column(RECALL, pa.array(np.full(len(part), recall)))
 
 
 def _csv(columns: Columns, near: Neighbors | None) -> bytes:
     out = io.StringIO()
     writer = csv.writer(out)
-    cells: dict[str, Iterable[object]] = {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in columns.items()}
+    cells: dict[str, Iterable[Any]] = {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in columns.items()}
     if near is not None:
         index, away, recall = near
         pairs = zip(index, away, strict=True)
@@ -150,7 +118,7 @@ def offer_files(space: Space, rows: EmbeddingSet, xy: np.ndarray, picked: list[i
             button.offer([space.name], space.split, space.layer)
         _describe_neighbors(rows, len(picked))
         for (what, (label, some)), ending in itertools.product(tables.items(), ("parquet", "csv")):
-            if ending == "parquet" or fits_csv(len(rows if some is None else some), COLUMNS):
+            if ending == "parquet" or len(rows if some is None else some) * COLUMNS <= CSV_UP_TO:
                 st.download_button(
                     label.format(picked=chosen, rows=n, ending=ending),
                     partial(table, rows, xy, some, ending),
@@ -168,17 +136,19 @@ def _vector_files(rows: EmbeddingSet, name: str) -> None:
     if rows.features.nbytes <= SENT_UP_TO:
         st.download_button(_("The vectors (.parquet)"), partial(vectors, rows), f"{name}.parquet", on_click="ignore")
     elif st.button(_("Write the vectors ({size} GB) to a file").format(size=size)):
+        stem = re.sub(r"[^\w.-]+", "-", name)
+        path = data_home() / "exports" / f"{stem}-{rows.content_hash[:8]}.parquet"
         try:
             with st.spinner(_("Writing the vectors…")):
-                path = keep_vectors(rows, name)
+                storage.make_folder(path.parent)
+                rows.save(path)
         except OSError as error:
             st.error(format.plain(error))
         else:
             st.caption(format.plain(_("They are in {path}.").format(path=path)))
-    if fits_csv(len(rows), rows.width):
-        st.download_button(
-            _("The vectors (.csv)"), lambda: format.csv_of(rows, range(len(rows))), f"{name}.csv", on_click="ignore"
-        )
+    if rows.features.size <= CSV_UP_TO:
+        as_csv = partial(format.csv_of, rows, range(len(rows)))
+        st.download_button(_("The vectors (.csv)"), as_csv, f"{name}.csv", on_click="ignore")
     else:
         text = _("CSV is limited to {csv_up_to} values here. Parquet has no limit.")
         st.caption(text.format(csv_up_to=f"{CSV_UP_TO:,}"))
@@ -188,17 +158,16 @@ def _describe_neighbors(rows: EmbeddingSet, chosen: int) -> None:
     """Explain the column names of the tables, and which tables have no neighbors."""
     text = _("The names x, y and neighbors follow Embedding Atlas. Neighbors are ids in CSV, row numbers in Parquet.")
     st.caption(text)
-    are_known, recall = about_neighbors(rows)
-    most = f"{nearest.EXACT_UP_TO:,}"
-    if not are_known:
+    found, most = nearest.kept_graph(rows, min(K, len(rows) - 1)), f"{nearest.EXACT_UP_TO:,}"
+    if found is None and len(rows) > nearest.EXACT_UP_TO:
         text = _(
             "Neighbors are left out. Above {exact_up_to} rows they are only exported if a UMAP map by cosine has "
             "already found them."
         )
         st.caption(text.format(exact_up_to=most))
-    elif recall is not None:
+    elif found is not None and found[2] is not None:
         text = _("These are {neighbors}; the column neighbors_recall says so.")
-        st.caption(text.format(neighbors=recall_text(recall)))
+        st.caption(text.format(neighbors=recall_text(found[2])))
     if chosen > nearest.EXACT_UP_TO:
         text = _("Neighbors are not exported for selections of more than {exact_up_to} rows.")
         st.caption(text.format(exact_up_to=most))

@@ -1,56 +1,45 @@
-"""Top of Explore: the current space, its first scores, or the reason why there is nothing to show."""
+"""The current space on Explore: where it comes from, its first scores, or the reason why there is nothing to show."""
 
 import contextlib
+from functools import partial
 
 import streamlit as st
-from streamlit.delta_generator import DeltaGenerator
 
-from contrastive_core.base.score import scores_from_json
+from contrastive_core.base.score import Scores
 from contrastive_core.data import datasets
 from contrastive_core.data.dataset import form_of
 from contrastive_core.engine import jobs
 from contrastive_core.runs.run import Run
 from contrastive_core.spaces import loaded_vectors
 from contrastive_core.spaces.space import TOWERS, Space
-from contrastive_lab import cache, format, load_vectors, locale, recordings, score_strip
-from contrastive_lab.explore import tower_panels
+from contrastive_core.spaces.towers import DEFAULT_TEMPLATES, Towers
+from contrastive_lab import cache, format, load_vectors, locale, pictures, query_params, recordings, score_strip, state
+from contrastive_lab.compare.towers import changes, why_missing
+from contrastive_lab.explore.scores import by_source
+from contrastive_lab.figures import draw_table
 from contrastive_lab.locale import _, message, ngettext
 from contrastive_lab.progress import answer_or_wait, follow
 
-
-def title(text: str) -> None:
-    """Draw the page's title for screen readers; the toolbar starts with the same name."""
-    st.title(format.plain(text))
+FOUND = 12  # images of a query
+alone = partial(st.container, key="explore-alone")  # replaces the stage when there is no map
 
 
-def alone() -> DeltaGenerator:
-    """Return a container that replaces the stage when there is no map."""
-    return st.container(key="explore-alone")
+# --- where it comes from -------------------------------------------------------------------------
 
 
 def about_vectors(space: Space) -> None:
     """Describe a file of vectors and its missing parts."""
-    about = loaded_vectors.about(space.key)
-    labels = _labels(space) if about["labels"] else _("no labels")
-    rows, width = (f"{about[name]:,}" for name in ("rows", "width"))
+    about, rows = loaded_vectors.about(space.key), cache.embedding(space)
+    labels: str = _("with labels") if about["labels"] else _("no labels")
+    if rows is not None and rows.labels is not None and (missing := int((rows.labels < 0).sum())):
+        few = ngettext("{missing} of {n} rows has no label", "{missing} of {n} rows have no label", missing)
+        labels = few.format(missing=f"{missing:,}", n=f"{len(rows):,}")
     text = _("Loaded vectors · {rows} rows × {width} · {labels}")
-    st.caption(text.format(rows=rows, width=width, labels=labels))
-    said = about.get("said") or ""
-    if said:
-        st.caption(format.plain(said))
-    lacking = about.get("note", "") if " left out, " in said else load_vectors.about_left_out(space.key)
-    if lacking:
+    st.caption(text.format(rows=f"{about['rows']:,}", width=f"{about['width']:,}", labels=labels))
+    if about["said"]:
+        st.caption(format.plain(about["said"]))
+    if lacking := load_vectors.about_left_out(space.key):
         st.warning(format.plain(lacking))
-
-
-def _labels(space: Space) -> str:
-    """Return a text about the labels: all rows have one, or the number without."""
-    rows = cache.embedding(space)
-    missing = 0 if rows is None or rows.labels is None else int((rows.labels < 0).sum())
-    if rows is None or not missing:
-        return _("with labels")
-    text = ngettext("{missing} of {n} rows has no label", "{missing} of {n} rows have no label", missing)
-    return text.format(missing=f"{missing:,}", n=f"{len(rows):,}")
 
 
 def left_out(run: Run, split: str) -> None:
@@ -77,42 +66,8 @@ def about_recording(run: Run, kinds: recordings.Kinds) -> None:
     st.caption(locale.text(recordings.LACKS))
 
 
-def scores_of_vectors(space: Space) -> None:
-    if _scores_of_towers(space):
-        return
-    result = answer_or_wait("scores", {"space": space.values}, message("Scores"))
-    if result is not None:
-        by_source = {k: scores_from_json(v) for k, v in result.meta["scores"].items()}
-        score_strip.draw(by_source, result.meta["how"])
-
-
-def _scores_of_towers(space: Space) -> bool:
-    """Draw the scores if the rows are of two towers, and return whether they are."""
-    rows = cache.embedding(space)
-    towers = None if rows is None else cache.towers(rows)
-    if towers is not None:
-        tower_panels.first_scores(space, towers)
-    return towers is not None
-
-
-def scores_of_run(run: Run, space: Space) -> None:
-    """Draw the test split's scores, with raw pixels, the untrained encoder, references and the other layer."""
-    layer = space.layer
-    if layer == TOWERS and _scores_of_towers(space):
-        return
-    record = cache.scores(run)
-    if record is None:
-        follow(jobs.evaluation(run), message("Scores (once)"))
-        return
-    other = "z" if layer == "h" else "h"
-    sources = {"own": layer, "other": other, "raw": "raw", "random": "random"}
-    own = {name: record.scores.get(source, {}) for name, source in sources.items()}
-    score_strip.draw(own | score_strip.reference_scores(run), format.judged_images(record), other)
-    score_strip.follow_missing_reference(run)
-
-
 def without_run() -> None:
-    title(_("Explore"))
+    st.title(_("Explore"))
     with alone():
         st.info(_("No runs yet. Train one: digits takes about a minute."))
         st.page_link("pages/train.py", label=_("Go to Train"), icon=":material/play_circle:")
@@ -133,3 +88,93 @@ def not_embedded(space: Space) -> None:
     text = _("{name} has no {layer} for its {split} images yet.")
     layer = locale.text(recordings.LAYER_TITLES[TOWERS]) if space.layer == TOWERS else space.layer
     st.info(text.format(name=format.plain(space.title), layer=layer, split=space.split))
+
+
+# --- first scores --------------------------------------------------------------------------------
+
+
+def first_scores(space: Space) -> None:
+    """Draw the scores of two towers, of a file, or of a run's test split beside raw pixels, the untrained encoder,
+    references and the other layer; for a recording, the switch for its figures."""
+    rows, run = cache.embedding(space), space.run
+    if space.is_recording:
+        recordings.offer_figures()
+    elif rows is not None and (towers := cache.towers(rows)):
+        _scores_of_towers(space, towers)
+    elif run is None:
+        if result := answer_or_wait("scores", {"space": space.values}, message("Scores")):
+            score_strip.draw(by_source(result), result.meta["how"])
+    elif (record := cache.scores(run)) is None:
+        follow(jobs.evaluation(run), message("Scores (once)"))
+    else:
+        other = "z" if space.layer == "h" else "h"
+        sources = {"own": space.layer, "other": other, "raw": "raw", "random": "random"}
+        own = {name: record.scores.get(source, {}) for name, source in sources.items()}
+        score_strip.draw(own | score_strip.reference_scores(run), format.judged_images(record), other)
+        score_strip.follow_missing_reference(run)
+
+
+def _scores_of_towers(space: Space, towers: Towers) -> None:
+    """Draw recall@k in both directions with its chance level, and the modality gap."""
+    st.header(_("Do its towers agree?"))
+    result = answer_or_wait("towers", {"space": space.values}, message("Recall between the towers"))
+    if result is not None:
+        found = by_source(result)
+        if space.run is not None:
+            accuracy = _zero_shot(space)
+            found = {source: accuracy.get(source, {}) | scores for source, scores in found.items()}
+        score_strip.show(found, list(found["own"]))
+        for text in result.meta.get("warnings", ()):
+            st.warning(format.plain(text))
+        for note in [*result.meta["notes"], *why_missing(found["own"])]:
+            st.caption(format.plain(note))
+    for name, n in zip(towers.names, towers.without_partner, strict=True):
+        if n:
+            st.caption(format.plain(_("Rows of {name} without a partner: {n}.").format(n=f"{n:,}", name=name)))
+    label, about = _("Subtract each tower's mean"), _("Closes most of the gap, without training.")
+    is_centered = query_params.switch(st.toggle, label, name="centered", help=about)
+    what = message("Recall without the means")
+    if is_centered and (made := answer_or_wait("centered", {"space": space.values}, what)):
+        changes(made, str(_("as they are")), str(_("minus the means")))
+    if space.run is not None:
+        _search(space)
+
+
+def _zero_shot(space: Space) -> dict[str, Scores]:
+    """Draw a field to edit the templates; return the zero-shot accuracy by source, {} until there is one."""
+    with st.popover(_("Zero-shot prompts"), icon=":material/edit:", width="content"):
+        help = _("The braces stand for the class name. A class is the mean of its prompts.")
+        key = f"templates-{cache.digest(state.data_of(space))}"
+        text = st.text_area(_("Templates, one per line"), "\n".join(DEFAULT_TEMPLATES), key=key, help=help)
+    templates = [line.strip() for line in text.splitlines() if line.strip()]
+    wrong = [line for line in templates or ["–"] if line.count("{}") != 1]
+    if wrong:
+        template = _("A template needs one pair of braces where the class name goes. Got: {first}")
+        st.warning(format.plain(template.format(first=wrong[0])))
+        return {}
+    values = {"space": space.values, "templates": templates}
+    result = answer_or_wait("zero_shot", values, message("Zero-shot accuracy"))
+    return by_source(result) if result else {}
+
+
+def _search(space: Space) -> None:
+    """Draw a field for a sentence, and the images most similar to it; a click selects an image's point."""
+    text = query_params.text(st.text_input, _("Find images by a sentence"), name="text").strip()
+    values = {"space": space.values, "text": text, "most": FOUND}
+    if not text or not (result := answer_or_wait("text_query", values, message("Nearest images"))):
+        return
+    unknown, rows = result.meta["unknown"], result.arrays["rows"].tolist()
+    if not rows:
+        st.warning(format.plain(_("The training captions have none of these words: {words}.").format(words=text)))
+        return
+    if unknown:
+        words = ", ".join(unknown)
+        st.caption(format.plain(_("Words that are not in the training captions: {words}.").format(words=words)))
+    every, similarity = cache.embedding(space), result.arrays["similarity"].tolist()
+    assert every is not None
+    if pictures.are_decoded(space):
+        captions = [f"{s:.2f}" for s in similarity]
+        pictures.gallery(space, rows, captions, _("images nearest to the sentence"), f"query-{cache.digest(rows)}")
+    with st.expander(_("As a table")):
+        names = [{"id": every.ids[i], "cosine similarity": round(s, 3)} for i, s in zip(rows, similarity, strict=True)]
+        draw_table(names, hide_index=True)

@@ -1,95 +1,72 @@
 """Inspector beside Explore's map: the scores of the space, or the selected samples with their images and the neighbors
 of one; then one next step."""
 
-import contextlib
 import html
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 import streamlit as st
 
+from contrastive_core.compare.towers import partners_of
 from contrastive_core.spaces import loaded_vectors
 from contrastive_core.spaces.embedding_set import EmbeddingSet
-from contrastive_core.spaces.nearest import ranks_of
 from contrastive_core.spaces.space import Space
-from contrastive_core.spaces.towers import TEXT, TOWER
-from contrastive_lab import cache, format, guard, pictures, query_params, state, texts
+from contrastive_core.spaces.towers import TEXT, TOWER, plain_rank
+from contrastive_lab import cache, format, pictures, query_params, state, texts
 from contrastive_lab.compare import space_picker
 from contrastive_lab.components.gallery import draw_strip
 from contrastive_lab.components.scatter import PALETTE, shade
-from contrastive_lab.embedding_map import NEAREST, DrawnMap, plain_table
-from contrastive_lab.explore import scores, tower_panels
+from contrastive_lab.embedding_map import NEAREST, DrawnMap
+from contrastive_lab.explore import heading, scores
 from contrastive_lab.figures import draw_table
 from contrastive_lab.locale import N_, _
 
 TYPICAL = 10  # images from all over the map
 FACTS = 12  # columns of a sample that are shown
 SIDE = 116  # pixels of the selected image
+SMALL, TWO_LINES = 40, 100  # pixels of a selected picture, and of two lines of them
+LISTED = 200  # selected samples in the table
 
 
-@dataclass(frozen=True)
-class Subject:
-    """The subject of the page: a space, the function that draws its first scores, and the one that draws its source."""
-
-    space: Space
-    first_scores: Callable[[], None]
-    about: Callable[[], None]
-    below: Callable[[], None] = lambda: None  # what else stands under the stage
-
-
-def draw(subject: Subject, rows: EmbeddingSet, drawn_map: DrawnMap, picked: list[int]) -> None:
-    """Draw scores and typical images, or the selection; then the next step."""
+def draw(space: Space, rows: EmbeddingSet, drawn_map: DrawnMap, picked: list[int], about: Callable[[], None]) -> None:
+    """Draw scores and typical images, or the selection; then the next step. `about` draws where the space is from."""
     if len(picked) == 1:
-        _one(subject.space, rows, picked[0])
+        _one(space, rows, picked[0])
     elif picked:
-        _several(subject.space, rows, picked)
+        _several(space, rows, picked)
     else:
-        _space(subject, rows, drawn_map)
+        heading.first_scores(space)
+        if pictures.are_decoded(space):
+            middles = cache.medoids(cache.digest(rows.content_hash, str(drawn_map.settings)), drawn_map.xy, rows.labels)
+            some = middles[:: max(1, len(middles) // TYPICAL)][:TYPICAL]
+            st.caption(_("Images from all over the map. Click one, or draw around some points."))
+            key, names = f"typical-{cache.digest(space.values, some)}", [rows.ids[i] for i in some]
+            pictures.gallery(space, some, [""] * len(some), _("typical images"), key, names)
     scores.chips(rows)
     if not picked:
-        subject.about()
-    _next_step(subject.space, rows, picked)
-
-
-def _space(subject: Subject, rows: EmbeddingSet, drawn_map: DrawnMap) -> None:
-    """Draw the scores of the space, and images from all parts of its map."""
-    space = subject.space
-    subject.first_scores()
-    if not pictures.are_decoded(space):
-        return
-    middles = cache.medoids(cache.digest(rows.content_hash, str(drawn_map.settings)), drawn_map.xy, rows.labels)
-    some = middles[:: max(1, len(middles) // TYPICAL)][:TYPICAL]
-    st.caption(_("Images from all over the map. Click one, or draw around some points."))
-    key, names = f"typical-{cache.digest(space.values, some)}", [rows.ids[i] for i in some]
-    pictures.gallery(space, some, [""] * len(some), _("typical images"), key, names)
+        about()
+    _next_step(space, rows, picked)
 
 
 def _one(space: Space, rows: EmbeddingSet, i: int) -> None:
     """Draw one sample: its image, the vote of its neighbors, the neighbors, and its columns."""
     near = cache.nearest(rows.content_hash, i, NEAREST, rows)
-    with_picture = pictures.are_decoded(space)
     with st.container(horizontal=True, gap="small", vertical_alignment="top", wrap=False):
-        if with_picture:
+        if pictures.are_decoded(space):
             st.image(np.moveaxis(pictures.of(space)[i], 0, -1).squeeze(), width=SIDE)
         with st.container(gap="xsmall", key="explore-vote"):
             name = rows.ids[i] if rows.labels is None else rows.class_name(int(rows.labels[i]))
             st.header(format.plain(name))
             if rows.labels is not None:
                 st.html(vote(space, rows, i, near[0]))
-    tower_panels.partners(space, rows, i)
+    _partners(space, rows, i)
     st.subheader(_("Nearest in the embedding"))
-    neighbors(space, rows, i, near)
-    facts = {k: v for k, v in rows.columns.items() if k not in ("split", "tower", "text")}
+    _neighbors(space, rows, i, near)
+    facts = [(k, v[i]) for k, v in rows.columns.items() if k not in ("split", TOWER, TEXT)][:FACTS]
     if facts:
-        shown = [(k, v[i]) for k, v in list(facts.items())[:FACTS]]
-        cells = "".join(f"<dt>{html.escape(k)}</dt><dd>{html.escape(said(v))}</dd>" for k, v in shown)
+        shown = [(k, f"{v:.3g}" if isinstance(v, float | np.floating) else str(v)[:80]) for k, v in facts]
+        cells = "".join(f"<dt>{html.escape(k)}</dt><dd>{html.escape(v)}</dd>" for k, v in shown)
         st.html(f'<dl class="facts">{cells}</dl>')
-
-
-def said(value: object) -> str:
-    """Format a value of a column with at most three digits."""
-    return f"{value:.3g}" if isinstance(value, float | np.floating) else str(value)[:80]
 
 
 def vote(space: Space, rows: EmbeddingSet, i: int, near: np.ndarray) -> str:
@@ -137,14 +114,6 @@ def _next_step(space: Space, rows: EmbeddingSet, picked: list[int]) -> None:
             st.page_link("pages/compare.py", label=_("Compare with…"), query_params={"runs": ",".join(others[:2])})
 
 
-# --- selected samples ------------------------------------------------------------------------------
-
-
-SMALL, TWO_LINES = 40, 100  # pixels of a selected picture, and of two lines of them
-LISTED = 200  # selected samples in the table
-OTHERS = 7  # other runs in which ranks are looked up
-
-
 def _several(space: Space, rows: EmbeddingSet, picked: list[int]) -> None:
     """Draw a selection of several samples: their classes, their images, and the neighbors of one of them."""
     st.header(_("{picked} selected").format(picked=f"{len(picked):,}"))
@@ -154,11 +123,17 @@ def _several(space: Space, rows: EmbeddingSet, picked: list[int]) -> None:
         counted = [f"{rows.class_name(int(c))}: {counts[c]:,}" for c in np.argsort(-counts)[:12] if counts[c]]
         st.caption(format.plain(" · ".join(counted)))
     one = _one_of(space, rows, picked[:LISTED])
-    tower_panels.partners(space, rows, one)
-    neighbors(space, rows, one, cache.nearest(rows.content_hash, one, NEAREST, rows))
+    _partners(space, rows, one)
+    _neighbors(space, rows, one, cache.nearest(rows.content_hash, one, NEAREST, rows))
     if rows.columns or rows.labels is not None:
+        table = list[dict[str, object]]()
+        for i in picked[:LISTED]:
+            row: dict[str, object] = {"row": i, "id": rows.ids[i]}
+            if rows.labels is not None:
+                row["class"] = rows.class_name(int(rows.labels[i]))
+            table.append(row | {name: values[i].item() for name, values in rows.columns.items()})
         with st.expander(_("The selection as a table")):
-            draw_table(plain_table(rows, picked[:LISTED]), hide_index=True)
+            draw_table(table, hide_index=True)
 
 
 def _one_of(space: Space, rows: EmbeddingSet, listed: list[int]) -> int:
@@ -176,23 +151,51 @@ def _one_of(space: Space, rows: EmbeddingSet, listed: list[int]) -> int:
     )
 
 
-def neighbors(space: Space, rows: EmbeddingSet, i: int, nearest: tuple[np.ndarray, np.ndarray]) -> None:
-    """Draw the nearest samples with similarity, label and their rank in each other run."""
+def _partners(space: Space, rows: EmbeddingSet, i: int) -> None:
+    """Draw the text of a row of two towers, and its nearest partner with its ranks in both directions."""
+    if (towers := cache.towers(rows)) is None:
+        return
+    own = str(rows.columns[TOWER][i])
+    other = towers.names[1] if own == towers.names[0] else towers.names[0]
+    found, known = partners_of(towers, i), rows.columns.get(TEXT, np.full(len(rows), ""))
+    said = {row: str(known[row]) or rows.ids[row] for row in (i, *(one.row for one in found[:1]))}
+    st.html(texts.answers(said[i], [(other, said[one.row]) for one in found[:1]], about=own))
+    if not found:
+        st.caption(format.plain(_("No row of {other} is its partner.").format(other=other)))
+        return
+    text = _("Its partner. Rank from {own} to {other}: {rank}. Rank from {other} to {own}: {back}. Cosine {cosine}.")
+    if len(found) > 1:
+        text = _(
+            "The nearest of {n} partners. Rank from {own} to {other}: {rank}. Rank from {other} to {own}: {back}. "
+            "Cosine {cosine}."
+        )
+    help = _(
+        "Rank 1: no wrong row of that tower is more similar. Other partners of the row and duplicates of a "
+        "partner are not counted."
+    )
+    rank, back = (f"{plain_rank(one):,}" for one in (found[0].rank, found[0].rank_back))
+    values = {"own": own, "other": other, "n": len(found), "rank": rank, "back": back}
+    st.caption(format.plain(text.format(cosine=f"{found[0].similarity:.3f}", **values)), help=help)
+    chosen = [i, *(partner.row for partner in found)], state.place_of(space)
+    st.button(_("Select with its partners"), key=f"partners-{i}", on_click=state.select, args=chosen)
+
+
+def _neighbors(space: Space, rows: EmbeddingSet, i: int, nearest: tuple[np.ndarray, np.ndarray]) -> None:
+    """Draw the nearest samples with similarity and label."""
     near, similarity = nearest
     of_towers = [name for name in (TOWER, TEXT) if cache.towers(rows) and name in rows.columns]
-    others, table, captions = _ranks(space, rows, i, near), [], []
-    for q, (j, s) in enumerate(zip(near.tolist(), similarity.tolist(), strict=True)):
-        row: dict[str, object] = {"rank": q + 1, "id": rows.ids[j], N_("cosine similarity"): round(s, 3)}
+    table, captions = list[dict[str, object]](), []
+    for rank, (j, s) in enumerate(zip(near.tolist(), similarity.tolist(), strict=True), 1):
+        row: dict[str, object] = {"rank": rank, "id": rows.ids[j], N_("cosine similarity"): round(s, 3)}
         if rows.labels is not None:
             row["class"] = rows.class_name(int(rows.labels[j]))
-        row |= {name: str(rows.columns[name][j]) for name in of_towers}
-        table.append(row | {_("rank in {name}").format(name=name): int(r[q]) for name, r in others.items()})
+        table.append(row | {name: str(rows.columns[name][j]) for name in of_towers})
         captions.append(f"{row.get('class') or row['id']} {s:.2f}")
-    place, with_pictures = state.place_of(space), pictures.are_decoded(space)
+    with_pictures = pictures.are_decoded(space)
     if with_pictures:
-        key = f"near-{cache.digest(place, space.layer, i)}"
+        key = f"near-{cache.digest(state.place_of(space), space.layer, i)}"
         pictures.gallery(space, near.tolist(), captions, _("nearest samples"), key)
-        if not space.is_loaded and space.split and not space.epoch:
+        if not space.is_loaded and space.split and not space.epoch and pictures.is_likeness_wanted():
             _why_alike(space, rows, i, dict(zip(near.tolist(), captions, strict=True)))
     said = None if with_pictures else rows.columns.get(TEXT, rows.texts)
     if said is not None:
@@ -200,14 +203,12 @@ def neighbors(space: Space, rows: EmbeddingSet, i: int, nearest: tuple[np.ndarra
             captions = [f"{rows.columns[TOWER][j]} · {text}" for j, text in zip(near, captions, strict=True)]
         about = None if of_towers else rows.ids[i]  # two towers: the text itself is above
         st.html(texts.answers(str(said[i]), zip(captions, map(str, said[near]), strict=True), about))
-    with st.expander(_("As a table, with ranks in other runs"), expanded=not with_pictures and said is None):
+    with st.expander(_("As a table"), expanded=not with_pictures and said is None):
         draw_table(table, hide_index=True)
 
 
 def _why_alike(space: Space, rows: EmbeddingSet, i: int, near: dict[int, str]) -> None:
-    """Draw, on request, the patches of a sample and of one of its neighbors that make them similar."""
-    if not pictures.is_likeness_wanted():
-        return
+    """Draw the patches of a sample and of one of its neighbors that make them similar."""
     other = query_params.one_of(
         st.selectbox,
         _("Neighbor"),
@@ -219,17 +220,3 @@ def _why_alike(space: Space, rows: EmbeddingSet, i: int, near: dict[int, str]) -
     )
     names = (rows.ids[i], rows.ids[other])
     pictures.explain_likeness({"space": space.values, "ids": list(names)}, names)
-
-
-def _ranks(space: Space, rows: EmbeddingSet, i: int, near: np.ndarray) -> dict[str, np.ndarray]:
-    """Return, for each other run on the same samples, the ranks of these neighbors (1: nearest)."""
-    by_run: dict[str, np.ndarray] = {}
-    data = state.data_of(space)
-    for run in [] if space.is_loaded else state.all_runs():
-        if run.name == space.name or run.data_key != data or len(by_run) == OTHERS:
-            continue
-        with contextlib.suppress(*guard.DAMAGE):  # its own page says what is wrong with it
-            other = cache.embedding(Space.of_run(run, space.split, space.layer)) if run.weights.exists() else None
-            if other is not None and other.ids == rows.ids:
-                by_run[run.name] = ranks_of(other, i, near)
-    return by_run

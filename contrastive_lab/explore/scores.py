@@ -1,7 +1,6 @@
 """All scores of one space, on demand, each with an explanation, and recall@10 and nDCG@10 of compressed vectors of two
 towers against their bytes. score_strip.py draws the first scores."""
 
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,7 @@ import streamlit as st
 
 from contrastive_core.base.score import Score, Scores, scores_from_json
 from contrastive_core.compare.comparison import judgments_request
-from contrastive_core.compare.evaluation import BESIDE, PREFIX, SOURCES, name_of
+from contrastive_core.compare.evaluation import PREFIX, SOURCES, name_of
 from contrastive_core.compare.retrieval import (
     FIGURES,
     METRICS,
@@ -25,7 +24,6 @@ from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.results import Result
 from contrastive_core.spaces.space import Space
 from contrastive_lab import cache, figures, format, locale, query_params, score_strip, stage, state
-from contrastive_lab.explore import tower_panels
 from contrastive_lab.figures import draw_definitions, draw_table
 from contrastive_lab.locale import N_, _, message
 from contrastive_lab.path_input import path_input
@@ -45,51 +43,51 @@ def chips(rows: EmbeddingSet) -> None:
 
 def more(space: Space, rows: EmbeddingSet) -> None:
     """Draw the chosen panel below the stage: all scores, or the view of one."""
-    if view := query_params.current("more", [*VIEWS, COMPRESSION], ""):
-        with stage.in_view():
-            if view == COMPRESSION:
-                _compression(space)
-                return
-            _panel(view, space, rows)
-
-
-def _panel(view: str, space: Space, rows: EmbeddingSet) -> None:
-    what = message("All scores, with values for each sample")
-    if not (answer := answer_or_wait("scores", {"space": space.values}, what)):
+    if not (view := query_params.current("more", [*VIEWS, COMPRESSION], "")):
         return
-    stage.end_scroll()
-    scores = {k: scores_from_json(v) for k, v in answer.meta["scores"].items()}
-    scores |= score_strip.reference_scores(run) if (run := space.run) else {}
-    match view:
-        case "All scores":
-            of_towers = tower_panels.scores_of(space)
-            _table(space, {**scores, **of_towers, "own": of_towers.get("own", {}) | scores["own"]})
-        case "Classes":
-            _classes(space, scores["own"], answer, rows)
-        case "Hubs":
-            _hubs(space, scores["own"], answer)
-        case _:
-            {"kNN over k": _over_k, "Spectrum": _spectrum, "Factors": _factors}[view](scores)
+    with stage.in_view():
+        if view == COMPRESSION:
+            _compression(space)
+            return
+        what = message("All scores, with values for each sample")
+        if not (answer := answer_or_wait("scores", {"space": space.values}, what)):
+            return
+        stage.end_scroll()
+        scores = by_source(answer) | (score_strip.reference_scores(run) if (run := space.run) else {})
+        match view:
+            case "All scores":
+                found = cache.result("towers", {"space": space.values})
+                of_towers = by_source(found) if found else {}
+                _table(space, {**scores, **of_towers, "own": of_towers.get("own", {}) | scores["own"]})
+            case "Classes":
+                _classes(space, scores["own"], answer, rows)
+            case "Hubs":
+                _hubs(space, scores["own"], answer)
+            case _:
+                {"kNN over k": _over_k, "Spectrum": _spectrum, "Factors": _factors}[view](scores)
+
+
+def by_source(answer: Result) -> dict[str, Scores]:
+    return {source: scores_from_json(values) for source, values in answer.meta["scores"].items()}
 
 
 def _table(space: Space, scores: dict[str, Scores]) -> None:
-    rows, listed = list[dict[str, str]](), list[dict[str, object]]()
-    others = {k: v for k, v in {**_names(scores), **CHANCE}.items() if k in BESIDE or k in {*scores} - {"own"}}
+    rows, listed, none = list[dict[str, str]](), list[dict[str, object]](), format.figure_of(None)
+    others = {
+        source: locale.text(head)
+        for source, head in {**_names(scores), **CHANCE}.items()
+        if source != "own" and any(format.figure_of(scores.get(source, {}).get(k)) != none for k in scores["own"])
+    }
     for name, score in scores["own"].items():
         title = ", ".join(filter(None, [_(score.title), locale.text(score.approximation)]))
         row = {"score": title, "value": format.figure_of(score), "95 %": format.interval_of(score)}
         cells: dict[str, object] = {"score": title, **format.number_of(score), "95 %": row["95 %"]}
         for source, head in others.items():
             other = scores.get(source, {}).get(name)
-            head = locale.text(head)
             row[head] = format.figure_of(other)
             cells[head] = format.number_of(other)["value"]
         rows.append(row)
         listed.append(cells)
-    none = format.figure_of(None)
-    for head in [head for head in map(locale.text, others.values()) if all(row[head] == none for row in rows)]:
-        for shown, written in zip(rows, listed, strict=True):
-            del shown[head], written[head]
     draw_table(rows, hide_index=True, width="stretch", height="content")
     with st.container(horizontal=True, vertical_alignment="center"):
         text = _(
@@ -106,7 +104,7 @@ def _names(scores: dict[str, Scores]) -> dict[str, str]:
     return NAMES | {source: name_of(source) for source in scores if source.startswith(PREFIX)}
 
 
-def _by_source(scores: dict[str, Scores], name: str) -> dict[str, Score]:
+def _with_names(scores: dict[str, Scores], name: str) -> dict[str, Score]:
     """Return this score of each source that has it, by the source's name on the page."""
     names = _names(scores)
     return {locale.text(names[k]): scores[k][name] for k in names if name in scores.get(k, {})}
@@ -115,7 +113,7 @@ def _by_source(scores: dict[str, Scores], name: str) -> dict[str, Score]:
 def _over_k(scores: dict[str, Scores]) -> None:
     series = {
         text: (list(knn.curve), [100 * v for v in knn.curve.values()])
-        for text, knn in _by_source(scores, "knn").items()
+        for text, knn in _with_names(scores, "knn").items()
         if knn.curve
     }
     if not series:
@@ -186,7 +184,7 @@ def _shade(table: Any) -> Any:
 
 
 def _spectrum(scores: dict[str, Scores]) -> None:
-    by_source = _by_source(scores, "rankme")
+    by_source = _with_names(scores, "rankme")
     series = {text: (range(1, len(s.spectrum) + 1), s.spectrum) for text, s in by_source.items() if s.spectrum}
     if not series:
         st.info(_missing(scores["own"], "rankme"))
@@ -223,15 +221,13 @@ def _factors(scores: dict[str, Scores]) -> None:
     if own is None or own.value is None:
         st.info(_missing(scores["own"], "factors"))
         return
-    table, names = [], [locale.text(name) for name in _names(scores).values()]
+    table, names = list[dict[str, object]](), [locale.text(name) for name in _names(scores).values()]
     for name in (k for k in own.extras if k != "n"):
-        row: dict[str, object] = {"factor": name.replace("_", " "), **dict.fromkeys(names)}
-        for text, factors in _by_source(scores, "factors").items():
-            value = factors.number(name)
-            row[text] = None if value is None else max(0.0, value)
-        table.append(row)
-    bar = partial(st.column_config.ProgressColumn, min_value=0, max_value=1, format="%.2f")
-    bars = {text: bar(text) for text in names}
+        found = {text: factors.number(name) for text, factors in _with_names(scores, "factors").items()}
+        shares = {text: None if value is None else max(0.0, value) for text, value in found.items()}
+        table.append({"factor": name.replace("_", " "), **dict.fromkeys(names), **shares})
+    bar = st.column_config.ProgressColumn(min_value=0, max_value=1, format="%.2f")
+    bars = dict.fromkeys(names, bar)
     draw_table(table, hide_index=True, column_config=bars, width="stretch")
     st.caption(format.plain(own.reading))
 
@@ -282,13 +278,19 @@ def _compression(space: Space) -> None:
         "from the full vectors (paired bootstrap over queries). Principal axes come from the documents alone."
     )
     st.caption(text.format(**counts))
-    rows = [_compression_row(scores) for scores in by_vector(found)]
+    rows = list[dict[str, object]]()
+    for first, *rest in by_vector(found):
+        cells: dict[str, object] = {N_("bytes"): first.size, N_("vectors"): locale.text(first.contrast.first)}
+        for one in (first, *rest):
+            ends = 100 * one.interval[0], 100 * one.interval[1]
+            cells |= {f"{FIGURES[one.metric]}, %": round(100 * one.value, 1)}
+            cells |= {f"{FIGURES[one.metric]}, 95 %": format.interval(ends, "+.1f")}
+        rows.append(cells)
     draw_table(rows, hide_index=True)
     st.download_button(_("Table as CSV"), format.table_csv(rows), "compression.csv", "text/csv", on_click="ignore")
 
 
 def _curve(found: list[CompressedScore], metric: str, kind: str) -> None:
-    """Draw a line for each precision, with the interval of the loss at each point."""
     full = next(one.value - one.loss for one in found if one.metric == metric)
     lines = {
         locale.text(title): [s for s in found if (s.metric, s.reduction, s.precision) == (metric, kind, precision)]
@@ -303,13 +305,3 @@ def _curve(found: list[CompressedScore], metric: str, kind: str) -> None:
     sizes = sorted({s.size for line in lines.values() for s in line})
     figure.update_xaxes(type="log", tickvals=sizes, ticktext=[f"{size:,g}" for size in sizes])
     figures.draw(figure, f"compression-{metric}-{kind}", "compression")
-
-
-def _compression_row(scores: list[CompressedScore]) -> dict[str, object]:
-    first = scores[0]
-    row: dict[str, object] = {N_("bytes"): first.size, N_("vectors"): locale.text(first.contrast.first)}
-    for one in scores:
-        title = str(FIGURES[one.metric])
-        row[f"{title}, %"] = round(100 * one.value, 1)
-        row[f"{title}, 95 %"] = format.interval((100 * one.interval[0], 100 * one.interval[1]), "+.1f")
-    return row

@@ -11,7 +11,7 @@ from contrastive_core.base.errors import NoSuchRun
 from contrastive_core.base.storage import data_home, runs_home
 from contrastive_core.runs.run import Run
 from contrastive_core.spaces import example_questions, loaded_vectors
-from contrastive_core.spaces.open_vectors import open_vectors
+from contrastive_core.spaces.loaded_vectors import open_vectors
 from contrastive_lab import guard, path_input, query_params, state
 from contrastive_lab.locale import _
 

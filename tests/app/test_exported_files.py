@@ -46,13 +46,14 @@ def test_neighbors_of_many_are_those_of_the_kept_graph_with_its_recall(
     rows, xy = vectors(100), np.random.default_rng(1).normal(size=(100, 2))
     graph = neighbor_graphs.nearest(rows.features, None, 30)
     write_npz(graph_file, index=graph.index, score=graph.score, recall=np.array(0.9875))
-    assert export.about_neighbors(rows) == (True, 0.9875)
     data = export.table(rows, xy, None, ending)
     if ending == "csv":
         head, first, *_ = data.decode().splitlines()
         assert head == "id,label,class,x,y,neighbors,neighbors_recall"
         assert first.startswith("0,0,a,")
         assert first.endswith(",0.9875")
+        cells = list(csv.DictReader(data.decode().splitlines()))
+        assert json.loads(cells[3]["neighbors"])["ids"] == [rows.ids[q] for q in graph.index[3, :15]]
         return
     file = pq.ParquetFile(io.BytesIO(data))
     assert file.metadata.num_row_groups == 4  # in parts
@@ -67,7 +68,6 @@ def test_neighbors_of_many_are_those_of_the_kept_graph_with_its_recall(
 
 def test_where_nobody_looked_for_them_a_large_table_is_without(graph_file: Path) -> None:
     rows = vectors(51)
-    assert export.about_neighbors(rows) == (False, None)
     read = pq.read_table(io.BytesIO(export.table(rows, np.zeros((51, 2)), None, "parquet")))
     assert read.column_names == ["id", "label", "class", "x", "y"]
     assert "neighbors" not in export.table(rows, np.zeros((51, 2)), None, "csv").decode()
@@ -166,16 +166,6 @@ def test_thumbnails_read_a_block_of_images_at_a_time(most: int | None, monkeypat
     assert counted.most == 4 * one
     assert (sheet.picture, sheet.across, sheet.tile) == (at_once.picture, at_once.across, at_once.tile)
     assert transport.thumbnail_sheet(images, rows=rows[:0]) is transport.NO_THUMBNAILS
-
-
-def test_the_neighbors_of_a_cell_are_json(graph_file: Path) -> None:
-    rows = vectors(20)
-    graph = neighbor_graphs.nearest(rows.features, None, 15)
-    write_npz(graph_file, index=graph.index, score=graph.score)
-    lines = export.table(rows, np.zeros((20, 2)), None, "csv").decode().splitlines()
-    cells = list(csv.DictReader(lines))
-    assert json.loads(cells[3]["neighbors"])["ids"] == [rows.ids[q] for q in graph.index[3]]
-    assert "neighbors_recall" not in cells[3]
 
 
 def test_a_download_never_redraws_its_page() -> None:

@@ -23,13 +23,17 @@ def moved(run: Run, maps: list[np.ndarray]) -> float:
     return float(np.mean(steps) / np.std(maps[0]))
 
 
+def recorded(*epochs: tuple[int, np.ndarray]) -> Run:
+    """A run with snapshots: epoch, rows z."""
+    run = runs.create("mine", {"method": "simclr", "dataset": "digits"})
+    for epoch, z in epochs:
+        run.save_snapshot(epoch, index=np.arange(len(z)), h=z, z=z, labels=np.zeros(len(z), np.int64))
+    return run
+
+
 def test_a_turned_copy_stays_where_it_was() -> None:
     z = np.random.default_rng(0).normal(size=(60, 3)) * [3.0, 2.0, 0.01]
-    run = runs.create("mine", {"method": "simclr", "dataset": "digits"})
-    labels = np.zeros(60, np.int64)
-    for epoch, rows in ((1, z), (2, z @ TURN * [1, -1, 1]), (3, 2 * z)):
-        run.save_snapshot(epoch, index=np.arange(60), h=rows, z=rows, labels=labels)
-    first, *later = forming_map.forming(run).maps
+    first, *later = forming_map.forming(recorded((1, z), (2, z @ TURN * [1, -1, 1]), (3, 2 * z))).maps
     for xy in later:
         np.testing.assert_allclose(xy, first, atol=0.02)
 
@@ -48,12 +52,8 @@ def test_maps_of_a_real_training_are_aligned_and_the_same_after_a_restart() -> N
 
 
 def test_a_damaged_epoch_is_left_out() -> None:
-    rng, labels = np.random.default_rng(1), np.zeros(20, np.int64)
-    run = runs.create("mine", {"method": "simclr", "dataset": "digits"})
-    z = rng.normal(size=(20, 4))
-    run.save_snapshot(1, index=np.arange(20), h=z, z=z, labels=labels)
-    run.save_snapshot(2, index=np.arange(20) + 7, h=z, z=z, labels=labels)
-    run.save_snapshot(3, index=np.arange(20), h=-z, z=-z, labels=labels)
+    z = np.random.default_rng(1).normal(size=(20, 4))
+    run = recorded((1, z), (2, z), (3, -z))
     run.snapshot_path(2).write_bytes(b"no")
     found = forming_map.forming(run)
     assert found.epochs == [1, 3]

@@ -12,8 +12,7 @@ from contrastive_core.base.score import Score
 from contrastive_core.compare.representation_similarity import procrustes_align
 from contrastive_core.spaces.results import MAP_DEFAULTS
 from contrastive_core.spaces.space import Space
-from contrastive_lab import cache, embedding_map
-from contrastive_lab.explore import space_map
+from contrastive_lab import cache, embedding_map, state
 from contrastive_lab.explore.inspector import vote
 from contrastive_lab.score_strip import _answer
 
@@ -48,18 +47,12 @@ def test_a_run_has_its_question_and_its_next_step(monkeypatch: pytest.MonkeyPatc
     assert not app.exception
     assert "Is it a good encoder?" in [header.value for header in app.header]
     assert [label for label in links(app) if label.endswith("→")] == ["Find wrong labels →"]
-
-
-def test_a_panel_below_the_stage_is_scrolled_to(monkeypatch: pytest.MonkeyPatch) -> None:
-    app = opened("explore", monkeypatch, run="simclr-digits")
     app.pills(key="explore-more").set_value("All scores").run()
     assert not app.exception
     assert any("scrollIntoView" in element.proto.body for element in app.get("html"))
 
 
 def test_a_selected_sample_has_its_vote_and_its_link(monkeypatch: pytest.MonkeyPatch) -> None:
-    from contrastive_lab import state
-
     monkeypatch.setattr(state, "selection", lambda *_: [3])
     app = opened("explore", monkeypatch, run="simclr-digits")
     assert not app.exception
@@ -69,8 +62,6 @@ def test_a_selected_sample_has_its_vote_and_its_link(monkeypatch: pytest.MonkeyP
 
 
 def test_several_selected_samples_are_reviewed_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    from contrastive_lab import state
-
     monkeypatch.setattr(state, "selection", lambda *_: [3, 5])
     app = opened("explore", monkeypatch, run="simclr-digits")
     assert not app.exception
@@ -100,14 +91,14 @@ def test_the_vote_counts_the_nearest_and_says_whether_knn_is_right() -> None:
 
 
 def test_the_umap_of_z_is_turned_like_that_of_h() -> None:
-    run, as_made = runs.load("simclr-shapes"), []
+    made = {}
     for layer in "hz":
-        rows = (space := Space.of_run(run, "test", layer)).rows()
+        rows = (space := Space.of_run(runs.load("simclr-shapes"), "test", layer)).rows()
         assert rows is not None
-        as_made.append(embedding_map.map_of(space, "umap", MAP_DEFAULTS, rows))
-    of_h, of_z = as_made
-    turned = space_map._turned_like_h(space, of_z, MAP_DEFAULTS)
-    assert np.allclose(turned.xy, procrustes_align(of_z.xy, of_h.xy))
-    assert not np.allclose(turned.xy, of_z.xy)
-    assert turned.settings == {**of_z.settings, "aligned to": "h"}
-    assert space_map._turned_like_h(Space.of_run(run), of_h, MAP_DEFAULTS) is of_h
+        made[layer] = embedding_map.map_of(space, "umap", MAP_DEFAULTS, rows)
+    as_made = cache.result("map", embedding_map.question(space, "umap", MAP_DEFAULTS))
+    assert as_made is not None
+    assert np.allclose(made["z"].xy, procrustes_align(as_made.arrays["xy"], made["h"].xy))
+    assert not np.allclose(made["z"].xy, as_made.arrays["xy"])
+    assert made["z"].settings == {**as_made.meta["settings"], "aligned to": "h"}
+    assert "aligned to" not in made["h"].settings

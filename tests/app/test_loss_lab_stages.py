@@ -9,7 +9,7 @@ from opened_page import opened
 from PIL import Image
 from streamlit.testing.v1 import AppTest
 
-from contrastive_core.spaces.open_vectors import open_vectors
+from contrastive_core.spaces.loaded_vectors import open_vectors
 from contrastive_core.spaces.small_samples import SmallImages
 from contrastive_lab.playground import stage
 

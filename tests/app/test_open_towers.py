@@ -8,7 +8,7 @@ from opened_page import opened
 from streamlit.testing.v1 import AppTest
 
 from contrastive_core.spaces import loaded_vectors
-from contrastive_core.spaces.open_vectors import open_vectors
+from contrastive_core.spaces.loaded_vectors import open_vectors
 from contrastive_core.spaces.towers import towers_of
 
 
@@ -31,38 +31,29 @@ def asked(app: AppTest, **fields: str) -> AppTest:
     return app.run()
 
 
-@pytest.mark.parametrize("names", [("", ""), ("q", "a"), ("Ask", "")])
-def test_a_second_file_makes_two_towers(app: AppTest, tmp_path: Path, names: tuple[str, str]) -> None:
+def test_a_second_file_makes_two_towers(app: AppTest, tmp_path: Path) -> None:
     files = {"path": str(tmp_path / "question.npy"), "other_path": str(tmp_path / "answer.npy")}
-    asked(app, **files, tower_a=names[0], tower_b=names[1])
-    assert not app.exception
-    assert not app.error
-    key = app.session_state["vectors"]
-    towers = towers_of(loaded_vectors.rows(key))
-    assert towers is not None
-    assert towers.names == (names[0] or "question", names[1] or "answer")
+    for first, names in (("", ("question", "answer")), ("Ask", ("Ask", "answer"))):
+        asked(app, **files, tower_a=first)
+        assert not app.exception
+        assert not app.error
+        towers = towers_of(loaded_vectors.rows(app.session_state["vectors"]))
+        assert towers is not None
+        assert towers.names == names
     assert app.title[0].value.replace("\\", "") == "question.npy + answer.npy"
     assert any("paired row by row" in caption.value for caption in app.caption)
     assert not app.warning
 
 
-@pytest.mark.parametrize(
-    ("name", "words"),
-    [("narrow.npy", "rows of narrow 5"), ("none.npy", "There is no file"), ("", "vector files must end in")],
-)
-def test_a_bad_second_file_is_one_sentence_and_the_first_stays(
-    app: AppTest, tmp_path: Path, name: str, words: str
-) -> None:
-    before = app.session_state["vectors"]
-    asked(app, path=str(tmp_path / "question.npy"), other_path=str(tmp_path / name))
-    assert not app.exception
-    assert len(app.error) == 1
-    assert words in app.error[0].value
-    assert app.session_state["vectors"] == before
-
-
-def test_the_form_names_the_columns_that_are_read(app: AppTest) -> None:
+def test_a_bad_second_file_is_one_sentence_and_the_first_stays(app: AppTest, tmp_path: Path) -> None:
+    """Each field of the form says which columns are read."""
     helps = {f.proto.label: f.proto.help for f in app.get("file_uploader")}
     for label in ("A file", "File of the other tower"):
         assert "column named text" in helps[label]
-        assert "captions" in helps[label]
+    before = app.session_state["vectors"]
+    for name, words in (("narrow.npy", "rows of narrow 5"), ("none.npy", "no file"), ("", "vector files must end in")):
+        asked(app, path=str(tmp_path / "question.npy"), other_path=str(tmp_path / name))
+        assert not app.exception
+        assert len(app.error) == 1
+        assert words in app.error[0].value
+        assert app.session_state["vectors"] == before

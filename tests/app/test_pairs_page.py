@@ -24,7 +24,7 @@ from contrastive_core.samples.sample_table import request_of
 from contrastive_core.samples.tower_pairs import pair_table
 from contrastive_core.spaces import example_questions, loaded_vectors, recorded_rows
 from contrastive_core.spaces.embedding_set import EmbeddingSet
-from contrastive_core.spaces.open_vectors import OtherTower, open_vectors
+from contrastive_core.spaces.loaded_vectors import OtherTower, open_vectors
 from contrastive_core.spaces.towers import joined
 
 N = 30

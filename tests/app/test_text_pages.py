@@ -12,7 +12,7 @@ from contrastive_core.compare.comparison import comparison_request
 from contrastive_core.engine import answers
 from contrastive_core.samples.sample_table import request_of
 from contrastive_core.spaces import example_questions, loaded_vectors
-from contrastive_core.spaces.open_vectors import open_vectors
+from contrastive_core.spaces.loaded_vectors import open_vectors
 from contrastive_core.spaces.space import Space
 
 WORDS = {"en": re.compile(r"\b(image|picture|photo)s?\b", re.IGNORECASE), "zh": re.compile("图像|图片|照片")}

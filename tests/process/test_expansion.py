@@ -24,7 +24,7 @@ from contrastive_core.base.sandbox import Limits, Sandbox, run_sandboxed
 from contrastive_core.base.storage import ROOT
 from contrastive_core.engine import client
 from contrastive_core.engine.client import NeedsMemory
-from contrastive_core.spaces import open_vectors
+from contrastive_core.spaces import loaded_vectors
 
 MEMORY = 1 << 30
 LARGE = 3 << 30  # bytes that a bomb becomes
@@ -223,4 +223,4 @@ def test_the_worker_refuses_what_would_take_half_of_the_memory() -> None:
 def test_a_bomb_is_refused_by_the_page_with_one_sentence(tmp_path: Path) -> None:
     compressed_npz(tmp_path / "bomb.npz")
     with pytest.raises(UnusableEmbedding, match=r"bomb\.npz would unpack to 3,221,225,\d+ bytes from"):
-        open_vectors.open_vectors(tmp_path / "bomb.npz", "bomb.npz")
+        loaded_vectors.open_vectors(tmp_path / "bomb.npz", "bomb.npz")

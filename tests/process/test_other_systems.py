@@ -66,7 +66,6 @@ print(count)
 USED = """
 from pathlib import Path
 import torch
-from contrastive_core.spaces import open_vectors
 from contrastive_core.base import device, lock, sandbox
 from contrastive_core.base.local_processes import handled_signals
 from contrastive_core.train.loop import stop_signals
@@ -74,7 +73,6 @@ from contrastive_lab import server
 from contrastive_lab.desktop import command, serving
 assert not hasattr(command.signal, "SIGHUP") and not hasattr(serving.os, "getuid")
 assert device.memory_bytes(torch.device("cpu")) > 1 << 20
-assert open_vectors._memory([]) == open_vectors.ROOM
 sandbox._cap(sandbox.Limits(1 << 30))
 serving.check_homes()
 with handled_signals(command._interrupt), stop_signals(), serving.redirecting("http://127.0.0.1:1/") as link:

@@ -17,7 +17,7 @@ from contrastive_core.models import text_tower
 from contrastive_core.models.text_tower import SentenceTower
 from contrastive_core.runs import checkpoints
 from contrastive_core.spaces import loaded_vectors, triplets
-from contrastive_core.spaces.open_vectors import OtherTower, open_vectors
+from contrastive_core.spaces.loaded_vectors import OtherTower, open_vectors
 
 pytest.importorskip("sentence_transformers", reason="of the test extra: uv sync --extra test")
 

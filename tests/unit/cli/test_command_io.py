@@ -12,7 +12,7 @@ from cases import cases
 
 from contrastive_core import runs, watch
 from contrastive_core.cli.main import COMMANDS, main
-from contrastive_core.spaces.open_vectors import open_vectors
+from contrastive_core.spaces.loaded_vectors import open_vectors
 from contrastive_lab.desktop.command import prepare, recognize
 
 rng = np.random.default_rng(0)

@@ -14,7 +14,7 @@ from torch.nn.functional import normalize
 
 from contrastive_core import losses, pairs
 from contrastive_core.base.errors import BadSetting
-from contrastive_core.spaces.small_samples import MOST, SmallImages, load_samples, load_small
+from contrastive_core.spaces.small_samples import MOST, SmallImages, load_samples
 from contrastive_lab.desktop.command import main
 from contrastive_lab.playground import LOSSES
 from contrastive_lab.playground.file import kernels, page
@@ -331,14 +331,14 @@ def test_the_command_takes_a_file_of_vectors(tmp_path: Path) -> None:
 
 
 def test_a_set_is_thinned_and_one_without_labels_has_none(folder: Path) -> None:
-    shapes = load_small("shapes")
+    shapes = load_samples("shapes")
     assert len(shapes) <= MOST
     assert shapes.total == 6000
     for path in folder.rglob("*.png"):
         path.rename(folder / f"{path.parent.name[-1]}{path.name}")
     for name in ("<b>", "plain"):
         (folder / name).rmdir()
-    small = load_small(f"folder:{folder}")
+    small = load_samples(f"folder:{folder}")
     assert small.labels is None
     assert len(small) == 60
 

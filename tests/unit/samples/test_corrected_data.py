@@ -18,7 +18,7 @@ from contrastive_core.data import datasets, overrides
 from contrastive_core.samples import annotations, corrected_data
 from contrastive_core.samples.sample_table import decisions_path, request_of
 from contrastive_core.spaces import loaded_vectors
-from contrastive_core.spaces.open_vectors import open_vectors
+from contrastive_core.spaces.loaded_vectors import open_vectors
 
 Lines = dict[str, tuple[str, list[str]]]  # the answer and the negatives of each question
 LINES: Lines = {"a": ("A", ["X", "Y"]), "b": ("B", ["X"]), "c": ("C", ["A"]), "d": ("D", ["Y"])}  # documents: ABCDXY

@@ -1,7 +1,5 @@
 """An embedding keeps its rows, names its problems and comes back from disk as it was."""
 
-import json
-
 import numpy as np
 import pytest
 
@@ -16,17 +14,14 @@ def make(n: int = 6, d: int = 3, **more) -> EmbeddingSet:
 
 
 def test_rows_must_agree() -> None:
-    with pytest.raises(UnusableEmbedding, match="features has 6 rows, but ids has 2"):
-        make(ids=("a", "b"))
-    with pytest.raises(UnusableEmbedding, match="features has 6 rows, but size has 2"):
-        make(columns={"size": np.zeros(2)})
-    with pytest.raises(UnusableEmbedding, match=r"\(n, d\)"):
-        EmbeddingSet(np.zeros((0, 3), np.float32))
-    with pytest.raises(UnusableEmbedding, match="1,000,000"):
-        EmbeddingSet(np.zeros((2, 1_000_000), np.float32))
-
-
-def test_no_label_at_all_is_none() -> None:
+    for more, sentence in (
+        ({"ids": ("a", "b")}, "features has 6 rows, but ids has 2"),
+        ({"columns": {"size": np.zeros(2)}}, "features has 6 rows, but size has 2"),
+        ({"n": 0}, r"\(n, d\)"),
+        ({"n": 2, "d": 1_000_000}, "1,000,000"),
+    ):
+        with pytest.raises(UnusableEmbedding, match=sentence):
+            make(**more)
     assert make(labels=np.full(6, -1)).labels is None
 
 
@@ -72,11 +67,3 @@ def test_parquet_has_a_row_per_sample(tmp_path) -> None:
     assert table["class"].tolist() == ["cat", "dog"] * 3
     with pytest.raises(ValueError, match=r"\.npz or \.parquet"):
         rows.save(tmp_path / "e.txt")
-
-
-def test_a_file_that_calls_the_layer_by_its_older_name_is_read() -> None:
-    arrays = EmbeddingSet(np.ones((3, 2), np.float32), layer="z").arrays()
-    meta = json.loads(arrays["meta"].tobytes())
-    meta["which"] = meta.pop("layer")
-    arrays["meta"] = np.frombuffer(json.dumps(meta).encode(), np.uint8)
-    assert EmbeddingSet.from_arrays(arrays).layer == "z"

@@ -8,7 +8,7 @@ import pytest
 from cases import cases
 
 from contrastive_core.base.errors import Damaged, NotRegular, UnusableEmbedding
-from contrastive_core.spaces import label_files, loaded_vectors, open_vectors
+from contrastive_core.spaces import label_files, loaded_vectors
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.label_files import check_ids, read_qrels
 
@@ -76,33 +76,29 @@ def test_texts_with_and_without_a_line_of_names(
         (np.array([{"a": 1}] * 5), "pickled objects; these are never loaded"),
         (np.zeros(5, complex), "numbers or texts; got complex128"),
         ([], "labels.npy has 0 labels"),
-        ([np.nan] * 5, "has no label: all are empty, NaN or below 0"),
-        ([-1] * 5, "has no label"),
+        ([np.nan, -1, np.nan, -1, -1], "has no label: all are empty, NaN or below 0"),
+        (b"", "a.csv is empty"),
+        (b"\n\n\n\n\n", "has no label"),
+        (b"label\n1\n2\n3\n4\n", "a.csv has 4 labels, but there are 5 rows"),
+        (b"a,b\n" + b"1,2\n" * 5, "2 columns; the column of labels must be named label"),
+        (b"\xff\xfe\x00", "a.csv is not text in UTF-8"),
     ],
 )
-def test_arrays_that_lie_are_refused_with_a_sentence(tmp_path: Path, values: object, sentence: str) -> None:
-    with pytest.raises(REFUSED, match=sentence):
-        label_files.labeled(ROWS, saved(tmp_path, values))
+def test_what_holds_no_labels_is_refused_with_a_sentence(tmp_path: Path, values: object, sentence: str) -> None:
+    path = written(tmp_path, values, "a.csv") if isinstance(values, bytes) else saved(tmp_path, values)
+    with pytest.raises((REFUSED, Damaged), match=sentence):
+        label_files.labeled(ROWS, path)
 
 
 @cases(
     ("name", "content", "sentence"),
     [
-        ("a.csv", "", "a.csv is empty"),
-        ("a.csv", "\n\n\n\n\n", "has no label"),
-        ("a.csv", "1\n2\n3\n", "a.csv has 3 labels, but there are 5 rows"),
-        ("a.txt", "1\n" * 9, "a.txt has 9 labels, but there are 5 rows"),
-        ("a.csv", "label\n1\n2\n3\n4\n", "a.csv has 4 labels"),
-        ("a.csv", "a,b\n" + "1,2\n" * 5, "2 columns; the column of labels must be named label"),
-        ("a.txt", b"\xff\xfe\x00", "a.txt is not text in UTF-8"),
-        ("a.npy", b"not an array", "does not begin like a .npy file"),
+        ("a.txt", b"1\n" * 9, "a.txt has 9 labels, but there are 5 rows"),
         ("a.npy", pickle.dumps([1, 2, 3, 4, 5]), "does not begin like a .npy file"),
-        ("a.json", "[1]", "label files must end in .npy, .txt, .csv, .tsv; got 'a.json'"),
+        ("a.json", b"[1]", "label files must end in .npy, .txt, .csv, .tsv; got 'a.json'"),
     ],
 )
-def test_texts_that_lie_are_refused_with_a_sentence(
-    tmp_path: Path, name: str, content: str | bytes, sentence: str
-) -> None:
+def test_other_files_are_refused_with_a_sentence(tmp_path: Path, name: str, content: bytes, sentence: str) -> None:
     with pytest.raises((REFUSED, Damaged), match=sentence):
         label_files.labeled(ROWS, written(tmp_path, content, name))
 
@@ -122,14 +118,14 @@ def test_a_header_that_promises_more_and_what_is_no_file(tmp_path: Path) -> None
 def test_they_are_opened_beside_their_vectors_in_a_child(tmp_path: Path) -> None:
     vectors = saved(tmp_path, ROWS.features, "vectors.npy")
     labels = written(tmp_path, "cat\ndog\ncat\ndog\ncat\n")
-    bare = open_vectors.open_vectors(vectors, "mine.npy")
-    key = open_vectors.open_vectors(vectors, "mine.npy", labels=labels)
+    bare = loaded_vectors.open_vectors(vectors, "mine.npy")
+    key = loaded_vectors.open_vectors(vectors, "mine.npy", labels=labels)
     assert key != bare
     rows = loaded_vectors.rows(key)
     assert rows.labels is not None
     assert (rows.labels.tolist(), rows.classes) == ([0, 1, 0, 1, 0], ("cat", "dog"))
     with pytest.raises(REFUSED, match=r"labels\.csv has 2 labels, but there are 5 rows"):
-        open_vectors.open_vectors(vectors, "m.npy", labels=written(tmp_path, "a\nb\n"))
+        loaded_vectors.open_vectors(vectors, "m.npy", labels=written(tmp_path, "a\nb\n"))
 
 
 # --- relevance judgments ---
@@ -178,7 +174,7 @@ def test_what_is_no_judgment_is_refused(tmp_path, text, sentence):
 @pytest.mark.parametrize("text", ["[1]", "{", '{"q": {"d": true}}', '{"q": {"d": 0.5}}', '{"q": 1}'])
 def test_json_of_another_shape_is_refused(tmp_path, text):
     (tmp_path / "q.json").write_text(text)
-    with pytest.raises(Damaged, match="must contain judgments in"):
+    with pytest.raises(Damaged, match=r"q\.json"):
         read_qrels(tmp_path / "q.json")
 
 

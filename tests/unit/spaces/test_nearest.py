@@ -14,7 +14,7 @@ def test_at_once_and_by_a_task_the_same_rows_are_nearest(monkeypatch) -> None:
     monkeypatch.setattr(nearest, "BLOCK", 7)
     rows = EmbeddingSet(np.random.default_rng(0).normal(size=(40, 6)).astype(np.float32) * 3)
     graph = neighbor_graphs.nearest(rows.features, None, 9)
-    index, similarity = nearest.nearest_of_all(rows, 9)
+    index, similarity = nearest.nearest_of(rows, np.arange(40), 9)
     assert np.array_equal(index, graph.index)
     np.testing.assert_allclose(similarity, graph.score, atol=1e-6)
     one, cosines = nearest.nearest_of(rows, 3, 39)
@@ -47,22 +47,6 @@ def test_parts_of_the_rows_give_what_all_at_once_do(monkeypatch) -> None:
         np.testing.assert_allclose(similarity, cosines, atol=1e-6)
         assert all(set(a) == set(b) for a, b in zip(index, whole, strict=True))
     assert nearest.nearest_of(rows, at, 200)[0].shape == (4, 90)
-
-
-def test_ranks_are_the_places_in_the_order_of_the_nearest(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also among equal rows, and where the rows are met in parts; and nothing is sorted."""
-    x = np.random.default_rng(2).integers(-2, 3, (90, 3)).astype(np.float32) + 0.5  # many ties
-    rows = EmbeddingSet(x)
-    for columns in (nearest.COLUMNS, 13):
-        monkeypatch.setattr(nearest, "COLUMNS", columns)
-        for at in (0, 44, 89):
-            order, _ = nearest.nearest_of(rows, at, 89)
-            with monkeypatch.context() as patch:
-                patch.setattr(np, "argsort", lambda *a, **k: pytest.fail("it was sorted"))
-                ranks = nearest.ranks_of(rows, at, order)
-            assert ranks.tolist() == list(range(1, 90))
-            some = np.array([order[50], order[3]])
-            assert nearest.ranks_of(rows, at, some).tolist() == [51, 4]
 
 
 def test_a_kept_graph_comes_with_its_recall(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

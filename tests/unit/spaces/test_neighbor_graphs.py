@@ -8,11 +8,10 @@ import pytest
 
 from contrastive_core import metrics
 from contrastive_core.base.errors import UnusableEmbedding
-from contrastive_core.base.memory import in_common, lowest_recall, write_npz
+from contrastive_core.base.memory import in_common, lowest_recall
 from contrastive_core.spaces import neighbor_graphs
 from contrastive_core.spaces.embedding_set import EmbeddingSet
-from contrastive_core.spaces.nearest import nearest_of_all
-from contrastive_core.spaces.neighbor_graphs import LIKELY, Approximation, Graphs, exact_seconds, nearest
+from contrastive_core.spaces.neighbor_graphs import LIKELY, Approximation, Graphs, nearest
 
 
 def rows(n: int, d: int = 5, seed: int = 0) -> np.ndarray:
@@ -53,20 +52,17 @@ def test_near_rows_far_from_the_origin_keep_their_order() -> None:
     assert np.array_equal(np.sort(inner, 1), np.stack([np.arange(62), np.arange(2, 64)], 1))
 
 
-def test_ties_go_to_the_smaller_index() -> None:
-    same = np.ones((6, 3), np.float32)
-    assert nearest(same, None, 5).index[3].tolist() == [0, 1, 2, 4, 5]
-
-
-def test_sentences_for_bad_input() -> None:
-    with pytest.raises(UnusableEmbedding, match="6 neighbors were asked for among 5 rows"):
-        nearest(rows(6), None, 6)
+def test_ties_go_to_the_smaller_index_and_bad_input_has_its_sentence() -> None:
+    assert nearest(np.ones((6, 3), np.float32), None, 5).index[3].tolist() == [0, 1, 2, 4, 5]
     bad = rows(6)
     bad[1, 1] = np.nan
-    with pytest.raises(UnusableEmbedding, match="1 rows hold values that are not finite"):
-        nearest(rows(6), bad, 2)
-    with pytest.raises(UnusableEmbedding, match="must match"):
-        nearest(rows(6), rows(6, 4), 2)
+    for base, k, sentence in (
+        (None, 6, "6 neighbors were asked for among 5 rows"),
+        (bad, 2, "1 rows hold values that are not finite"),
+        (rows(6, 4), 2, "must match"),
+    ):
+        with pytest.raises(UnusableEmbedding, match=sentence):
+            nearest(rows(6), base, k)
 
 
 def test_one_graph_serves_every_smaller_k(monkeypatch) -> None:
@@ -86,16 +82,6 @@ def clusters(n: int, seed: int = 1, d: int = 16) -> np.ndarray:
     draw = np.random.default_rng(seed)
     x = 4 * centers[draw.integers(0, 40, n)] + draw.normal(size=(n, d))
     return x.astype(np.float32)
-
-
-def test_an_exact_search_is_timed_by_a_trial(monkeypatch) -> None:
-    assert exact_seconds(1000, 1000, 16, 5, "cpu") == 0
-    monkeypatch.setattr(neighbor_graphs, "_rate", lambda width, k, threads: 1e9)
-    assert exact_seconds(10_000, 50_000, 16, 5, "cpu") == 0
-    monkeypatch.setattr(neighbor_graphs, "MEASURED_FROM", 1)
-    assert exact_seconds(10_000, 50_000, 16, 5, "cpu") == 8
-    monkeypatch.undo()
-    assert neighbor_graphs._rate(16, 5, 1) > 0
 
 
 @pytest.fixture
@@ -175,7 +161,6 @@ def test_faiss_and_torch_share_a_process_and_its_threads() -> None:
 
 def test_graphs_keep_the_recall_and_are_exact_where_asked(tmp_path, monkeypatch, large) -> None:
     monkeypatch.setattr(neighbor_graphs, "EFFORTS", ((4, 4),))
-    monkeypatch.setattr("contrastive_core.spaces.nearest.graph_path", lambda *a: path)
     rough = Approximation(0.5)
     path, told = tmp_path / "graph.npz", []
     x = EmbeddingSet(rows(1600, 4), np.arange(1600) % 3)
@@ -188,16 +173,11 @@ def test_graphs_keep_the_recall_and_are_exact_where_asked(tmp_path, monkeypatch,
         assert metrics.create(name)(None, x, read).extras["recall"] == graph.recall
     knn = metrics.create("knn")(EmbeddingSet(rows(1600, 4, 2), np.arange(1600) % 3), x, read)
     assert 0.8 < knn.extras["recall"] <= 1
-    exact = nearest(x.features, None, 9, device="cpu").index
-    write_npz(path, index=exact[::-1], score=graph.score, recall=np.array(graph.recall))
-    assert (nearest_of_all(x, 9)[0] == exact).mean() > 0.999  # the kept graph is passed by
-    monkeypatch.setattr(neighbor_graphs, "MEASURED_FROM", 1)
-    monkeypatch.setattr(neighbor_graphs, "_rate", lambda width, k, threads: 5.12e5)
+    monkeypatch.setattr(neighbor_graphs, "LONG", 1)
     of_all = Graphs("cpu", on_progress=lambda *stage: told.append(stage))
     assert of_all.get(x, None, 9, approximate=None).recall is None
-    stage = "nearest neighbors (exact ones take about 20 s)"
-    assert told[0] == (stage, 0.0)  # beforehand
-    assert told[-2:] == [(stage, 1.0), ("nearest neighbors found", None)]
+    assert told[0] == ("nearest neighbors", 0.0)  # beforehand
+    assert told[-2:] == [("nearest neighbors", 1.0), ("nearest neighbors found", None)]
 
 
 def test_the_lowest_recall_of_several_searches() -> None:

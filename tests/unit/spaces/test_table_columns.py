@@ -1,5 +1,6 @@
 """Which columns of a table are its vectors, and what is said of files that hold none."""
 
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 from cases import cases
 
 from contrastive_core.base.errors import Damaged, UnusableEmbedding
-from contrastive_core.spaces import file_formats, loaded_vectors, open_vectors, tables
+from contrastive_core.spaces import file_formats, loaded_vectors, tables
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 
 X = np.random.default_rng(0).normal(size=(12, 3)).astype(np.float32)
@@ -32,8 +33,8 @@ def test_numbered_columns_are_the_vectors_and_others_are_kept_to_color_by(
     rows = file_formats.read(path)
     np.testing.assert_allclose(rows.features, X)
     np.testing.assert_array_equal(rows.columns["price"], np.arange(12.0))
-    note = loaded_vectors.about(open_vectors.open_vectors(path, path.name))["said"]
-    assert f"The vectors are 3 columns, {prefix}0 to {prefix}2; with labels" in note
+    note = loaded_vectors.about(loaded_vectors.open_vectors(path, path.name))["said"]
+    assert f"The vectors are 3 columns, {prefix}0, {prefix}1, {prefix}2; with labels" in note
     assert "further columns to color by: 2." in note
 
 
@@ -48,22 +49,27 @@ def test_without_a_series_all_numbers_are_taken_but_those_left_out(tmp_path: Pat
         file_formats.read(tmp_path / "mine.csv", leave_out=["prize"])
 
 
-def test_one_number_in_a_row_is_no_vector(tmp_path: Path) -> None:
+def test_files_that_hold_no_vectors_say_so(tmp_path: Path) -> None:
     pd.DataFrame({"name": ["a", "b"], "price": [1.5, 2]}).to_csv(tmp_path / "m.csv", index=False)
-    with pytest.raises(UnusableEmbedding, match="two or more columns of numbers as vectors; got 'price'"):
-        file_formats.read(tmp_path / "m.csv")
     np.save(tmp_path / "m.npy", X[:, :1])
-    with pytest.raises(UnusableEmbedding, match="two or more columns of numbers as vectors; got 1"):
-        file_formats.read(tmp_path / "m.npy")
-
-
-def test_what_is_no_npy_file_and_what_are_labels_are_told_in_words(tmp_path: Path) -> None:
-    (tmp_path / "text.npy").write_text("hello")
-    with pytest.raises(Damaged, match=r"text\.npy does not begin like a \.npy file"):
-        file_formats.read(tmp_path / "text.npy")
     np.save(tmp_path / "labels.npy", LABELS)
-    with pytest.raises(UnusableEmbedding, match=r"in the same \.npz"):
-        file_formats.read(tmp_path / "labels.npy")
+    for name in ("text.npy", "m.txt"):
+        (tmp_path / name).write_text("hello")
+    for ending, columns in product(("csv", "parquet"), (3, 1)):
+        empty = pd.DataFrame(X[:0, :columns], columns=["d0", "d1", "d2"][:columns])
+        path = tmp_path / f"empty{columns}.{ending}"
+        empty.to_csv(path, index=False) if ending == "csv" else empty.to_parquet(path)
+    sentences = {
+        "m.csv": "two or more columns of numbers as vectors; got 'price'",
+        "m.npy": "two or more columns of numbers as vectors; got 1",
+        "m.txt": "vector files must end in",
+        "text.npy": r"text\.npy does not begin like a \.npy file",
+        "labels.npy": r"in the same \.npz",
+        **dict.fromkeys(("empty3.csv", "empty1.csv", "empty3.parquet", "empty1.parquet"), "has no rows"),
+    }
+    for name, sentence in sentences.items():
+        with pytest.raises((UnusableEmbedding, Damaged), match=sentence):
+            file_formats.read(tmp_path / name)
 
 
 @cases("ending", ["csv", "parquet"])
@@ -111,16 +117,6 @@ def test_a_column_that_turns_to_text_below_is_text(
     np.testing.assert_array_equal(rows.columns[column], at_once.columns[column])
     monkeypatch.setattr(file_formats, "LIMIT", 700)
     with pytest.raises(UnusableEmbedding, match="a column with both numbers and text"):
-        file_formats.read(path)
-
-
-@pytest.mark.parametrize("columns", [3, 1])
-@pytest.mark.parametrize("ending", ["csv", "parquet"])
-def test_a_table_without_rows_says_so(tmp_path: Path, ending: str, columns: int) -> None:
-    empty = pd.DataFrame(X[:0, :columns], columns=["d0", "d1", "d2"][:columns])
-    path = tmp_path / f"mine.{ending}"
-    empty.to_csv(path, index=False) if ending == "csv" else empty.to_parquet(path)
-    with pytest.raises(UnusableEmbedding, match="has no rows"):
         file_formats.read(path)
 
 
