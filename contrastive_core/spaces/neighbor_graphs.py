@@ -139,9 +139,8 @@ class _Space:
             self.b = self.q if base is None else unit_rows(base, device)
             self.width = k
         else:
-            center = torch.from_numpy(
-                (queries if base is None else base).mean(0, dtype=np.float64).astype(np.float32)
-            ).to(device)
+            among = queries if base is None else base
+            center = torch.from_numpy(among.mean(0, dtype=np.float64).astype(np.float32)).to(device)
             self.q = float_rows(queries).to(device) - center
             self.b = self.q if base is None else float_rows(base).to(device) - center
             self.width = min(k + SLACK, len(self.b) - (base is None))
@@ -153,8 +152,24 @@ class _Space:
         return None if self.numbers is None else self.numbers[at]
 
     def exact(self, q: Tensor, own: Tensor | None) -> tuple[Tensor, Tensor]:
-        """Return the best rows of each query: values and columns (r, width)."""
-        return _block(q, own, self.b, self.width, self.offset)
+        """Return the best rows of a block of queries: values and columns, (r, width) each, in any order. `own` (r):
+        each query's index among the base rows, which is excluded."""
+        values, columns = q.new_empty(len(q), 0), torch.empty(len(q), 0, dtype=torch.long, device=q.device)
+        for start in range(0, len(self.b), BASE):
+            part = self.b[start : start + BASE]
+            s = q @ part.mT  # (r, c)
+            if self.offset is not None:
+                s -= self.offset[start : start + BASE]
+            if own is not None:
+                self_column = own - start
+                inside = (self_column >= 0) & (self_column < len(part))
+                s[inside.nonzero()[:, 0], self_column[inside]] = -torch.inf
+            top, at = best_of(s, min(self.width, len(part)))
+            values, columns = torch.cat([values, top], 1), torch.cat([columns, at + start], 1)
+            if values.shape[1] > self.width:
+                values, keep = values.topk(self.width, dim=1)
+                columns = columns.gather(1, keep)
+        return values, columns
 
     def ranked(self, q: Tensor, values: Tensor, columns: Tensor) -> tuple[Tensor, Tensor]:
         """Return the best k in order, with cosines or with distances computed from differences."""
@@ -212,27 +227,6 @@ def _by_faiss(space: _Space, approximate: Approximation) -> tuple[Search, float]
         if approximate.or_exact:
             return None
     return search, recall(judged)
-
-
-def _block(q: Tensor, own: Tensor | None, b: Tensor, k: int, offset: Tensor | None) -> tuple[Tensor, Tensor]:
-    """Return the best k of q·b (minus `offset`) for a block of queries: values and columns, (r, k) each, in any order.
-    `own` (r): each query's index in b, which is excluded."""
-    values, columns = q.new_empty(len(q), 0), torch.empty(len(q), 0, dtype=torch.long, device=q.device)
-    for start in range(0, len(b), BASE):
-        part = b[start : start + BASE]
-        s = q @ part.mT  # (r, c)
-        if offset is not None:
-            s -= offset[start : start + BASE]
-        if own is not None:
-            self_column = own - start
-            inside = (self_column >= 0) & (self_column < len(part))
-            s[inside.nonzero()[:, 0], self_column[inside]] = -torch.inf
-        top, at = best_of(s, min(k, len(part)))
-        values, columns = torch.cat([values, top], 1), torch.cat([columns, at + start], 1)
-        if values.shape[1] > k:
-            values, keep = values.topk(k, dim=1)
-            columns = columns.gather(1, keep)
-    return values, columns
 
 
 def best_of(s: Tensor, k: int) -> tuple[Tensor, Tensor]:
