@@ -229,8 +229,6 @@ def map_of_rows(rows: EmbeddingSet, kind: str, settings: JsonObject, graphs: Gra
     return Result({"settings": projection.settings, "quality": projection.quality}, {"xy": projection.xy})
 
 
-
-
 # --- jobs with result files of their own ---
 
 
