@@ -14,7 +14,7 @@ import numpy as np
 
 from contrastive_core.base import json_files
 from contrastive_core.base.errors import Damaged, UnusableEmbedding
-from contrastive_core.base.json_files import mapping_of, whole
+from contrastive_core.base.json_files import fields, whole
 from contrastive_core.base.messages import N_, join, message, printable, thousands
 from contrastive_core.base.storage import open_regular
 from contrastive_core.spaces.embedding_set import EmbeddingSet
@@ -93,7 +93,7 @@ def _labels_of_lines(text: str, ending: str, name: str, n: int) -> np.ndarray:
 
 
 Qrels = dict[str, dict[str, int]]  # the grade of each judged document, by query
-GRADES = mapping_of(mapping_of(whole(-json_files.LARGEST)))
+GRADES = fields(others=fields(others=whole(-json_files.LARGEST)))
 LINE = N_(
     "{name}: line {line} is not a judgment ({text}); expected query, document and a whole number, "
     "with tabs between (BEIR), or query, 0, document and a whole number (TREC)"
