@@ -99,7 +99,8 @@ def caption(drawn_map: DrawnMap, rows_title: str = "") -> None:
 
 def draw(space: Space, rows: EmbeddingSet, drawn_map: DrawnMap, color: tuple[str, dict[str, np.ndarray]]) -> list[int]:
     """Draw the scatter; return the selected rows. `color`: its name, and values of each sample by name."""
-    drawn_rows = subsample_rows(rows.labels, len(rows), MAX_POINTS)
+    some = subsample_rows(rows.labels, len(rows), MAX_POINTS)
+    drawn_rows = np.arange(len(rows)) if some is None else some
     data = _scatter_data(space, rows, drawn_map, color, drawn_rows)
     place = state.place_of(space)
     key = f"map-{cache.digest(place)}"

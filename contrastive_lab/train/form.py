@@ -107,7 +107,8 @@ def settings(catalog: Catalog, method: str, data: Data, chips: DeltaGenerator) -
         free = queue.free_name(stem_of(method, data.name, seed, [*chosen, *fields.further, *switched]))
         name = name or free
         with guard.errors_shown():
-            (queue.start_now if fields.beside else queue.enqueue)(name, arguments + ["--download"] * data.download)
+            arguments += ["--download"] if data.download else []
+            queue.enqueue(name, arguments, at_once=fields.beside)
             watch_next(name)
             st.session_state[STARTED] = st.session_state.get(STARTED, 0) + 1
             st.rerun()
