@@ -39,7 +39,7 @@ def test_later_steps_do_not_change_a_state_that_is_being_written(method: str, mo
     later = threading.Event()
 
     def kept(writer: StateWriter, write) -> None:
-        at_the_save.append(bits(inspect.getclosurevars(write).nonlocals["copies"]))
+        at_the_save.append(bits(inspect.getclosurevars(inspect.unwrap(write)).nonlocals["copies"]))
         start(writer, write)
 
     def slow(*args) -> None:
