@@ -136,7 +136,9 @@ def _item(findings: Findings, row: int, groups: list[Group], beside: dict[tuple[
     mark, about = findings.marked.get(findings.id(row), {}), findings.about(row)
     given, suggested = about["given"], about.get("suggested", "")
     votes = [(_(voter), str(table.extra[name][row])) for name, voter in VOTERS.items() if name in table.extra]
-    classes = [] if one.decisions or not suggested else [suggested, *table.extra["likely"][row].tolist()]
+    named = [said for _voter, said in votes]  # shipped tables have no likeliest classes
+    ranked = table.extra["likely"][row].tolist() if "likely" in table.extra else sorted(named, key=named.count)[::-1]
+    classes = [] if one.decisions or not suggested else [suggested, *ranked]
     likely = [name for name in dict.fromkeys(classes) if name != given]
     is_judged = one.key != RANDOM and not one.decisions  # nobody is told what to think of a random row
     is_wrong = is_judged and bool(given) and is_probably_wrong(table, row)
