@@ -69,7 +69,7 @@ class Knn(Metric):
         if len(classes) <= SHOWN:
             extras["per_class"] = [
                 {"class": test.class_name(int(label)), "n": int(row.sum()), "taken_for": row.tolist()}
-                | ({"value": row[i] / row.sum(), "interval": wilson(int(row[i]), int(row.sum()))} if row.any() else {})
+                | ({"value": float(row[i] / row.sum()), "interval": wilson(int(row[i]), int(row.sum()))} if row.any() else {})
                 for i, (label, row) in enumerate(zip(classes, table, strict=True))
             ]
         arrays = {PREDICTED: predicted, "confusion": table, "confusion_labels": classes}

@@ -15,6 +15,7 @@ from contrastive_core import runs
 from contrastive_core.base import device
 from contrastive_core.cli.main import main
 from contrastive_core.compare import projection
+from contrastive_core.compare.comparison import comparison_request
 from contrastive_core.compare.embed import data_of
 from contrastive_core.engine import answers
 from contrastive_core.runs import checkpoints
@@ -106,16 +107,13 @@ def test_a_command_computes_on_its_device(
 @pytest.mark.parametrize("kind", answers.KINDS)
 def test_so_does_every_analysis(kind: str, names: list[str], chosen: list[str], capsys) -> None:
     one, two = (Space.of_run(runs.load(name), "test").values for name in names)
-    a_map = {"space": one, "kind": "pca"}
     config = runs.load("one").config
     of_images = {"dataset": config["dataset"], "method": "simclr"}
     values = {
         "scores": {"space": one},
         "loss": {"space": one},
-        "map": a_map,
-        "agreement": {**a_map, "seed": 0},
-        "comparison": {"spaces": [one, two], "names": names},
-        "snapshots": {"run": "one", "layer": "z"},
+        "map": {"space": one, "kind": "pca"},
+        "comparison": comparison_request([Space.of_run(runs.load(name), "test") for name in names]),
         "views": {"method": "simclr", "dataset": "digits", "set": []},
         "folder": {"path": config["dataset"].removeprefix("folder:")},
         "look": of_images,
@@ -127,22 +125,21 @@ def test_so_does_every_analysis(kind: str, names: list[str], chosen: list[str], 
         "zero_shot": {"space": one, "templates": ["a {}"]},
         "text_query": {"space": one, "text": "a", "most": 3},
         "likeness": {"space": one, "ids": data_of(runs.load("one"), "test").ids[:2]},
-        "checkpoints": {"run": "one", "epochs": [1, 2]},
         "calibration": {"spaces": [one, two]},
         "centered": {"space": one},
         "differences": {"spaces": [one, two], "names": names, "seeds": []},
     }[kind]
     status, said = main(["analyze", kind, json.dumps(values), "--device", ASKED]), capsys.readouterr().err
-    if kind in "towers tower_pairs compression zero_shot text_query checkpoints centered".split():  # of two towers
+    if kind in "towers tower_pairs compression zero_shot text_query centered".split():  # of two towers
         assert status != 0
-        assert ("no embeddings of captions" if kind == "checkpoints" else "not belong to two towers") in said
+        assert "not belong to two towers" in said
     elif kind == "adapter":
         assert "at least 60 documents that both models encoded; got 9" in said
     elif kind == "differences":
         assert "at least 50 shared rows; got 12" in said
     else:
         assert status == 0, said
-    on_the_cpu = kind in ("views", "folder", "checkpoints")
+    on_the_cpu = kind in ("views", "folder")
     stood_in = {"cpu"} if kind == "advice_plan" else set()  # a training names what it was given
     assert set(chosen) - stood_in == (set() if on_the_cpu else {ASKED})
 

@@ -52,21 +52,26 @@ def test_a_class_is_the_mean_of_its_prompts(clip_run: Run) -> None:
     assert chance["zero_shot"].value == pytest.approx(1 / 3)
 
 
+def three_classes() -> Towers:
+    """Five images of three classes, the last without a label."""
+    eye, labels = np.eye(3, dtype=np.float32), np.array([0, 1, 2, 1, -1])
+    rows = EmbeddingSet(np.concatenate([eye, eye[:1], eye[:1]]), labels, classes=("red_car", "{x}", "c"))
+    return Towers(rows, np.arange(5), np.arange(0), np.arange(5), np.arange(0), ("image", "caption"))
+
+
 def test_prompts_take_the_name_as_words_and_nearest_class_counts(monkeypatch) -> None:
     """Three classes with two templates; the fourth image is of class 1 and lies at class 0, the fifth has no label."""
     eye, asked = np.eye(3, dtype=np.float32), list[str]()
     method = SimpleNamespace(text_tower=SimpleNamespace(known_words=lambda name: [name]))
-    prompts = np.repeat(eye, 2, axis=0) * [[1], [2]] * 3
+    prompts = np.repeat(eye, 2, axis=0) * np.float32([[1], [2]] * 3)
     monkeypatch.setattr(evaluate, "encode_texts", lambda _, texts: asked.extend(texts) or prompts)
-    labels = np.array([0, 1, 2, 1, -1])
-    rows = EmbeddingSet(np.concatenate([eye, eye[:1], eye[:1]]), labels, classes=("red_car", "{x}", "c"))
-    towers = Towers(rows, np.arange(5), np.arange(0), np.arange(5), np.arange(0), ("image", "caption"))
+    towers = three_classes()
     own, chance = zero_shot_scores(towers, lambda: method, ["a {}", " {}", " "])
     assert asked == ["a red car", "red car", "a {x}", "{x}", "a c", "c"]
     assert (own["zero_shot"].value, own["zero_shot"].number("n")) == (0.75, 4)
     assert chance["zero_shot"].value == pytest.approx(1 / 3)
-    unlabeled = dataclasses.replace(towers, rows=dataclasses.replace(rows, labels=np.full(5, -1)))
-    assert "labeled" in zero_shot_scores(unlabeled, lambda: method)[0]["zero_shot"].missing
+    unlabeled = dataclasses.replace(towers, rows=dataclasses.replace(towers.rows, labels=np.full(5, -1)))
+    assert "named classes" in zero_shot_scores(unlabeled, lambda: method)[0]["zero_shot"].missing
 
 
 @cases(
@@ -82,7 +87,7 @@ def test_prompts_take_the_name_as_words_and_nearest_class_counts(monkeypatch) ->
 )
 def test_templates_that_cannot_be_used_are_one_sentence(templates: list[str], sentence: str) -> None:
     with pytest.raises(BadSetting, match=sentence):
-        zero_shot_scores(None, None, templates)
+        zero_shot_scores(three_classes(), lambda: None, templates)
 
 
 def test_class_names_that_the_tower_never_read_have_no_accuracy(clip_run: Run) -> None:
