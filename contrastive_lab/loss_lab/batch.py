@@ -98,8 +98,7 @@ class Lab:
 def on_batch(
     run: Run, losses: dict[str, LossEntry], lesson: int, subject: DeltaGenerator, stages: DeltaGenerator
 ) -> str:
-    """Draw the settings, the live view, and the trade-off of the temperature. Returns the name of the shown space, as
-    for `Space.of_name`; "" if there is none. Args: subject, stages: places in the toolbar."""
+    """Draw the settings in the toolbar, and the view; return the name of the shown space for `Space.of_name`, or ""."""
     above = st.container(key="lab-above")
     set_subject(file := shown_source(run)[1])
     name = loaded_vectors.loaded()[file]["name"] if file else run.name
@@ -124,8 +123,7 @@ def on_batch(
     query_params.keep(**kept, arrange="" if order == "group" else order)  # by group: as at first
     with stages:  # a star needs a picture of each row; a loss over dimensions has matrices alone
         has_pictures = not is_file and pairing not in DIRECTIONS and not run.is_recording
-        left_out = {"curves"} if about["matrix"] else set()
-        offered = offered_stages(left_out=left_out | (set() if has_pictures and not left_out else {"star"}))
+        offered = offered_stages(left_out=["star"] * (not has_pictures) + ["star", "curves"] * bool(about["matrix"]))
         stage = choose_stage(offered, "matrix" if lesson else offered[0])
     if request is None:
         above.info(_("Open a file of vectors to see them under the loss."))
