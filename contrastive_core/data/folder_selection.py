@@ -32,7 +32,7 @@ SHOWN = 60  # images
 HEADS = 5000  # maximum files whose headers are read
 SIDE = 96  # side of each in pixels
 SECONDS = 6.0  # seconds to decode files in search of copies and damage
-LAYOUT = 7  # version of the split rules; a change invalidates earlier previews
+LAYOUT = 8  # version of the split rules; a change invalidates earlier previews
 LISTED = 100  # maximum files that are left out, and pairs of equal pictures, by name
 COPY, TWO_LABELS, LEAK = "copy", "two labels", "leak"
 
@@ -55,6 +55,7 @@ class FolderPreview:
     remarks: tuple[str, ...]  # how the splits were found, which endings are left out, faults of captions
     same: tuple[tuple[str, str, str], ...]  # COPY, TWO_LABELS or LEAK, and two files with equal pixels
     same_counts: dict[str, int]  # by kind
+    channels: int  # of arrays; 0 of pictures
     compared: int  # files decoded within SECONDS; copies are found among these only
     captions: tuple[int, int, int]  # numbers of captions, captioned images and captioned training images
     caption_problem: str  # why captions cannot be read
@@ -89,6 +90,7 @@ def folder_preview(path: str, limit: int = SHOWN) -> FolderPreview:
     captions, remarks, problem = _captions(name, train, test, counted[0].total())
     in_order = sorted(sizes, key=lambda size: (size[0] * size[1], size))
     same = list(_same(train, test, pixels))
+    are_arrays = Path(train.files[0].filename).suffix.lower() in image_listings.ARRAYS
     return FolderPreview(
         images=np.stack(images) if images else np.zeros((0, 3, SIDE, SIDE), np.uint8),
         ids=tuple(f.id for f in shown),
@@ -102,6 +104,7 @@ def folder_preview(path: str, limit: int = SHOWN) -> FolderPreview:
         remarks=(*image_listings.remarks(train, test), *remarks),
         same=tuple(same[:LISTED]),
         same_counts=Counter(kind for kind, *_ in same),
+        channels=image_cache.common_channels(train.files[:HEADS]) if are_arrays else 0,
         compared=len(pixels),
         captions=captions,
         caption_problem=problem,

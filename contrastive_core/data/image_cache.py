@@ -98,16 +98,18 @@ def median_side(files: list[ImageFile]) -> int:
 
 
 def common_channels(files: list[ImageFile], on_progress: OnProgress = ignore_progress) -> int:
-    """Return 1 if all readable images are gray, else 3."""
-    stage, channels = message("checking the colors of {files} images", files=f"{len(files):,}"), 3
+    """Return 1 if all readable images are gray, the number of channels that all arrays have, else 3."""
+    stage, found = message("checking the colors of {files} images", files=f"{len(files):,}"), set[int]()
     for number, file in enumerate(files):
         if number % TOLD == TOLD - 1:
             on_progress(stage, number / len(files))
         with contextlib.suppress(Exception):
-            channels = read_header(file.path).channels
-            if channels == 3:
-                return 3
-    return channels
+            found.add(read_header(file.path).channels)
+        if 3 in found or (len(found) > 1 and max(found) > 3):
+            return 3
+    if len(found) == 1:
+        return found.pop()
+    return 1 if found else 3
 
 
 def space_of(n: int, side: int, channels: int = 3) -> int:

@@ -1,10 +1,15 @@
-"""Decoding of pictures to uint8 pixels of one size, in child processes.
+"""Decoding of pictures and `.npy` arrays to uint8 pixels of one size, in child processes.
 
 Pillow chooses a decoder by a file's content, and one of its decoders passes PostScript to another program, so only
 `FORMATS` are opened, with limits on bytes and pixels. 16-bit values are divided by 257, never clipped. Transparent
-pixels get a white background; EXIF rotations are applied; only the first of several pages is read."""
+pixels get a white background; EXIF rotations are applied; only the first of several pages is read.
+
+An array has the shape (h, w), (c, h, w) or (h, w, c). Two equal lengths of three are height and width; otherwise the
+shorter of the first and last axis holds the channels. Values are booleans, 8- or 16-bit integers, other integers in
+0..255 or 0..65,535, or floats in 0..1 or 0..255."""
 
 import io
+import math
 import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -16,7 +21,7 @@ import numpy as np
 from PIL import Image, ImageOps, UnidentifiedImageError
 
 from contrastive_core.base.errors import Damaged, Refused, explained
-from contrastive_core.base.messages import N_, printable
+from contrastive_core.base.messages import N_, message, printable
 from contrastive_core.base.sandbox import Limits, Sandbox
 from contrastive_core.base.storage import open_regular
 
@@ -28,6 +33,8 @@ GRAY_MODES = ("L", "1", "I;16", "I;16B", "I;16L", "I;16N", "I", "F", "LA", "La")
 DEEP_MODES = ("I;16", "I;16B", "I;16L", "I;16N", "I", "F")
 PAGED = ("TIFF", "GIF", "WEBP", "PNG")  # not JPEG: a phone's may hold a second, smaller picture
 GAP = 2  # a JPEG is decoded at reduced size, at least this multiple of the target
+NARROWEST = 16  # an array with a larger aspect ratio is not an image
+MOST_CHANNELS = 1024  # an array with more is not one image
 HEADER = 128  # bytes of a file before the first row of decoded images
 DIED = N_("the image reader crashes on this file")
 
@@ -53,9 +60,26 @@ def open_image(source: str | Path | bytes) -> Iterator[Image.Image]:
 
 
 def decode_image(path: str | Path, side: int, channels: int, resize: str = "crop") -> tuple[np.ndarray, str]:
-    """Return one image (channels, side, side) uint8, gray (1) or in color (3), and a note on unread parts ("" for
-    none). Raises: Damaged for files that are not images; Pillow's errors for damaged files."""
-    mode = "RGB" if channels == 3 else "L"
+    """Return one image (channels, side, side) uint8 and a note on unread parts ("" for none). `channels`: 1 converts to
+    gray, 3 to color; other numbers are for arrays only. Raises: Damaged for files that are not images or have other
+    channels; Pillow's errors for damaged files."""
+    path, mode, planes = Path(path), "RGB" if channels == 3 else "L", list[np.ndarray]()
+    images, note = _bands(path, channels) if path.suffix.lower() == ".npy" else _picture(path, side, channels)
+    for image in images:
+        if image.mode != mode:  # `convert` copies also when nothing changes
+            image = image.convert(mode)
+        if image.size != (side, side) and resize == "pad":
+            image = ImageOps.pad(image, (side, side), Image.Resampling.BILINEAR, color=0)
+        elif image.size != (side, side):
+            image = ImageOps.fit(image, (side, side), Image.Resampling.BILINEAR)
+        planes.append(np.atleast_3d(np.asarray(image)))
+    return np.ascontiguousarray(np.concatenate(planes, 2).transpose(2, 0, 1)), note
+
+
+def _picture(path: Path, side: int, channels: int) -> tuple[list[Image.Image], str]:
+    """Return a picture, read at no less than twice the `side`, and a note on unread pages."""
+    if channels not in (1, 3):
+        raise Damaged("a picture; an array of {channels} channels is expected", channels=channels)
     with open_image(path) as image:
         has_pages = image.format in PAGED and getattr(image, "is_animated", False)
         note = N_("several pages; only the first was read") if has_pages else ""
@@ -71,18 +95,46 @@ def decode_image(path: str | Path, side: int, channels: int, resize: str = "crop
         if image.has_transparency_data:
             above = image.convert("RGBA")
             image = Image.alpha_composite(Image.new("RGBA", above.size, "white"), above).convert("RGB")
-        if image.mode != mode:  # `convert` copies also when nothing changes
-            image = image.convert(mode)
-        if image.size != (side, side) and resize == "pad":
-            image = ImageOps.pad(image, (side, side), Image.Resampling.BILINEAR, color=0)
-        elif image.size != (side, side):
-            image = ImageOps.fit(image, (side, side), Image.Resampling.BILINEAR)
-        pixels = np.asarray(image)
-    return np.ascontiguousarray(pixels[None] if channels == 1 else pixels.transpose(2, 0, 1)), note
+        image.load()
+    return [image], note
+
+
+def _bands(path: Path, channels: int) -> tuple[list[Image.Image], str]:
+    """Return an array as one image of one or three `channels`, or as a gray image of each channel; and a note on
+    unread channels."""
+    array, note = _open_array(path), ""
+    count = array.shape[2]
+    if channels not in (1, 3):
+        if count != channels:
+            values = {"count": count, "channels": channels}
+            raise Damaged("an array with {count} channels; the other arrays have {channels}", **values)
+        return [Image.fromarray(band) for band in np.moveaxis(_scale(array), 2, 0).copy()], note
+    if count > 3:
+        note = message("{count} channels; only the first three were read", count=count)
+    elif count == 2:
+        note = message("{count} channels; only the first was read", count=count)
+    return [Image.fromarray(np.ascontiguousarray(_scale(array[..., :3] if count > 2 else array[..., 0])))], note
+
+
+def _open_array(path: Path) -> np.ndarray:
+    """Open an array of numbers as a memory map (h, w, c). Raises: Damaged for one that is not an image; ValueError."""
+    open_regular(path, MAX_BYTES).close()
+    array = np.asarray(np.lib.format.open_memmap(path, mode="r"))  # no objects, and no more than the file holds
+    shape = array.shape
+    if array.ndim == 2:
+        array = array[..., None]
+    elif array.ndim == 3 and (shape[1] == shape[2] or (shape[0] != shape[1] and shape[0] <= shape[2])):
+        array = np.moveaxis(array, 0, 2)
+    sides, is_image = array.shape[:2], array.ndim == 3 and array.dtype.kind in "buif"
+    is_image = is_image and 0 < max(sides) <= NARROWEST * min(sides) and math.prod(sides) <= MAX_PIXELS
+    if not is_image or not 0 < array.shape[2] <= MOST_CHANNELS:
+        text = N_("an image is an array of numbers (h, w), (c, h, w) or (h, w, c); got {kind} {shape}")
+        raise Damaged(text, kind=array.dtype.name, shape=shape)
+    return array
 
 
 class Header(NamedTuple):
-    """The size of an image in pixels and its channels: 1 for gray pictures, 3 for color."""
+    """The size of an image in pixels and its channels: 1 for gray pictures, 3 for color, or those of an array."""
 
     width: int
     height: int
@@ -91,6 +143,9 @@ class Header(NamedTuple):
 
 def read_header(path: Path) -> Header:
     """Read the header of an image file. Raises the errors of `decode_image`."""
+    if path.suffix.lower() == ".npy":
+        height, width, channels = _open_array(path).shape
+        return Header(width, height, channels)
     with open_image(path) as image:
         return Header(*image.size, 1 if image.mode in GRAY_MODES else 3)
 
@@ -101,12 +156,16 @@ def read_error(error: Exception) -> str:
 
 
 def _scale(array: np.ndarray) -> np.ndarray:
-    """Scale deep gray values to uint8. Raises Damaged for values outside the accepted ranges."""
+    """Scale values of any type to uint8. Raises Damaged for values outside the accepted ranges."""
+    if array.dtype == bool:
+        return array * np.uint8(255)
+    if array.dtype == np.uint8:
+        return array
     low, high = array.min(), array.max()
     if array.dtype.kind == "f":
         top, usual = (1 if high <= 1 else 255), N_("0 to 1 or 0 to 255")
     else:
-        is_deep = array.dtype == np.uint16 or high > 255
+        is_deep = array.dtype.str[1:] == "u2" or high > 255  # of either byte order
         top, usual = (65535 if is_deep else 255), N_("0 to 255 or 0 to 65,535")
     if not (low >= 0 and high <= top):  # also NaN
         values = {"low": f"{low:g}", "high": f"{high:g}", "usual": usual}

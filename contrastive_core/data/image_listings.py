@@ -10,7 +10,7 @@ import dataclasses
 import os
 import stat
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -22,6 +22,7 @@ from contrastive_core.base.messages import N_, join, message, printable
 from contrastive_core.base.storage import FileStamp, file_stamp, follow_links, read_table
 from contrastive_core.data.image_decoding import ENDINGS
 
+ARRAYS = (".npy",)
 SPLITS = ("train", "test")
 FOR_TEST = ("val", "valid", "validation")  # names of the test part, in this order, if there is no test/
 BESIDE = frozenset(
@@ -83,17 +84,26 @@ class Listing:
 
 
 def listings_of_folder(path: str) -> dict[str, Listing]:
-    """List classes, labeled files and skipped files of each split. Raises BadSetting."""
+    """List a folder by split; arrays (`.npy`) count only if there are no pictures. Raises BadSetting."""
     root = Path(path).expanduser()
     if not root.is_dir():
         raise BadSetting("there is no folder {path}", path=printable(path))
+    pictures = _listings(root, ENDINGS)
+    if any(listing.files for listing in pictures.values()):
+        return pictures
+    arrays = _listings(root, ARRAYS)
+    return arrays if any(listing.files for listing in arrays.values()) else pictures
+
+
+def _listings(root: Path, endings: Collection[str]) -> dict[str, Listing]:
+    """List classes, labeled files and skipped files of each split."""
     seen = {os.fspath(p): file_stamp(p) for p in (root, *(root / name for name in FOR_TEST))}
-    folders, layout = _parts(root)
+    folders, layout = _parts(root, endings)
     if "test" not in folders:
-        whole = labeled(folders.get("train", root))
+        whole = labeled(folders.get("train", root), endings)
         whole.layout, whole.seen = layout, seen | whole.seen
         return {s: dataclasses.replace(whole, files=part(whole.files, s)) for s in SPLITS}
-    each = {name: labeled(folder) for name, folder in folders.items()}
+    each = {name: labeled(folder, endings) for name, folder in folders.items()}
     classes = tuple(sorted({c for listing in each.values() for c in listing.classes}))
     for listing in each.values():
         if listing.classes != classes:  # this split lacks a class of the other
@@ -129,15 +139,15 @@ def remarks(*listings: Listing) -> list[str]:
     return [*layout, *([message("Files of unsupported types are skipped: {listed}.", listed=listed)] if told else [])]
 
 
-def _parts(root: Path) -> tuple[dict[str, Path], tuple[str, ...]]:
+def _parts(root: Path, endings: Collection[str]) -> tuple[dict[str, Path], tuple[str, ...]]:
     """Return the folders of train and test, if there are such parts, and sentences about them."""
     train, test = root / "train", "test"
     if not _is_folder(train):
         return {}, ()
-    left_out = [n for n in FOR_TEST if _has_images(root / n)]
+    left_out = [n for n in FOR_TEST if _has_images(root / n, endings)]
     if not _is_folder(root / "test"):
         others = (p for p in root.iterdir() if p.name[0] != "." and p.name not in ("train", *left_out))
-        if any(_has_images(p) for p in others) or not _has_images(train):
+        if any(_has_images(p, endings) for p in others) or not _has_images(train, endings):
             return {}, ()  # classes with the names of splits
         if not left_out:
             return {"train": train}, (
@@ -151,16 +161,16 @@ def _parts(root: Path) -> tuple[dict[str, Path], tuple[str, ...]]:
     return {"train": train, "test": root / test}, tuple(said)
 
 
-def _has_images(folder: Path) -> bool:
-    """Return whether a folder has images at any depth."""
-    return _is_folder(folder) and any(_ending(name) in ENDINGS for *_, names in os.walk(folder) for name in names)
+def _has_images(folder: Path, endings: Collection[str]) -> bool:
+    """Return whether a folder has files with these endings at any depth."""
+    return _is_folder(folder) and any(_ending(name) in endings for *_, names in os.walk(folder) for name in names)
 
 
 def _is_folder(path: Path) -> bool:
     return path.is_dir() and (follow_links() or not path.is_symlink())
 
 
-def labeled(folder: Path) -> Listing:
+def labeled(folder: Path, endings: Collection[str] = ENDINGS) -> Listing:
     """List a class for each subfolder with images; without such subfolders, images without labels."""
     listing = Listing(seen={os.fspath(folder): file_stamp(folder)})
     with os.scandir(folder) as entries:
@@ -169,16 +179,16 @@ def labeled(folder: Path) -> Listing:
     for sub in folders:
         if not _is_folder(sub):
             listing.skipped.append((printable(sub.name, LONGEST_ID), LINK))
-        elif images := _images(sub, f"{sub.name}/", len(classes), listing):
+        elif images := _images(sub, f"{sub.name}/", len(classes), listing, endings):
             listing.files += images
             classes.append(printable(sub.name))
     if not classes:
-        listing.files = _images(folder, "", -1, listing)
+        listing.files = _images(folder, "", -1, listing, endings)
     listing.classes = tuple(classes)
     return listing
 
 
-def _images(folder: Path, prefix: str, label: int, listing: Listing) -> list[ImageFile]:
+def _images(folder: Path, prefix: str, label: int, listing: Listing, endings: Collection[str]) -> list[ImageFile]:
     """Return a folder's images by name; those of a class (`label` ≥ 0) at any depth.
 
     Args: prefix: of the ids, with a slash at its end; listing: receives the skipped files."""
@@ -197,7 +207,7 @@ def _images(folder: Path, prefix: str, label: int, listing: Listing) -> list[Ima
                 id = printable(below + name, LONGEST_ID)
                 if is_folder and label < 0:
                     continue
-                if not is_folder and ending not in ENDINGS:
+                if not is_folder and ending not in endings:
                     if is_plain and name[0] != "." and ending not in BESIDE and (ending or name.lower() not in NAMES):
                         listing.others[ending] += 1
                 elif reason := "" if is_plain else _problem(entry, is_folder):

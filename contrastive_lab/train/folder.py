@@ -200,6 +200,7 @@ def summary(meta: JsonObject) -> str:
         ngettext("{count} image", "{count} images", train + test).format(count=f"{train + test:,}"),
         ngettext("{n} class", "{n} classes", n).format(n=n) if n else _("no classes"),
         " to ".join(f"{width}×{height}" for width, height in meta["sizes"]),
+        _("{channels} channels").format(channels=meta["channels"]) if meta["channels"] not in (0, 1, 3) else "",
     ]
     parts.append(_("{train} train, {test} test").format(train=f"{train:,}", test=f"{test:,}"))
     if meta["captions"][0]:
@@ -269,7 +270,7 @@ def facts_of(data: Data) -> DatasetInfo | None:
         return None
     meta, images = preview.meta, preview.arrays["images"]
     is_color = len(images) and (images[:, :1] != images).any()  # in some images of a folder
-    channels, side = (3 if is_color else 1), meta["side"] or SMALL
+    channels, side = meta["channels"] or (3 if is_color else 1), meta["side"] or SMALL
     classes = sum(train > 0 for train, _test in meta["counts"]) if meta["classes"] else 0
     n_train = sum(train for train, _test in meta["counts"])
     return DatasetInfo((channels, side, side), n_train, classes, meta["captions"][2] > 0)

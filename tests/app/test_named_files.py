@@ -42,6 +42,7 @@ LOOK = {
     "remarks": [],
     "same": [],
     "same_counts": {},
+    "channels": 0,
     "compared": 9000,
     "captions": [0, 0, 0],
     "caption_problem": "",

@@ -33,12 +33,15 @@ import json, os, resource, sys
 from pathlib import Path
 from contrastive_core import runs
 from contrastive_core.base import json_files, memory
+from contrastive_core.data import image_decoding
 from contrastive_core.exchange import checkpoint_formats
 from contrastive_core.runs import run_metrics
 from contrastive_core.spaces import file_formats, label_files, tables
 READERS = {
     "vectors": lambda path: file_formats.read(path),
     "arrays": lambda path: memory.read_npz(path),
+    "image": lambda path: image_decoding.decode_image(path, 32, 3),
+    "header": lambda path: image_decoding.read_header(path),
     "checkpoint": lambda path: checkpoint_formats.convert(path, path.with_name("out.safetensors")),
     "lines": lambda path: json_files.read_lines(path),
     "metrics": lambda path: run_metrics.MetricsReader(path).update(),
@@ -82,6 +85,15 @@ def sparse_npy(path: Path, shape: tuple[int, ...] = (LARGE // 4096, 1024), kind:
     with path.open("wb") as file:
         np.lib.format.write_array_header_1_0(file, {"descr": kind, "fortran_order": False, "shape": shape})
         file.truncate(file.tell() + int(np.prod(shape)) * np.dtype(kind).itemsize)
+
+
+def sparse_image(path: Path) -> None:
+    sparse_npy(path, (8000, 8000, 16), "<f8")
+
+
+def deep_image(path: Path) -> None:
+    """A whole array of the largest size, of the type that takes most."""
+    np.save(path, np.zeros((4600, 4600, 3), np.float64))
 
 
 def repeated_lists(path: Path) -> None:
@@ -146,6 +158,9 @@ BOMBS: list[tuple[str, str, Callable[[Path], None], bool]] = [
     ("vectors", "a.npz", lying_npz, True),
     ("arrays", "a.npz", lying_npz, True),
     ("vectors", "a.npy", sparse_npy, True),
+    ("image", "a.npy", sparse_image, True),
+    ("header", "a.npy", sparse_image, True),
+    ("image", "a.npy", deep_image, False),
     ("vectors", "a.parquet", repeated_lists, True),
     ("vectors", "a.parquet", repeated_texts, True),
     ("checkpoint", "a.pth", strided_checkpoint, True),
