@@ -51,10 +51,14 @@ def read_file(args: Namespace, name: str, split: str | None = None) -> Embedding
     """Read the rows of a file, or only those of `split`, with the labels and columns given as options.
     Raises ValueError; OSError."""
     limit_own_data(most_memory())
-    path, other = Path(name), other_tower(args.other, args.towers, args.by)
-    rows, _ = loaded_vectors.read_vectors(path, path.name, args.leave_out, args.labels, other)
-    if other:
-        note_of_towers(rows)  # raises if no pair is usable
+    path = Path(name)
+    if args.other or args.towers or args.by or args.labels:
+        other = other_tower(args.other, args.towers, args.by)
+        rows, _ = loaded_vectors.read_vectors(path, path.name, args.leave_out, args.labels, other)
+        if other:
+            note_of_towers(rows)  # raises if no pair is usable
+    else:
+        rows = file_formats.read(path, args.leave_out)
     if split is None:
         return rows
     marked = rows.columns.get("split", np.array([""] * len(rows))) == split

@@ -184,6 +184,7 @@ def _sentence_on(template: str, images: str, files: Files) -> list[str]:
             reason = N_("the file is cut off")
         plain.append(N_("the file is damaged") if "data stream" in reason.lower() else reason.removesuffix("."))
     counts = Counter(plain).most_common()
-    reasons = [reason if len(counts) == 1 else message("{n} × {reason}", n=f"{n:,}", reason=reason) for reason, n in counts]
+    counted = [message("{n} × {reason}", n=f"{n:,}", reason=reason) for reason, n in counts]
+    reasons = counted if len(counts) > 1 else [counts[0][0]]
     reasons[REASONS:] = ["…"] if len(reasons) > REASONS else []
     return [message(template, images=images, n=f"{len(files):,}", first=files[0][0], reasons=join("; ", reasons))]

@@ -67,11 +67,10 @@ class Knn(Metric):
         table = np.bincount(cell, minlength=len(classes) ** 2).reshape(len(classes), -1)  # (c, c): true, predicted
         extras = {"k": k, "temperature": self.temperature, "n": n, **neighbors.about, "curve": curve}
         if len(classes) <= SHOWN:
-            extras["per_class"] = [
-                {"class": test.class_name(int(label)), "n": int(row.sum()), "taken_for": row.tolist()}
-                | ({"value": float(row[i] / row.sum()), "interval": wilson(int(row[i]), int(row.sum()))} if row.any() else {})
-                for i, (label, row) in enumerate(zip(classes, table, strict=True))
-            ]
+            extras["per_class"] = per_class = []
+            for i, (label, row) in enumerate(zip(classes, table.tolist(), strict=True)):
+                m, one = sum(row), {"class": test.class_name(int(label)), "n": sum(row), "taken_for": row}
+                per_class.append({**one, "value": row[i] / m, "interval": wilson(row[i], m)} if m else one)
         arrays = {PREDICTED: predicted, "confusion": table, "confusion_labels": classes}
         return MetricResult(hits / n, right, wilson(hits, n), "share", extras, arrays)
 
