@@ -49,6 +49,12 @@ def address_of(dataset: str) -> dict[str, str]:
     return {"data": "folder", "folder": remember(Path(path))} if is_path else {"data": dataset}
 
 
+def recent_folders() -> list[Path]:
+    """Return the stored folders that still exist, newest first."""
+    paths = dict.fromkeys(path_of(p.stem) for p in _newest_first())
+    return [path for path in paths if path is not None and path.is_dir()]
+
+
 def _folder() -> Path:
     return data_home() / "app" / "opened"
 

@@ -1,4 +1,5 @@
-"""A folder of images before training: its classes, faults and some of its images, before decoding; and uploads.
+"""A folder of images before training: its classes, faults and some of its images, before decoding; the subfolders of a
+folder browser; and uploads.
 
 Uploaded images are checked and saved as a folder that is an ordinary data set. The folders in their paths become the
 classes. Nothing is written outside of the new folder, which gets its name once it is complete."""
@@ -182,6 +183,40 @@ def _some(listing: Listing, most: int) -> list[ImageFile]:
     in_turn = chain.from_iterable(zip_longest(*by_class.values()))
     chosen = [file for file in in_turn if file is not None][:most]
     return sorted(chosen, key=lambda f: f.label)
+
+
+# --- a folder browser ---
+
+
+MOST_FOLDERS = 200  # that are listed
+LOOKS = 20_000  # maximum entries that are read
+DEPTH = 3  # folders below the counted one: train/class/part
+
+
+def subfolders(place: Path) -> dict[Path, tuple[int, bool]]:
+    """Return the subfolders of a folder by name, without hidden ones and links, and the images in each (see
+    `count_images`). Raises OSError."""
+    with os.scandir(place) as entries:
+        names = [e.name for e in entries if not e.name.startswith(".") and e.is_dir(follow_symlinks=False)]
+    names = sorted(names, key=str.lower)[:MOST_FOLDERS]
+    return {place / name: count_images(place / name, LOOKS // len(names)) for name in names}
+
+
+def count_images(place: Path, looks: int = LOOKS) -> tuple[int, bool]:
+    """Count a folder's images a few levels deep, within `looks` entries; also return whether that is all of them."""
+    count, waiting = 0, [(os.fspath(place), 0)]
+    while waiting:
+        inside, depth = waiting.pop(0)
+        with contextlib.suppress(OSError), os.scandir(inside) as entries:  # an unreadable folder counts as empty
+            for entry in entries:
+                looks -= 1
+                if looks < 0:
+                    return count, False
+                if not entry.is_dir(follow_symlinks=False):
+                    count += os.path.splitext(entry.name)[1].lower() in ENDINGS
+                elif depth < DEPTH and not entry.name.startswith("."):
+                    waiting.append((entry.path, depth + 1))
+    return count, True
 
 
 # --- uploads ---

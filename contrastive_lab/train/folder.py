@@ -10,6 +10,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from contrastive_core.base.errors import BadSetting
 from contrastive_core.base.json_files import JsonObject
+from contrastive_core.base.messages import printable
 from contrastive_core.base.storage import data_home
 from contrastive_core.data import datasets, image_listings, named_sets
 from contrastive_core.data.dataset import KNOWN, SMALL, DatasetInfo
@@ -21,23 +22,27 @@ from contrastive_core.data.folder_selection import (
     SECONDS,
     TWO_LABELS,
     changed,
+    count_images,
     name_of,
     parts_of,
     save_uploads,
+    subfolders,
     values_of,
 )
 from contrastive_core.engine import jobs
 from contrastive_lab import cache, format, locale, query_params
 from contrastive_lab.components.gallery import draw_gallery
 from contrastive_lab.locale import N_, _, message, ngettext
-from contrastive_lab.path_input import path_input
+from contrastive_lab.path_input import path_input, recent_folders
 from contrastive_lab.progress import follow
 
 FOLDER = N_("folder of images…")
 NO_CLASSES = N_("none: no classes")
 CLASSES = 12  # that are named with their sizes
 ROUND = "drops"  # counts the copied folders, so that the next drop finds an empty field
-CHOSEN, LEFT_OUT = "dropped folder", "dropped and left out"  # of the session: the copy's path; the path and its files
+CHOSEN, LEFT_OUT = "chosen folder", "dropped and left out"  # of the session: its path; a copy's path and its files
+BROWSED = "browsed folder"  # of the session, while the browser is open
+RECENT = 3  # folders that the browser offers
 NAMED = 50  # files that are left out, by name
 
 
@@ -80,14 +85,15 @@ def choose_data(subject: DeltaGenerator) -> Data:
 def _choose_folder() -> str:
     """Draw the field of the path, the files that a drop left out, and the column of a list's classes; return the data
     set's name, "" without a path."""
-    if copied := st.session_state.pop(CHOSEN, None):
-        query_params.choose("path-folder", copied)
+    if folder := st.session_state.pop(CHOSEN, None):
+        query_params.choose("path-folder", folder)
     path = path_input(
         _("Folder (one folder per class, or images only)"),
         "folder",
         placeholder="/path/to/images",
         help=_("Or the path of a list of images (.csv with the columns file, label and split)."),
     )
+    browse(path)
     if not path:
         return ""
     copied, files = st.session_state.get(LEFT_OUT, ("", []))
@@ -111,6 +117,53 @@ def _choose_folder() -> str:
         format_func=lambda c: locale.text(c) if c == NO_CLASSES else c,  # else a name of the file's
     )
     return name if chosen == usual else f"{name}#{chosen}"
+
+
+def browse(typed: str) -> None:
+    """Draw a button that opens a folder browser, which fills the field of the path."""
+    place: Path | None = st.session_state.get(BROWSED)
+
+    def go(to: Path | None, chosen: str = "") -> None:
+        st.session_state[BROWSED], st.session_state[CHOSEN] = to, chosen
+
+    if place is None:
+        start = Path(typed).expanduser().absolute() if is_folder(typed) else Path.home()
+        start = start if start.is_dir() else start.parent  # of a list
+        st.button(_("Browse…"), "browse", on_click=go, args=(start,), icon=":material/folder_open:")
+        return
+    st.button(_("Close the list"), "browse", on_click=go, args=(None,), icon=":material/folder_open:")
+    with st.container(border=True, gap="small"):
+        st.markdown(f"**{format.plain(printable(place))}**")
+        row, up = st.container(horizontal=True), place.parent
+        row.button(_("Up"), "browse-up", on_click=go, args=(up,), icon=":material/arrow_upward:", disabled=up == place)
+        row.button(_("Home"), "browse-home", on_click=go, args=(Path.home(),), icon=":material/home:")
+        for path in [p for p in recent_folders() if p != place][:RECENT]:
+            name, key = format.plain(printable(path.name)), f"recent-{cache.digest(str(path))}"
+            row.button(name, key, printable(path), on_click=go, args=(path,), icon=":material/history:")
+        try:
+            inside = subfolders(place)
+        except OSError as error:
+            st.error(format.plain(_("This folder cannot be read: {reason}").format(reason=error.strerror)))
+            return
+        with st.container(height=240, gap=None):
+            for path, found in inside.items():
+                name, key = format.plain(printable(path.name)), f"folder-{cache.digest(str(path))}"
+                label = f"{name} · {count_text(*found)}"
+                st.button(label, key, on_click=go, args=(path,), icon=":material/folder:", type="tertiary")
+            if not inside:
+                st.caption(_("No folders in here."))
+        found = count_images(place)
+        label = _("Use this folder: {pictures}").format(pictures=count_text(*found))
+        st.button(label, "browse-use", on_click=go, args=(None, str(place)), type="primary", disabled=not found[0])
+
+
+def count_text(count: int, is_exact: bool) -> str:
+    """Describe the result of `count_images`."""
+    if not count:
+        return _("no images") if is_exact else _("not searched")
+    if not is_exact:
+        return _("{count} or more images").format(count=f"{count:,}")
+    return ngettext("{count} image", "{count} images", count).format(count=f"{count:,}")
 
 
 def drop_zone() -> None:

@@ -96,6 +96,25 @@ def test_data_that_are_not_here_are_fetched_first(monkeypatch: pytest.MonkeyPatc
     assert not start(app).disabled
 
 
+def test_a_folder_is_browsed_to_and_used(pets: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Path, "home", lambda: pets.parent)
+    app = page_at("train", monkeypatch, data="folder")
+    assert start(app).disabled  # no folder yet
+    app.button(key="browse").click().run()
+    next(b for b in app.button if b.label == "pets · 10 images").click().run()
+    assert [b.label for b in app.button if "5 images" in b.label] == ["cats · 5 images", "dogs · 5 images"]
+    app.button(key="browse-up").click().run()
+    next(b for b in app.button if b.label == "pets · 10 images").click().run()
+    app.button(key="browse-use").click().run()
+    assert not app.exception
+    assert app.text_input(key="path-folder").value == str(pets)
+    assert app.button(key="browse").label == "Browse…"  # it closed
+    app.text_input(key="path-folder").set_value("").run()
+    app.button(key="browse").click().run()
+    next(b for b in app.button if b.label == "pets").click().run()  # used before
+    assert app.button(key="browse-use").label == "Use this folder: 10 images"
+
+
 def test_a_folder_that_cannot_be_trained_on_says_why(pets: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     app = page_at("train", monkeypatch, data="folder", method="sup_con")
     field = app.text_input(key="path-folder")
@@ -145,7 +164,7 @@ NUMBERS = {  # label: the setting, its bounds, and a number that it takes
 
 def test_the_number_in_a_box_is_what_starts(monkeypatch: pytest.MonkeyPatch) -> None:
     started: list[list[str]] = []
-    monkeypatch.setattr("contrastive_core.engine.queue.enqueue", lambda name, words: started.append(words))
+    monkeypatch.setattr("contrastive_core.engine.queue.enqueue", lambda name, words, **_: started.append(words))
     app = page_at("train", monkeypatch)
     for label, (setting, bounds, value) in NUMBERS.items():
         assert (number(app, label).min, number(app, label).max) == bounds

@@ -6,7 +6,7 @@ import pytest
 from PIL import Image
 
 from contrastive_core.data import datasets
-from contrastive_core.data.folder_selection import SIDE, changed, folder_preview, values_of
+from contrastive_core.data.folder_selection import SIDE, changed, count_images, folder_preview, subfolders, values_of
 from contrastive_core.engine import answers
 from contrastive_lab.train.folder import classes, summary, wrong_folder
 
@@ -134,3 +134,15 @@ def test_a_new_file_is_a_change(tmp_path: Path) -> None:
     Image.new("RGB", (4, 4)).save(tmp_path / "a" / "new.png")
     assert changed(str(tmp_path)) != before
     assert changed("/no/such\0folder") == []
+
+
+def test_a_browser_counts_the_images_of_each_subfolder_within_a_limit(tmp_path: Path) -> None:
+    for name in ("Pets/train/cat/1.png", "Pets/train/cat/2.JPG", "Pets/notes.txt", "empty/.hidden/1.png", ".no/1.png"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    (tmp_path / "link").symlink_to(tmp_path / "Pets")
+    assert subfolders(tmp_path) == {tmp_path / "empty": (0, True), tmp_path / "Pets": (2, True)}
+    assert count_images(tmp_path / "Pets" / "train" / "cat", 1) == (1, False)
+    assert count_images(tmp_path / "nothing") == (0, True)
+    with pytest.raises(OSError, match="nothing"):
+        subfolders(tmp_path / "nothing")
