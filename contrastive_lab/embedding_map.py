@@ -29,6 +29,7 @@ from contrastive_lab.components.shared.transport import NO_THUMBNAILS, thumbnail
 from contrastive_lab.locale import N_, _, message
 from contrastive_lab.progress import answer_or_wait
 
+DARK = "#24292F"  # of samples that are placed on a map of others
 JUDGED = N_(
     "Trustworthiness: points that are near on the map are near in the embedding. Continuity: points that are near in "
     "the embedding are near on the map. 1 is perfect for both."
@@ -65,15 +66,17 @@ def settings(kind: str) -> dict[str, float | str]:
     return now
 
 
-def map_of(space: Space, kind: str, map_settings: Mapping[str, float | str], rows: EmbeddingSet) -> DrawnMap:
-    """Return the map, or PCA without its quality while the map is computed. A UMAP of z is turned like that of h, if
-    that exists, so points move little between them."""
+def map_of(
+    space: Space, kind: str, map_settings: Mapping[str, float | str], rows: EmbeddingSet, aligned: bool = True
+) -> DrawnMap:
+    """Return the map, or PCA without its quality while the map is computed. `aligned`: turn a UMAP of z like that of h,
+    if that exists, so points move little between them."""
     values = question(space, kind, map_settings)
     result = answer_or_wait("map", values, message("{kind} map of {title}", kind=kind.upper(), title=space.title))
     if result is None:
         return quick_map(rows)
     made = DrawnMap(result.arrays["xy"], **result.meta)
-    if kind == "umap" and space.layer == "z":
+    if aligned and kind == "umap" and space.layer == "z":
         of_h = cache.result("map", question(replace(space, layer="h"), kind, map_settings))
         if of_h is not None and len(of_h.arrays["xy"]) == len(made.xy):
             xy = procrustes_align(made.xy, of_h.arrays["xy"])
@@ -97,17 +100,26 @@ def caption(drawn_map: DrawnMap, rows_title: str = "") -> None:
     st.caption(text + _("Scores are computed in the embedding, not on the map."), help=help)
 
 
-def draw(space: Space, rows: EmbeddingSet, drawn_map: DrawnMap, color: tuple[str, dict[str, np.ndarray]]) -> list[int]:
-    """Draw the scatter; return the selected rows. `color`: its name, and values of each sample by name."""
+def draw(
+    space: Space,
+    rows: EmbeddingSet,
+    drawn_map: DrawnMap,
+    color: tuple[str, dict[str, np.ndarray]],
+    new: tuple[str, np.ndarray] | None = None,
+) -> list[int]:
+    """Draw the scatter; return the selected rows. `color`: its name, and values of each sample by name. `new`: the name
+    and positions (m, 2) of other samples on the map."""
     some = subsample_rows(rows.labels, len(rows), MAX_POINTS)
     drawn_rows = np.arange(len(rows)) if some is None else some
     data = _scatter_data(space, rows, drawn_map, color, drawn_rows)
+    if new is not None:
+        data = with_new(data, *new)
     place = state.place_of(space)
     key = f"map-{cache.digest(place)}"
     selection = LinkedSelection(
         drawn_places(state.selection(place), drawn_rows),
         f"{place} {state.stamp(key)}",
-        lambda chosen: state.select(drawn_rows[chosen], place, key),
+        lambda chosen: state.select(drawn_rows[chosen[chosen < len(drawn_rows)]], place, key),
     )
     draw_scatter(data, selection, fits=True, gallery=False, key=key)
     if data.pictured is not None:
@@ -169,6 +181,27 @@ def _scatter_data(
         rows_key=place,
         partners=partners,
         partner_count=count,
+    )
+
+
+def with_new(data: ScatterData, name: str, xy: np.ndarray) -> ScatterData:
+    """Add samples to a map as a category of their own; the map has no images then."""
+    color, names = data.color, data.names or (_("this space"),)
+    if color is None or not data.names:
+        color = np.zeros(len(data.xy), np.int64)
+    return replace(
+        data,
+        xy=np.concatenate([data.xy, xy]),
+        ids=[*data.ids, *(f"{name} {i}" for i in range(len(xy)))],
+        color=np.concatenate([color, np.full(len(xy), len(names))]),
+        names=[*names, name],
+        palette=[*(PALETTE[i % len(PALETTE)] for i in range(len(names))), DARK],
+        content=cache.digest(data.content, name),
+        thumbnails=NO_THUMBNAILS,
+        pictured=None,
+        medoids=(),
+        crowds=(),
+        rows_key="",
     )
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import streamlit as st
 
 from contrastive_core.runs.run import Run
+from contrastive_core.spaces import loaded_vectors
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.space import TOWERS, Space, layers_of
 from contrastive_lab import cache, embedding_map, format, load_vectors, query_params, stage, state
@@ -18,18 +19,21 @@ from contrastive_lab.recordings import LAYER_TITLES, Kinds, choose_place, follow
 
 MANY = 50_000  # rows, of which UMAP takes minutes
 COLOR_WIDTH = 208  # pixels, with the label on the same line; 150 without it on a narrow screen (explore.css)
+NOTHING = N_("nothing else")
 SHORT = {"h": "h", "z": "z", TOWERS: LAYER_TITLES[TOWERS]}
 FEATURES = N_("h is the output of the encoder, z the output of the projection head.")
 
 
 @dataclass(frozen=True)
 class View:
-    """The view of a space: `kind` umap or pca with its settings; the color; `is_quick`: whether the map must be ready
-    at once; and a description of the rows, if the page needs one."""
+    """The view of a space: `kind` umap or pca with its settings; the color; `new`: the name and the space of samples
+    to place on the map; `is_quick`: whether the map must be ready at once; and a description of the rows, if the page
+    needs one."""
 
     kind: str
     settings: Mapping[str, float | str]
     color: str
+    new: tuple[str, Space] | None = None
     is_quick: bool = False
     rows_title: str = ""
 
@@ -76,9 +80,24 @@ class Bar:
                 label = format.plain(rows.ids[picked[0]]) if len(picked) == 1 else text
                 clear: dict[str, Any] = {"key": "clear-selection", "on_click": state.select, "args": ([], at)}
                 st.button(f"{label} ✕", help=_("Clear the selection"), **clear)
+        new = None
         with self.more:
+            if kind == "umap" and (others := others_of(space)):
+                look = {"key": f"placed-{cache.digest(state.data_of(space), space.split)}"}
+                label, options = _("Place on this map"), [NOTHING, *others]
+                name = query_params.one_of(st.selectbox, label, options, name="placed", **look)
+                new = (name, others[name]) if name in others else None
             settings = embedding_map.settings(kind)
-        return View(kind, settings, color, follows, place.rows_title if place else "")
+        return View(kind, settings, color, new, follows, place.rows_title if place else "")
+
+
+def others_of(space: Space) -> dict[str, Space]:
+    """Return the spaces whose samples can be placed on a map, by name: the other split, and loaded vectors."""
+    if space.is_recording:
+        return {}
+    loaded = {about["name"]: Space.of_vectors(key) for key, about in loaded_vectors.loaded().items()}
+    splits = {split: space.with_split(split) for split in space.splits if split != space.split}
+    return splits | {name: other for name, other in loaded.items() if other.name != space.name}
 
 
 def split_and_layer(space: Space) -> None:
@@ -112,9 +131,10 @@ def space_of(run: Run | None, key: str = "") -> Space:
 
 def draw(space: Space, rows: EmbeddingSet, view: View) -> tuple[DrawnMap, list[int]]:
     """Draw the map; return it with the selected rows."""
-    drawn_map = (
-        embedding_map.quick_map(rows) if view.is_quick else embedding_map.map_of(space, view.kind, view.settings, rows)
-    )
+    if view.is_quick:
+        drawn_map = embedding_map.quick_map(rows)
+    else:  # new samples have places on the map as it was computed
+        drawn_map = embedding_map.map_of(space, view.kind, view.settings, rows, aligned=view.new is None)
     details: dict[str, np.ndarray] = {}  # of each sample, if the map is colored by one of them
     if view.color in (*DETAILS, LOSS):
         kind, what = "scores", message("Table of all samples")
@@ -122,5 +142,11 @@ def draw(space: Space, rows: EmbeddingSet, view: View) -> tuple[DrawnMap, list[i
             kind, what = "loss", message("The loss of every sample")
         if (result := answer_or_wait(kind, {"space": space.values}, what)) is not None:
             details = result.arrays
-    picked = embedding_map.draw(space, rows, drawn_map, (view.color, details))
+    placed = None
+    if view.new is not None:
+        name, other = view.new
+        values = {"map": embedding_map.question(space, view.kind, view.settings), "new": other.values}
+        if result := answer_or_wait("placed", values, message("Placing {name} on the map", name=name)):
+            placed = name, result.arrays["xy"]
+    picked = embedding_map.draw(space, rows, drawn_map, (view.color, details), placed)
     return drawn_map, [i for i in picked if i < len(rows)]

@@ -5,14 +5,18 @@ import re
 import numpy as np
 import pytest
 from opened_page import opened
+from sample_sets import blobs
 from streamlit.testing.v1 import AppTest
 
 from contrastive_core import runs
 from contrastive_core.base.score import Score
 from contrastive_core.compare.representation_similarity import procrustes_align
+from contrastive_core.engine import answers
+from contrastive_core.spaces import loaded_vectors
 from contrastive_core.spaces.results import MAP_DEFAULTS
 from contrastive_core.spaces.space import Space
 from contrastive_lab import cache, embedding_map, state
+from contrastive_lab.components.scatter import ScatterData
 from contrastive_lab.explore.inspector import vote
 from contrastive_lab.score_strip import _answer
 
@@ -102,3 +106,19 @@ def test_the_umap_of_z_is_turned_like_that_of_h() -> None:
     assert not np.allclose(made["z"].xy, as_made.arrays["xy"])
     assert made["z"].settings == {**as_made.meta["settings"], "aligned to": "h"}
     assert "aligned to" not in made["h"].settings
+
+
+def test_new_samples_are_placed_on_the_map(monkeypatch: pytest.MonkeyPatch) -> None:
+    base, new = (loaded_vectors.save_vectors(blobs(n), name) for n, name in ((60, "base.npy"), (12, "new.npy")))
+    values = embedding_map.question(Space.of_vectors(base), "umap", MAP_DEFAULTS)
+    places = answers.make("placed", {"map": values, "new": Space.of_vectors(new).values}).arrays["xy"]
+    drawn: list[ScatterData] = []
+    monkeypatch.setattr(embedding_map, "draw_scatter", lambda data, selection, **_: drawn.append(data))
+    app = opened("explore", monkeypatch, vectors=base, map="umap")
+    (box,) = (one for one in app.selectbox if one.label == "Place on this map")
+    assert len(drawn[-1].ids) == 60
+    box.set_value("new.npy").run()
+    assert not app.exception
+    assert list(drawn[-1].names) == ["a", "b", "c", "new.npy"]
+    assert np.array_equal(drawn[-1].xy[60:], places)
+    assert np.array_equal(np.flatnonzero(drawn[-1].color == 3), np.arange(60, 72))

@@ -20,8 +20,8 @@ from contrastive_core.spaces.results import MAP_DEFAULTS, Result, Values
 from contrastive_core.spaces.space import Space, graph_path, train_test_split
 
 KINDS = {  # module and function of each
-    **{kind: f"scores.{kind}" for kind in ("scores", "loss", "towers", "zero_shot", "text_query")},
-    **{kind: f"scores.{kind}" for kind in ("tower_pairs", "likeness")},
+    **{kind: f"scores.{kind}" for kind in ("scores", "loss", "placed", "towers", "zero_shot")},
+    **{kind: f"scores.{kind}" for kind in ("text_query", "tower_pairs", "likeness")},
     "map": "scores.map_of_space",
     **{kind: f"comparisons.{kind}" for kind in ("comparison", "calibration", "centered", "differences")},
     **{kind: f"comparisons.{kind}" for kind in ("compression", "adapter")},

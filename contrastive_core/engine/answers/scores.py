@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from contrastive_core import metrics, runs
-from contrastive_core.base.errors import BadSetting
+from contrastive_core.base.errors import BadSetting, UnusableEmbedding
 from contrastive_core.base.json_files import JsonObject
 from contrastive_core.base.messages import N_, message
 from contrastive_core.base.progress import OnProgress, fraction_of, ignore_progress
@@ -19,7 +19,7 @@ from contrastive_core.compare.embed import data_of, embed_run, load_model, rando
 from contrastive_core.compare.evaluate import evaluate_sets, evaluate_split, metric_names, zero_shot_scores
 from contrastive_core.compare.evaluation import BESIDE, SOURCES, Evaluation, gather
 from contrastive_core.compare.likeness import Picture, Words, explain, nearest_images
-from contrastive_core.compare.projection import map_of
+from contrastive_core.compare.projection import map_of, project_new
 from contrastive_core.compare.towers import tower_notes, tower_scores
 from contrastive_core.data.captions import captions_of
 from contrastive_core.engine.answers import cached_graphs, make, rows_of, test_rows
@@ -227,6 +227,18 @@ def map_of_rows(rows: EmbeddingSet, kind: str, settings: JsonObject, graphs: Gra
     with _one_map if kind == "umap" else nullcontext():
         projection = map_of(rows, kind, graphs, on_fraction, **settings)
     return Result({"settings": projection.settings, "quality": projection.quality}, {"xy": projection.xy})
+
+
+def placed(values: Values, on_progress: OnProgress, device: str) -> Result:
+    """Place the samples of another space of the same width on an existing map. Raises UnusableEmbedding."""
+    rows, new = (rows_of(Space(**of), on_progress, device) for of in (values["map"]["space"], values["new"]))
+    if rows.width != new.width:
+        raise UnusableEmbedding(
+            "the rows of the map have {width} dimensions, the new rows {new}", width=rows.width, new=new.width
+        )
+    xy = make("map", values["map"], on_progress, device).arrays["xy"]
+    on_progress(N_("placing the new samples"), None)
+    return Result({}, {"xy": project_new(new.features, rows.features, xy, device=device)})
 
 
 # --- jobs with result files of their own ---

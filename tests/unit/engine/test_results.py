@@ -93,7 +93,7 @@ def test_scores_of_loaded_vectors_stand_at_the_rows_that_were_judged() -> None:
     assert kept.meta["scores"]["own"]["knn"]["extras"]["curve"]["1"] == 1
 
 
-def test_maps_of_one_space_share_one_graph(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_map_and_new_samples_share_one_graph(monkeypatch: pytest.MonkeyPatch) -> None:
     base = rows(60)
     own = Space.of_vectors(loaded_vectors.save_vectors(base, "base.npy"))
     settings = {"seed": 1, "neighbors": 6, "min_dist": 0.2, "metric": "cosine"}
@@ -110,6 +110,12 @@ def test_maps_of_one_space_share_one_graph(monkeypatch: pytest.MonkeyPatch) -> N
         answers.make("map", {**values, "neighbors": 8})
     assert kept is not None
     assert kept[0].shape == kept[1].shape == (60, 15)
+    new, narrow = (Space.of_vectors(loaded_vectors.save_vectors(rows(12, d=d), "new.npy")) for d in (5, 4))
+    places = answers.make("placed", {"map": values, "new": new.values}).arrays["xy"]
+    assert places.shape == (12, 2)
+    np.testing.assert_allclose(places[0], made.arrays["xy"][0], atol=1e-3)
+    with pytest.raises(UnusableEmbedding, match="5 dimensions, the new rows 4"):
+        answers.make("placed", {"map": values, "new": narrow.values})
 
 
 def test_a_comparison_of_loaded_vectors_comes_back_whole() -> None:
