@@ -184,7 +184,8 @@ def _sentence_on(template: str, images: str, files: Files) -> list[str]:
             reason = N_("the file is cut off")
         plain.append(N_("the file is damaged") if "data stream" in reason.lower() else reason.removesuffix("."))
     counts = Counter(plain).most_common()
-    counted = [message("{n} × {reason}", n=f"{n:,}", reason=reason) for reason, n in counts]
-    reasons = counted if len(counts) > 1 else [counts[0][0]]
+    reasons = [reason for reason, _ in counts]
+    if len(counts) > 1:
+        reasons = [message("{n} × {reason}", n=f"{n:,}", reason=reason) for reason, n in counts]
     reasons[REASONS:] = ["…"] if len(reasons) > REASONS else []
     return [message(template, images=images, n=f"{len(files):,}", first=files[0][0], reasons=join("; ", reasons))]
