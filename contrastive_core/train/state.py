@@ -42,14 +42,38 @@ def diverged(step: int, loss: float, norm: float, lr: float) -> Diverged:
 def reason_of(error: BaseException, setup: TrainSetup) -> str:
     """Return the reason why training ended, in a sentence."""
     if isinstance(error, torch.OutOfMemoryError):
-        size = setup.config.micro_batch or setup.config.batch_size or 0
-        text = N_("{device} has too little memory for {size} images at a time; try half of them: --set {name}={half}")
-        name = "micro_batch" if setup.config.micro_batch or not unsplit(setup.method) else "batch_size"
-        return message(text, device=setup.device, size=size, name=name, half=max(2, size // 2))
+        size, tip = setup.config.batch_size or 0, N_("not even two fit")
+        if setup.world.size > 1:  # a trial would wait for processes that have ended
+            tip = message("try half of it: --set batch_size={half}", half=max(2, size // 2))
+        elif fits := _fitting_batch_size(setup):
+            tip = N_("a batch of {fits} fits: --set batch_size={fits}, or keep yours with --micro-batch {fits}")
+            if setup.config.micro_batch:
+                tip = N_("try --micro-batch {fits}")
+            elif unsplit(setup.method):
+                tip = N_("a batch of {fits} fits: --set batch_size={fits}")
+            tip = message(tip, fits=fits)
+        text = N_("{device} has too little memory for batch_size {size}; {tip}")
+        return message(text, device=setup.device, size=size, tip=tip)
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
         file = error.filename or "run folder"
         return message("the disk is full ({filename}); free some space and resume", filename=file)
     return sentence(error)
+
+
+def _fitting_batch_size(setup: TrainSetup) -> int:
+    """Halve the batch size until a step fits into memory; return that size, or 0 if none fits."""
+    size = (setup.config.micro_batch or setup.config.batch_size or 0) // 2
+    while size >= 2:
+        torch.cuda.empty_cache()
+        try:
+            batch = setup.loader.batch(setup.loader.epoch(0)[0][:size])
+            with torch.autocast(setup.device.type, torch.bfloat16, enabled=bool(setup.config.amp)):
+                pairs = setup.method.pairs(batch, setup.generator)
+            setup.loss(pairs).value.backward()
+            return size
+        except torch.OutOfMemoryError:
+            size //= 2
+    return 0
 
 
 OF_EACH_PROCESS = ("random.torch", "random.cuda")  # saved once for every process

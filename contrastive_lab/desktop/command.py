@@ -5,7 +5,9 @@ A thing is a run, a folder of images, a file of vectors, a checkpoint or a sweep
 quick; `prepare` does the rest while the server starts. One that cannot be opened gives a one-sentence error."""
 
 import argparse
+import contextlib
 import os
+import platform
 import signal
 import sys
 import time
@@ -46,6 +48,7 @@ from contrastive_lab.desktop import serving, window
 from contrastive_lab.desktop.serving import Server
 
 PROGRAM = "contrastive-lab"
+PACKAGES = (PROGRAM, "torch", "torchvision", "streamlit", "numpy", "pyarrow")  # whose versions matter
 
 
 def _playground(args: argparse.Namespace) -> None:
@@ -106,7 +109,7 @@ def parser() -> argparse.ArgumentParser:
     how = options.add_mutually_exclusive_group()
     how.add_argument("--browser", action="store_true", help="open the app in the browser instead of a window")
     how.add_argument("--no-window", action="store_true", help="only start the server and print its address")
-    options.add_argument("--version", action="version", version=f"{PROGRAM} {metadata.version(PROGRAM)}")
+    options.add_argument("--version", action="version", version=_versions())
     return options
 
 
@@ -159,6 +162,14 @@ def _interrupt(number: int, frame: object) -> NoReturn:
 
 
 # --- completion ----------------------------------------------------------------------------------
+
+
+def _versions() -> str:
+    lines = [f"Python {platform.python_version()}"]
+    for package in PACKAGES:
+        with contextlib.suppress(metadata.PackageNotFoundError):
+            lines.append(f"{package} {metadata.version(package)}")
+    return "\n".join(lines)
 
 
 def _complete() -> None:

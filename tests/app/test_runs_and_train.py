@@ -152,7 +152,7 @@ def test_two_runs_are_told_apart_and_a_clone_has_its_change(monkeypatch: pytest.
     config = {"method": "simclr", "dataset": "digits", "epochs": 1}
     pair = [runs.create(f"pair-{seed}", {**config, "seed": seed}) for seed in (0, 7)]
     queued: list[tuple[str, list[str]]] = []
-    monkeypatch.setattr("contrastive_core.engine.queue.enqueue", lambda name, words: queued.append((name, words)))
+    monkeypatch.setattr("contrastive_core.engine.queue.enqueue", lambda name, words, **_: queued.append((name, words)))
     with monkeypatch.context() as patch:
         patch.setattr(table, "table", lambda *_: (pair, pair))
         app = opened("runs", monkeypatch)

@@ -13,7 +13,7 @@ from contrastive_lab.train import fields as encoders
 
 def queued(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     started: list[list[str]] = []
-    monkeypatch.setattr("contrastive_core.engine.queue.enqueue", lambda name, words: started.append(words))
+    monkeypatch.setattr("contrastive_core.engine.queue.enqueue", lambda name, words, **_: started.append(words))
     return started
 
 

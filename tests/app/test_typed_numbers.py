@@ -21,7 +21,7 @@ def press(app: AppTest, label: str) -> AppTest:
 
 def test_a_clone_is_trained_with_what_stands_in_its_fields(monkeypatch: pytest.MonkeyPatch) -> None:
     queued: list[list[str]] = []
-    monkeypatch.setattr(queue, "enqueue", lambda name, words: queued.append(words))
+    monkeypatch.setattr(queue, "enqueue", lambda name, words, **_: queued.append(words))
     monkeypatch.setattr(st, "switch_page", lambda page: None)
 
     def page() -> None:
