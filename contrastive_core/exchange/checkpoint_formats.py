@@ -162,14 +162,15 @@ def _layers(names: set[str], prefix: str, shapes: Shapes) -> list[Fold]:
     numbers = {int(match[1]) for match in numbered if match}
     if not all(numbered) or max(numbers) > LARGEST:
         return []
-    form = ""
-    for number in range(max(numbers) + 1):
-        is_linear = len(shapes.get(f"{prefix}{number}.weight", ())) == 2
-        is_norm = f"{number}.running_mean" in names
-        form += "B" if is_norm else "L" if is_linear else "?" if number in numbers else "."
-    if not FORM.fullmatch(form):
+    form = ["?" if number in numbers else "." for number in range(max(numbers) + 1)]
+    for number in numbers:
+        if f"{number}.running_mean" in names:
+            form[number] = "B"
+        elif len(shapes.get(f"{prefix}{number}.weight", ())) == 2:
+            form[number] = "L"
+    if not FORM.fullmatch("".join(form)):
         return []
-    found = re.finditer("L(B?)", form)
+    found = re.finditer("L(B?)", "".join(form))
     return [Fold(f"{prefix}{m.start()}.", f"{prefix}{m.start() + 1}." if m[1] else "") for m in found]
 
 

@@ -291,8 +291,9 @@ class _Judge:
         """Return the fault of a loss or gradient that is the declared one times a constant."""
         own = self.declared.value
         of_value = self.case.value / own if self.case.value is not None and abs(own) > 1e-9 else None
-        factor = of_value if self.grad is None else self.factor if self._is_scaled(self.declared, self.factor) else None
-        if factor is None or factor <= 0:
+        factor = of_value if self.grad is None else self.factor
+        is_scaled = self.grad is None or self._is_scaled(self.declared, self.factor)
+        if factor is None or factor <= 0 or not is_scaled:
             return None
         if self.grad is not None and self._is_value_of(self.declared):
             name = "gradient_too_large" if factor > 1 else "gradient_too_small"

@@ -289,9 +289,9 @@ def difference(pair: list[Run]) -> None:
     st.caption(format.plain(" → ".join(run.name for run in pair)))
     lines = []
     for key in differing:
-        values = [
-            "–" if value is None else format.plain(cache.loss_title(str(value)) if key == "loss" else value)
-            for value in (one.get(key), two.get(key))
-        ]
-        lines.append(f"- **{format.plain(shown_name(key))}**: {' → '.join(values)}")
+        values = [one.get(key), two.get(key)]
+        if key == "loss":
+            values = [value and cache.loss_title(str(value)) for value in values]
+        texts = ["–" if value is None else format.plain(value) for value in values]
+        lines.append(f"- **{format.plain(shown_name(key))}**: {' → '.join(texts)}")
     st.markdown("\n".join(lines))

@@ -83,7 +83,10 @@ def _of_library() -> None:
     pixels = query_params.number(a.number_input, label, 0, 2048, name="", default=0, key="import-pixels", help=help)
     random = b.checkbox(_("Random weights"), disabled=bool(file), help=_("An encoder that has learned nothing."))
     words += ["--pixels", str(int(pixels))] if pixels else []
-    words += ["--weights", file] if file else ["--random"] if random else []
+    if file:
+        words += ["--weights", file]
+    elif random:
+        words.append("--random")
     previews: dict[str, ImportRecord] = st.session_state.setdefault("previews", {})
     if (report := previews.get(key := cache.digest("model", *words))) is None:
         with st.spinner(_("Inspecting it in a separate process…")):

@@ -77,7 +77,9 @@ def plan(sweep: Sweep, path: Path) -> None:
     b.metric(_("Running, queued"), f"{counts['running']}, {counts['queued']}")
     c.metric(_("Stopped or failed"), bad, help=_("Start continues with them."))
     seconds = sweep_file.estimate(sweep)
-    left = _("unknown") if seconds is None else format.duration(seconds) if seconds else "0"
+    left = format.duration(seconds) if seconds else "0"
+    if seconds is None:
+        left = _("unknown")
     d.metric(_("Still to train"), left, help=_("Estimated for this computer, with no other training running."))
     if blocked := next(filter(None, (j.blocked_reason() for j in queued.values() if j.group == sweep.name)), ""):
         st.warning(locale.text(blocked))

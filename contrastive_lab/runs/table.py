@@ -198,6 +198,7 @@ def row(run: Run) -> dict[str, Cell]:
     epochs = config.get("epochs")
     finished = epochs if phase == "done" else status.get("epoch", 0)
     share, trial = _share(run), trial_score(run.name)
+    origin = TRIES if is_trial(run.name) else "mine"
     of_towers = {title: record.value("towers", name) if record else None for name, title in OF_TOWERS.items()}
     return {
         "name": run.name,
@@ -220,7 +221,7 @@ def row(run: Run) -> dict[str, Cell]:
         "tags": ", ".join(map(str, meta.get("tags") or [])),
         "note": str(meta.get("note") or ""),
         "created": str(run.manifest.get("created", ""))[:16].replace("T", " "),
-        "origin": "shipped" if run.shipped else TRIES if is_trial(run.name) else "mine",
+        "origin": "shipped" if run.shipped else origin,
     }
 
 

@@ -6,11 +6,9 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode
 
 import numpy as np
 import pytest
-import torch
 from patience import SLOW
 from PIL import Image
 from servers import Server
@@ -94,35 +92,3 @@ def test_an_import_that_decodes_for_long_is_followed_stopped_and_begun_again(hel
     page.locator(f".st-key-toolbar input[value^={name}]").wait_for(timeout=SLOW)
     assert runs.load(name).status()["status"] == "done"
     assert not list((held.home / "home" / "uploads").iterdir())
-
-
-def test_a_training_waits_for_the_weights_it_starts_from(held: Server, page: Any, tmp_path: Path) -> None:
-    timm = pytest.importorskip("timm")
-    net = timm.create_model("test_vit")
-    name = f"t{time.time_ns()}"  # a second try has another
-    torch.save(net.state_dict(), tmp_path / f"{name}.pt")
-    asked = {"data": "folder", "encoder": "other", "model": "timm:test_vit", "epochs": 1, "called": name}
-    page.goto(f"{held.address}/train?{urlencode(asked)}")
-    folder = page.get_by_role("textbox", name="Folder (one folder per class")
-    folder.fill(str(held.home / "images"), timeout=SLOW)
-    folder.press("Enter")
-    page.get_by_text("33 train, 9 test").wait_for(timeout=SLOW)  # drawn anew, what is open closes
-    page.get_by_role("button", name="Temperature, batch").click()
-    page.get_by_text("Advanced", exact=True).click()
-    weights = page.get_by_role("textbox", name="A file of its weights")
-    weights.fill(str(tmp_path / f"{name}.pt"), timeout=SLOW)
-    weights.press("Enter")
-    page.get_by_text("tensors of the file fit").wait_for(timeout=SLOW)
-    page.keyboard.press("Escape")
-    page.get_by_role("button", name="Start", exact=True).click(timeout=SLOW)
-    main = page.locator("[data-testid=stMain]")
-    told = main.get_by_text(re.compile(rf"{name}: {name}-weights: decoding 33 images.* · 50 %"))
-    told.wait_for(timeout=SLOW)
-    page.reload()
-    told.wait_for(timeout=SLOW)
-    (held.home / "hold").unlink()
-    page.get_by_role("heading", name=name, exact=True).wait_for(timeout=SLOW)
-    page.get_by_role("button", name="Explore it", exact=True).wait_for(timeout=SLOW)  # it is done
-    assert runs.load(name).status()["status"] == "done"
-    assert runs.load(name).config["start"] == f"{name}-weights"
-    assert runs.load(name).config["encoder_knobs"]["pixels"] == 160

@@ -22,7 +22,6 @@ from foreign_checkpoints import (
     sup_contrast,
     torchvision_supervised,
 )
-from PIL import Image
 from safetensors.torch import save_file
 
 from contrastive_core import runs
@@ -48,16 +47,6 @@ FORMATS = {  # how it is made; kind, method, whether the stem is small, head
     "solo_learn": (solo_learn, "solo-learn", "simclr", True, "nonlinear"),
     "torchvision": (torchvision_supervised, PLAIN, "simclr", False, "none"),
 }
-
-
-@pytest.fixture
-def photos(tmp_path: Path) -> str:
-    """A small data set of color images."""
-    rng, folder = np.random.default_rng(0), tmp_path / "photos"
-    folder.mkdir()
-    for i in range(10):
-        Image.fromarray(rng.integers(0, 256, (32, 32, 3), np.uint8)).save(folder / f"{i}.png")
-    return f"folder:{folder}"
 
 
 @cases("name", FORMATS)
@@ -194,17 +183,6 @@ def test_sizes_are_capped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(checkpoint, "LIMIT", 1000)
     with refused("at most 1,000"), open_checkpoint(path):
         pass
-
-
-def test_solo_learn_is_scaled_and_padded_as_there() -> None:
-    """Its CIFAR pipeline divides by 0.247, 0.243 and 0.261; padding by 1 gives other features."""
-    names = {k: tuple(v.shape) for k, v in solo_learn()["state_dict"].items()}
-    recognized = recognize(names)
-    assert recognized.encoder_knobs == {"stem": "padded", "colors": "solo_learn"}
-    assert COLORS["solo_learn"][1] == (0.247, 0.243, 0.261)
-    images = torch.rand(2, 3, 32, 32)
-    apart = resnet18(True, 2)(images) - resnet18(True, 1)(images)
-    assert apart.abs().max() > 0.05
 
 
 @cases(

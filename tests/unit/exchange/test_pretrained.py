@@ -11,7 +11,6 @@ import torch
 import torch.nn.functional as F
 from cases import cases
 from foreign_checkpoints import here
-from PIL import Image
 from safetensors.torch import save_file
 from torchvision import models
 
@@ -42,15 +41,6 @@ def caches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(torch.hub, "get_dir", lambda: str(tmp_path / "hub"))
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path / "hf"))
     return tmp_path
-
-
-@pytest.fixture
-def photos(tmp_path: Path) -> str:
-    rng, folder = np.random.default_rng(0), tmp_path / "photos"
-    folder.mkdir()
-    for i in range(6):
-        Image.fromarray(rng.integers(0, 256, (32, 32, 3), np.uint8)).save(folder / f"{i}.png")
-    return f"folder:{folder}"
 
 
 def network(name: str, **settings: Any) -> torch.nn.Module:
@@ -200,7 +190,7 @@ def test_decoding_is_told_of_and_what_is_stopped_leaves_no_run(
         monkeypatch.undo()
         assert not [run for run in runs.list_runs() if not run.shipped]
         assert not list(runs_home().glob("test_resnet*"))
-    decoding = [(stage, share) for stage, share in stages if stage.startswith("decoding 5 images")]
+    decoding = [(stage, share) for stage, share in stages if stage.startswith("decoding 8 images")]
     assert decoding[-1][1] == 1.0
     assert "on disk" in decoding[0][0]
 

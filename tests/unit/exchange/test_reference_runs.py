@@ -1,17 +1,16 @@
 """References: encoders from elsewhere become runs on a data set and stand beside its other runs."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from foreign_checkpoints import here
 from safetensors.torch import load_file, save_file
 
 from contrastive_core import runs
-from contrastive_core.base.errors import BadSetting, CannotImport, NoSuchRun, Refused
+from contrastive_core.base.errors import BadSetting, CannotImport, NoSuchRun
 from contrastive_core.base.storage import SHIPPED, data_home
 from contrastive_core.cli.main import main
 from contrastive_core.compare import embed, evaluation
@@ -23,14 +22,6 @@ from contrastive_core.models.encoders import create_encoder
 
 @pytest.fixture(autouse=True)
 def no_child(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A child imports torch anew: seconds each."""
-
-    def here(function: Callable[..., Any], *arguments: Any, limits: object) -> Any:
-        try:
-            return function(*arguments)
-        except Exception as error:  # as a child's errors come back
-            raise Refused(str(error)) from None
-
     monkeypatch.setattr(checkpoint, "run_sandboxed", here)
 
 

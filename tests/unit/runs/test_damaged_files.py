@@ -182,17 +182,6 @@ def test_null_as_notes_costs_nothing_but_the_notes(rows: dict[str, Any]) -> None
     assert (run.path / "meta.damaged.json").read_text() == "null"
 
 
-def test_a_damaged_line_is_named_and_the_others_are_read(rows: dict[str, Any]) -> None:
-    run = make("lines", rows)
-    path = run.path / "metrics.jsonl"
-    lines = path.read_text().splitlines()
-    lines[1] = lines[1].replace('"loss": 0.4', '"loss": "0.4"')
-    path.write_text("\n".join(lines) + "\n")
-    assert [line.get("epoch") for line in run.metrics()] == [0, 2, 3]
-    (sentence,) = run_verify.damaged_records(run)
-    assert sentence.startswith("metrics.jsonl: damaged lines are skipped and the others are read: 2")
-
-
 @cases(
     "change",
     [

@@ -13,7 +13,6 @@ import pytest
 import torch
 from cases import cases
 
-from contrastive_core import runs
 from contrastive_core.runs import create, run_metrics
 from contrastive_core.runs.run_metrics import KEPT, LAST, LEAST, WINDOW, MetricsReader, fall, turned
 from contrastive_core.train.loop import MetricsLog
@@ -27,19 +26,6 @@ def step(number: int) -> dict[str, Any]:
 
 def epoch(number: int) -> dict[str, Any]:
     return {"epoch": number, "step": 100 * number, "loss": 0.5, "seconds": 1.0, "knn_train_sample": 0.9}
-
-
-def test_what_it_gives_is_what_the_run_has() -> None:
-    run = runs.create("short", {"method": "simclr"})
-    reader = MetricsReader(run.path / "metrics.jsonl")
-    assert reader.update().steps == []
-    run.append_metrics([step(1), step(2), epoch(1)])
-    reader.update()
-    run.append_metrics([step(3), epoch(2)])
-    reader.update()
-    assert reader.steps == reader.latest == [step(1), step(2), step(3)]
-    assert reader.epochs == [epoch(1), epoch(2)]
-    assert [*reader.steps[:2], *reader.epochs[:1], *reader.steps[2:], *reader.epochs[1:]] == (run.metrics())
 
 
 def test_a_second_look_reads_only_what_is_new(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
