@@ -50,11 +50,6 @@ class Issues:
     nearness: np.ndarray  # (n) 1 − d₁/d_k to it; 1: a copy
 
     @property
-    def nearest_positive(self) -> np.ndarray:
-        """The nearest row (n) of the same label; −1: none."""
-        return np.full(len(self.leaked), -1) if self.by_class is None else self.by_class.same
-
-    @property
     def nearest_negative(self) -> np.ndarray:
         """The nearest row (n) of another label; −1: none. Without labels all other rows are negatives."""
         return self.neighbors.index[:, 0] if self.by_class is None else self.by_class.other
@@ -207,7 +202,7 @@ def build_table(inputs: SampleInputs, on_progress: OnProgress = ignore_progress)
         "weight": weight,
         "rank": np.argsort(order, kind="stable") + 1,  # 1: the highest loss; NaN last
         **{k: v for k, v in issues.scores.items() if k in COLUMNS},
-        "nearest_positive": _ids_of(rows, issues.nearest_positive),
+        "nearest_positive": _ids_of(rows, np.full(len(rows), -1) if issues.by_class is None else issues.by_class.same),
         "nearest_negative": _ids_of(rows, issues.nearest_negative),
     }
     assert tuple(columns) == COLUMNS

@@ -179,7 +179,12 @@ def audit(p: np.ndarray, wrong: np.ndarray, drawn: np.ndarray) -> Audit:
         the label wrong, 0 right, NaN undecided; drawn: the first random rows of a draw, decided or not."""
     rng, decided = np.random.default_rng(0), np.isfinite(wrong)
     hits, is_drawn = np.nan_to_num(wrong) > 0.5, np.isin(np.arange(len(p)), drawn)
-    top = _worked_through(p, decided, is_drawn)
+    order = np.argsort(-np.where(np.isfinite(p), p, -1.0), kind="stable")
+    own = ~is_drawn[order]  # draws are no suspects
+    share = np.cumsum(decided[order] & own) / np.maximum(1, np.cumsum(own))
+    top = np.zeros(len(p), bool)  # of the list, down to where nearly all are decided
+    top[order[: np.flatnonzero(share >= RANKED).max(initial=-1) + 1]] = True
+    top &= np.isfinite(p)
     probability = np.where(decided & np.isfinite(p), wrong, calibrate(p, np.where(is_drawn, wrong, np.nan)))
     part = 2 * strata_of(p) + (np.nan_to_num(p) > 0.5)  # a stratum of both kinds would hide what p tells
     part[top] = 2 * STRATA  # the top of the list is a part of its own
@@ -234,18 +239,6 @@ def _logit(p: np.ndarray | float, floor: float = FLOOR) -> np.ndarray:
 
 def _expit(z: np.ndarray) -> np.ndarray:
     return 0.5 * (1 + np.tanh(z / 2))
-
-
-def _worked_through(p: np.ndarray, decided: np.ndarray, is_drawn: np.ndarray) -> np.ndarray:
-    """Return which rows (n) are in the top of the list, down to where nearly all are decided. Random draws do not
-    count, because they are not suspects."""
-    order = np.argsort(-np.where(np.isfinite(p), p, -1.0), kind="stable")
-    own = ~is_drawn[order]
-    share = np.cumsum(decided[order] & own) / np.maximum(1, np.cumsum(own))
-    long_enough = np.flatnonzero(share >= RANKED)
-    top = np.zeros(len(p), bool)
-    top[order[: long_enough[-1] + 1 if len(long_enough) else 0]] = True
-    return top & np.isfinite(p)
 
 
 def _stop_rule(p: np.ndarray, wrong: np.ndarray, is_drawn: np.ndarray, top: np.ndarray) -> tuple[float, int | None]:
