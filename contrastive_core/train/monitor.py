@@ -154,10 +154,10 @@ def sample_scores(
     rows_h = EmbeddingSet(h, sample.labels, split="train")
     rows_z = EmbeddingSet(z, sample.labels, split="train", views=twice.reshape(len(images), 2, -1))
     knn = leave_one_out(rows_h, device)
-    values = {} if knn is None else {"knn_train_sample": knn}
+    values, graphs = {} if knn is None else {"knn_train_sample": knn}, Graphs(device)
     for name, metric_rows in (("alignment", rows_z), ("uniformity", rows_z), ("rankme", rows_h)):
         with contextlib.suppress(CannotScore):
-            values[name] = create(name)(None, metric_rows, Graphs(device)).value
+            values[name] = create(name)(None, metric_rows, graphs).value
     if "text_z" in rows:
         values |= tower_scores(z, rows["text_z"], rows["text_of"])
     return values | dimension_scores(z)

@@ -104,7 +104,7 @@ def test_what_was_found_stands_there_and_the_winner_can_be_trained_for_longer(ap
     assert "On the test images: 80 %." in text_of(app)
     assert "τ 0.2 (default)" in set(app.dataframe[0].value["settings"])
     queued: list[tuple[str, list[str]]] = []
-    monkeypatch.setattr(queue, "enqueue", lambda name, arguments: queued.append((name, arguments)))
+    monkeypatch.setattr(queue, "enqueue", lambda name, arguments, **_: queued.append((name, arguments)))
     press(app, f"Train {label} for 100 epochs")
     ((name, arguments),) = queued
     assert name == "a-longer"

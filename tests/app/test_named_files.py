@@ -143,7 +143,7 @@ def test_the_size_of_a_folders_images_reaches_the_training(folder: Path, monkeyp
     results.write("folder", values_of(str(folder)), Result(LOOK | meta, {"images": images}))
     app = page_at("train", monkeypatch, data="folder", folder=path_input.remember(folder))
     started: list[list[str]] = []
-    monkeypatch.setattr("contrastive_core.engine.queue.enqueue", lambda name, w: started.append(w))
+    monkeypatch.setattr("contrastive_core.engine.queue.enqueue", lambda name, w, **_: started.append(w))
     start = next(b for b in app.button if b.label == "Start")
     start.click().run()
     app.button(key="new-run").click().run()
@@ -167,7 +167,7 @@ def test_a_list_of_images_names_the_column_of_its_classes(folder: Path, monkeypa
         images = np.zeros((0, 3, 8, 8), np.uint8)
         results.write("folder", values_of(str(folder / name)), Result(LOOK | meta, {"images": images}))
     started: list[list[str]] = []
-    monkeypatch.setattr("contrastive_core.engine.queue.enqueue", lambda name, w: started.append(w))
+    monkeypatch.setattr("contrastive_core.engine.queue.enqueue", lambda name, w, **_: started.append(w))
     for column, ending in (("kind", "#kind"), ("label", "")):
         app.selectbox(key="train-label-column").set_value(column).run()
         next(b for b in app.button if b.label == "Start").click().run()

@@ -46,7 +46,7 @@ def test_random_rows_give_an_estimate_that_survives_a_reload(desk: Desk) -> None
     assert told in text_of(again)
     assert told in text_of(opened(run="simclr-digits", split="test", list="mislabeled"))
     make_table(request_of("moco_v2-digits", "test"))
-    assert told in text_of(opened(run="moco_v2-digits", split="test", list="random"))
+    assert "Random checks: 20, of them wrong: 1." in text_of(opened(run="moco_v2-digits", split="test", list="random"))
     assert label_checks(runs.load("simclr-digits")) == [f"test split: {told}"]  # of a report
     assert "Suspects to review until about this share of labels is wrong" in text_of(again)
     desk.report = {}

@@ -136,7 +136,7 @@ def test_more_processes_than_gpus_are_refused_once(monkeypatch) -> None:
 def test_train_offers_the_gpus_there_are(monkeypatch, made_catalog) -> None:
     asked: list[list[str]] = []
     monkeypatch.setattr(training, "gpus", lambda: 4)
-    monkeypatch.setattr(queue, "enqueue", lambda name, arguments: asked.append(arguments))
+    monkeypatch.setattr(queue, "enqueue", lambda name, arguments, **_: asked.append(arguments))
     app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=90)
     app = app.switch_page("pages/train.py").run()
     (field,) = (n for n in app.number_input if n.label == "GPUs")
