@@ -98,9 +98,9 @@ def test_each_answer_where_it_is_right(shares: tuple[Any, ...], answer: str) -> 
 def test_frozen_is_enough_where_training_beats_pixels_but_not_it() -> None:
     """Neither is shown to be above the other, and the encoder is not shown to be above raw pixels."""
     found = decided(0.60, 0.67, None, 0.75)
-    signs = {(one.first, one.second): one.shown for one in found.comparisons}
-    assert signs["from scratch", "raw pixels"] == "better"
-    assert signs["from scratch", "enc"] != "better"
+    signs = {(one.first, one.second): one.sign for one in found.comparisons}
+    assert signs["from scratch", "raw pixels"] == 1
+    assert signs["from scratch", "enc"] != 1
     assert found.chosen == "enc"
 
 
