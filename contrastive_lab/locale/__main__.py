@@ -76,7 +76,7 @@ def main() -> int:
     missing: list[object] = []
     for domain in SOURCES:
         catalog = read(domain)
-        catalog.update(extract(domain), no_fuzzy_matching=True)
+        catalog.update(extract(domain), no_fuzzy_matching=True, update_creation_date=False)
         catalog.obsolete.clear()
         with (FOLDER / "zh" / "LC_MESSAGES" / f"{domain}.po").open("wb") as file:
             write_po(file, catalog, width=100, no_location=True, omit_header=False, sort_output=True)
