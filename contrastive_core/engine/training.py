@@ -118,7 +118,7 @@ def starting() -> list[str]:
 def process_names(command: str) -> list[str]:
     """Return the names of the runs on which a process of this command, "train" or "import", works."""
     records = (record for record in process.records() if record["command"][:1] == [command])
-    return [record["key"] for record in records if process.pid_of(record["key"])]
+    return [record["key"] for record in records if process.pid_in(record)]
 
 
 def failure(name: str) -> str | None:
@@ -134,13 +134,17 @@ def command_of(run: Run) -> str:
 # --- imports ---------------------------------------------------------------------------------------
 
 
-def start_import(name: str, arguments: Sequence[str]) -> None:
-    """Start an import as a run of this name, in its own process.
-    Args: arguments: of the command line after `import`, without `--run`. Raises: BadName; FileExistsError if the
-    name is taken, also by a run that is being created."""
+def check_new(name: str) -> None:
+    """Raise BadName; FileExistsError if the name is taken, also by a run that is being created."""
     runs.check_free(name)
     if is_taken(name):
         raise FileExistsError(message("a run {name} is being created; choose another name", name=f"{name!r}"))
+
+
+def start_import(name: str, arguments: Sequence[str]) -> None:
+    """Start an import as a run of this name, in its own process.
+    Args: arguments: of the command line after `import`, without `--run`. Raises: the errors of `check_new`."""
+    check_new(name)
     _import(name, ("import", *arguments, "--run", name)).start(message("Importing {name}", name=name))
 
 

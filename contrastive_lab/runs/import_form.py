@@ -31,9 +31,7 @@ DATA = ["shapes", "digits", "cifar10", "cifar100", "stl10"]
 def elsewhere() -> None:
     """Draw the forms that import a file or a library's model, below the current imports."""
     follow_imports()
-    source = query_params.one_of(
-        st.segmented_control, _("What to import"), SOURCES, name="source", format_func=lambda s: SOURCES[s]
-    )
+    source = query_params.one_of(st.segmented_control, _("What to import"), SOURCES, name="source")
     try:
         _of_file() if source == "file" else _of_library()
     except (ValueError, OSError) as error:
@@ -51,17 +49,9 @@ def _of_file() -> None:
     if upload is None and not typed:
         return
     words = [typed, *(["--encoder", encoder] if encoder else [])]
-    key = cache.digest(upload.file_id if upload else typed, encoder)
-    previews: dict[str, ImportRecord] = st.session_state.setdefault("previews", {})
-    if key not in previews:
-        with scratch_folder() as folder, st.spinner(_("Opening it in a separate process…")):
-            if upload is not None:
-                path = folder / Path(upload.name).name
-                path.write_bytes(upload.getbuffer())
-                words[0] = str(path)
-            previews[key] = preview_import(*words)
-    preview(previews[key])
-    _import(words, previews[key], upload)
+    report = _report(words, upload)
+    preview(report)
+    _import(words, report, upload)
 
 
 def _of_library() -> None:
@@ -87,12 +77,8 @@ def _of_library() -> None:
         words += ["--weights", file]
     elif random:
         words.append("--random")
-    previews: dict[str, ImportRecord] = st.session_state.setdefault("previews", {})
-    if (report := previews.get(key := cache.digest("model", *words))) is None:
-        with st.spinner(_("Inspecting it in a separate process…")):
-            report = preview_import(*words)
+    report = _report(words)
     if "matched" in report:
-        previews[key] = report  # else its weights may be here the next time
         preview(report)
         _import(words, report)
         return
@@ -104,6 +90,27 @@ def _of_library() -> None:
         _import([*words, "--fetch"], report, is_ready=fetch)
 
 
+def _report(words: list[str], upload: Any = None) -> ImportRecord:
+    """Return the preview of an import, cached in the session once the weights are there. An upload replaces the first
+    of the arguments `words`. Raises: ValueError, OSError."""
+    previews: dict[str, ImportRecord] = st.session_state.setdefault("previews", {})
+    if found := previews.get(key := cache.digest(upload and upload.file_id, *words)):
+        return found
+    with scratch_folder() as folder, st.spinner(_("Opening it in a separate process…")):
+        if upload is not None:
+            words = [str(_copy(upload, folder)), *words[1:]]
+        report = preview_import(*words)
+    if "matched" in report:
+        previews[key] = report
+    return report
+
+
+def _copy(upload: Any, folder: Path) -> Path:
+    path = folder / Path(upload.name).name
+    storage.write_bytes(path, upload.getbuffer())
+    return path
+
+
 def _import(words: list[str], report: ImportRecord, upload: Any = None, is_ready: bool = True) -> None:
     """Draw the last choices and the button that starts the import."""
     a, b = st.columns(2)
@@ -113,14 +120,17 @@ def _import(words: list[str], report: ImportRecord, upload: Any = None, is_ready
     if not st.button(_("Import"), type="primary", disabled=is_unfit or not is_ready):
         return
     name = name or queue.free_name(default_run_name(report))
+    training.check_new(name)  # before it becomes a path
     if upload is not None:  # a copy, kept while the import runs
-        path = data_home() / "uploads" / name / Path(upload.name).name
-        for folder in path.parent.parent.glob("*"):
+        for folder in _uploads().glob("*"):
             if folder.name not in training.process_names("import"):
                 shutil.rmtree(folder, ignore_errors=True)
-        storage.write_bytes(path, upload.getbuffer())
-        words = [str(path), *words[1:]]
+        words = [str(_copy(upload, _uploads() / name)), *words[1:]]
     begin(name, [*words, "--dataset", dataset])
+
+
+def _uploads() -> Path:
+    return data_home() / "uploads"
 
 
 def judged_on(place: Any) -> str:
@@ -178,7 +188,7 @@ def follow_imports() -> None:
 
     def end() -> None:
         query_params.keep(importing=None)
-        shutil.rmtree(data_home() / "uploads" / mine, ignore_errors=True)
+        shutil.rmtree(_uploads() / mine, ignore_errors=True)
 
     if not (why := job.failure()):
         end()

@@ -1,5 +1,6 @@
 """Import of a library's model on Runs: what would be fetched stands there before, with a tick."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -7,6 +8,7 @@ from opened_page import opened
 from streamlit.testing.v1 import AppTest
 
 from contrastive_core import runs
+from contrastive_core.base.storage import data_home
 from contrastive_lab import state
 from contrastive_lab.runs import import_form, table
 
@@ -69,6 +71,32 @@ def test_it_is_fetched_only_with_a_tick(calls: list[tuple[str, ...]], monkeypatc
     tick.check().run()
     labeled(app.button, "Import").click().run()
     assert calls[-1] == ("vit", "timm:vit", "--fetch", "--dataset", "shapes")
+
+
+@pytest.mark.parametrize("name", ["../mine", "/absolute", "simclr-shapes", ""])
+def test_a_name_is_checked_before_it_is_a_path(
+    name: str, calls: list[tuple[str, ...]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Other folders than those of earlier uploads stay, and nothing is written outside of theirs."""
+    others = [data_home() / "mine" / "run.json", tmp_path / "absolute" / "run.json"]
+    for file in (*others, data_home() / "uploads" / "earlier" / "a.pt"):
+        file.parent.mkdir(parents=True)
+        file.touch()
+    monkeypatch.setattr(import_form, "preview_import", lambda *words: {**REPORT, "file": "cat.pt", "of_library": False})
+    app = opened("runs", monkeypatch, view="import")
+    app.file_uploader[0].upload("cat.pt", b"tensors").run()
+    typed = f"{tmp_path}{name}" if name.startswith("/") else name
+    labeled(app.text_input, "Name of the run").set_value(typed).run()
+    labeled(app.button, "Import").click().run()
+    assert not app.exception
+    files = sorted(path for path in (data_home() / "uploads").rglob("*") if path.is_file())
+    assert all(file.exists() for file in others)
+    if name:
+        assert app.error[-1].value.startswith("Not imported.")
+        assert [file.parent.name for file in files] == ["earlier"]
+    else:
+        assert [file.read_bytes() for file in files] == [b"tensors"]
+        assert calls[-1] == ("cat", str(data_home() / "uploads" / "cat" / "cat.pt"), "--dataset", "shapes")
 
 
 def test_random_weights_and_another_size(calls: list[tuple[str, ...]], monkeypatch: pytest.MonkeyPatch) -> None:
