@@ -10,9 +10,9 @@ import streamlit as st
 
 from contrastive_core import runs
 from contrastive_core.advice.plan import is_trial
-from contrastive_core.base.progress import Progress, read_progress
+from contrastive_core.base.progress import ENDING, STARTING, Progress, read_progress
 from contrastive_core.engine import jobs, process, queue, training
-from contrastive_core.engine.client import KILLED, STARTING
+from contrastive_core.engine.client import KILLED
 from contrastive_core.engine.jobs import STOPPED, Job
 from contrastive_core.engine.process import ProcessRecord
 from contrastive_core.runs.records import Status
@@ -61,7 +61,7 @@ def activity() -> Activity:
     now = Activity()
     for record, run in _records():
         key, label = record["key"], run or record.get("label") or " ".join(record["command"][:2])
-        if process.pid_of(key):
+        if process.pid_in(record):
             _seen.add((key, record["time"]))
             now.running.append(Work(key, label, run, read_progress(process.progress_path(key)) or STARTING))
         elif not record.get("dismissed") and (why := _failure(record, run)):
@@ -75,7 +75,7 @@ def activity() -> Activity:
     begun = {work.run for work in now.running}
     for name in (run.name for run in training.working()):  # some were started on the command line
         if name not in begun and not is_trial(name):
-            now.running.append(Work(name, name, name, queue.progress_of(name) or Progress("ending", 1.0)))
+            now.running.append(Work(name, name, name, queue.progress_of(name) or ENDING))
     begun, ahead = {work.run for work in now.running}, Counter(queue.busy_devices())
     for job in queue.queue():
         if job.name not in begun:

@@ -27,6 +27,7 @@ from contrastive_core.base.storage import NO_WAIT, data_home, file_stamp, is_reg
 
 YOUNG = 60.0  # seconds: a new scratch folder is not locked at once
 GRACE = 0.25  # seconds: a check whether a lock is held takes it for a moment
+LOOK = 0.1  # seconds that such a check waits for another one, on Windows
 HOLDER = fields({"pid": whole(1, 2**31), "started": plain})
 
 
@@ -59,8 +60,14 @@ def lock(path: str | Path, wait: float = 0.0) -> Iterator[None]:
 
 def is_locked(path: str | Path) -> bool:
     """Return whether a process holds the lock, on this machine or on another that shares the folder."""
-    if sys.platform == "win32":  # all its processes are visible
-        return lock_holder(path) is not None
+    if sys.platform == "win32":
+        if not is_regular(path):
+            return False
+        try:
+            with FileLock(path, LOOK, poll_interval=0.02, fallback_to_soft=False):
+                return False
+        except OSError as error:
+            return isinstance(error, Timeout)
     import fcntl
 
     try:
@@ -128,6 +135,7 @@ def scratch_folder() -> Iterator[Path]:
         stamp = file_stamp(folder)
         is_old = stamp is not None and time.time() - stamp[2] / 1e9 > YOUNG
         if is_old and not is_locked(folder / "lock"):
+            _text_path(folder / "lock").unlink(missing_ok=True)
             shutil.rmtree(folder, ignore_errors=True)
     folder = Path(tempfile.mkdtemp(dir=home))
     try:

@@ -42,11 +42,12 @@ class Progress:
     def seconds_left(self) -> float | None:
         """The seconds until the fraction is 1, from its rate so far; None if unknown, as in the first seconds."""
         seconds = time.time() - self.since
-        if self.fraction is None or self.fraction <= self.begun or seconds <= SOONEST:
+        if self.fraction is None or not self.since or self.fraction <= self.begun or seconds <= SOONEST:
             return None
         return (1.0 - self.fraction) * seconds / (self.fraction - self.begun)
 
 
+STARTING, ENDING = Progress("starting"), Progress("ending", 1.0)  # before the first report, and after the last
 OnProgress = Callable[[str, float | None], None]
 OnFraction = Callable[[float], None]
 

@@ -16,13 +16,14 @@ from contrastive_core.base.cards import Catalog, KnobEntry, read_card
 from contrastive_core.base.json_files import json_bytes
 from contrastive_core.base.messages import decode, message
 from contrastive_core.base.registry import Knob, knobs_of
-from contrastive_core.base.storage import ROOT, is_checkout, write_bytes
+from contrastive_core.base.storage import ROOT, data_home, is_checkout, write_bytes
 from contrastive_core.data.dataset import KNOWN
 from contrastive_core.data.recipe import Recipe
 from contrastive_core.engine import calls
 
 PACKAGE = ROOT / "contrastive_core"
-CARDS = (ROOT / "build" if is_checkout() else PACKAGE / "base") / "cards.json"  # hatch_build.py puts it into a wheel
+NAME = "cards.json"
+CARDS = (ROOT / "build" if is_checkout() else PACKAGE / "base") / NAME  # hatch_build.py puts it into a wheel
 SOURCES = "methods/*.py methods/*.toml losses/*.py losses/*.toml metrics/*.py data/recipe.py base/cards.py".split()
 SOURCES += ["data/dataset.py", "models/encoders.py", "engine/catalog.py"]
 SETS = ("shapes", "digits", "cifar10")  # whose facts a card shows
@@ -42,18 +43,22 @@ def read() -> Catalog:
 
 def stored() -> Catalog | None:
     """Return the catalog on the disk if it was built from the current files."""
-    try:
-        held = json.loads(CARDS.read_text("utf-8"), object_hook=decode)
-    except (OSError, ValueError):
-        return None
-    return cast(Catalog, held["catalog"]) if held["sources"] == sources() else None
+    for path in (CARDS, data_home() / NAME):
+        with contextlib.suppress(OSError, ValueError):
+            held = json.loads(path.read_text("utf-8"), object_hook=decode)
+            if held["sources"] == sources():
+                return cast(Catalog, held["catalog"])
+    return None
 
 
 def make() -> Catalog:
     """Build the catalog and store it for every process of this checkout. Imports torch."""
     built = json_bytes({"sources": sources(), "catalog": describe()})
-    with contextlib.suppress(OSError):  # an installation that this user cannot change
+    try:
         write_bytes(CARDS, built, shared=True)
+    except OSError:  # an installation that this user cannot change
+        with contextlib.suppress(OSError):
+            write_bytes(data_home() / NAME, built)
     return cast(Catalog, json.loads(built, object_hook=decode)["catalog"])
 
 

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from contrastive_core.base import storage
 from contrastive_core.base.memory import MemoryWatch, has_data_limit, most_memory
 from contrastive_core.base.messages import N_
-from contrastive_core.base.progress import Progress
+from contrastive_core.base.progress import STARTING, Progress
 from contrastive_core.base.storage import ROOT
 from contrastive_core.engine import process
 
@@ -26,7 +26,6 @@ HOMES = "CONTRASTIVE_LAB_"  # prefix of the variables with the folders of runs a
 TOO_LARGE = N_(
     "It needs more than the memory it may use (half of this computer's). Choose fewer rows or smaller images."
 )
-STARTING = Progress("starting", None)
 KILLED = N_("The process was ended by another program or ran out of memory.")
 DONE, FAILED, PROGRESS = "done", "failed", "progress"  # kinds of replies
 

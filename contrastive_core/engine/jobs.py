@@ -17,12 +17,12 @@ from typing import Any
 from contrastive_core.base.errors import LabError, sentence_of
 from contrastive_core.base.lock import lock
 from contrastive_core.base.messages import N_, message
-from contrastive_core.base.progress import Progress, read_progress
+from contrastive_core.base.progress import STARTING, Progress, read_progress
 from contrastive_core.compare.evaluation import evaluation_path
 from contrastive_core.data import datasets
 from contrastive_core.data.dataset import form_of
 from contrastive_core.engine import client, process
-from contrastive_core.engine.client import KILLED, STARTING, Call, Stopped
+from contrastive_core.engine.client import KILLED, Call, Stopped
 from contrastive_core.runs.run import Run
 from contrastive_core.samples.sample_table import SampleRequest
 from contrastive_core.spaces import results

@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NotRequired, TypedDict, cast
 
@@ -18,7 +19,7 @@ from contrastive_core.base import storage
 from contrastive_core.base.errors import Damaged, NotRegular
 from contrastive_core.base.json_files import read_object, schema_of, write_json
 from contrastive_core.base.lock import is_process, process_start
-from contrastive_core.base.storage import ROOT, FileCache, data_home, open_regular, runs_home
+from contrastive_core.base.storage import ROOT, FileCache, data_home, file_stamp, open_regular, runs_home
 
 NO_CONSOLE = 0x0800_0200  # Windows: CREATE_NO_WINDOW and CREATE_NEW_PROCESS_GROUP
 # For children that outlive their parent: Ctrl-C in the terminal must not reach them.
@@ -51,7 +52,15 @@ RECORD = replace(schema_of(ProcessRecord), required=("pid", "time", "command"))
 
 def folder() -> Path:
     """Return this user's folder for logs, records and queue of the current runs, whoever created the runs' folder."""
-    return data_home() / "jobs" / hashlib.sha256(os.fsencode(runs_home().resolve())).hexdigest()[:16]
+    home = runs_home()
+    stamp = file_stamp(home)
+    return data_home() / "jobs" / _key_of(home, None if stamp is None else stamp[0])
+
+
+@lru_cache(64)
+def _key_of(home: Path, inode: int | None) -> str:
+    """Return the key of a folder, from its resolved path. Cached by `inode`, because a link may get another target."""
+    return hashlib.sha256(os.fsencode(home.resolve())).hexdigest()[:16]
 
 
 def progress_path(key: str) -> Path:
@@ -105,8 +114,12 @@ _cached_record = FileCache(_read_record, 4096)  # the app reads all records ever
 
 def pid_of(key: str) -> int | None:
     """Return the id of a key's running process, if any."""
-    if (record := record_of(key)) is None:
-        return None
+    record = _cached_record(folder() / f"{key}.json")
+    return record and pid_in(record)
+
+
+def pid_in(record: ProcessRecord) -> int | None:
+    """Return the id of the process of a record while it runs."""
     pid = record["pid"]
     if pid in _children and _children[pid].poll() is not None:
         return None

@@ -18,10 +18,9 @@ from contrastive_core.base.errors import BadName, Damaged, Locked
 from contrastive_core.base.json_files import fields, list_of, number, optional, text
 from contrastive_core.base.lock import lock, lock_holder
 from contrastive_core.base.messages import N_, message
-from contrastive_core.base.progress import Progress, read_progress
+from contrastive_core.base.progress import STARTING, Progress, read_progress
 from contrastive_core.base.storage import SHIPPED, runs_home
 from contrastive_core.engine import process, training
-from contrastive_core.engine.client import STARTING
 
 RUNNER = "_queue-runner"  # the key of its process
 POLL_SECONDS = 0.5
@@ -60,7 +59,7 @@ class Waiting:
                 last = record["time"]
                 with contextlib.suppress(ValueError, OSError):
                     last = float(runs.load(record["key"]).status().get("updated") or last)
-                spent += max(0.0, (now if process.pid_of(record["key"]) else min(now, last)) - record["time"])
+                spent += max(0.0, (now if process.pid_in(record) else min(now, last)) - record["time"])
         if spent < 3600 * self.hours:
             return ""
         return message("the budget of {hours} h is used up; start the sweep again to continue", hours=f"{self.hours:g}")
@@ -267,7 +266,7 @@ def busy_devices() -> list[str]:
     """Return the device of each active or starting training."""
     devices = {run.name: device_of(["--device", str(run.config.get("device") or "auto")]) for run in training.working()}
     for record in process.records():
-        if record["command"][:1] == ["train"] and record["key"] not in devices and process.pid_of(record["key"]):
+        if record["command"][:1] == ["train"] and record["key"] not in devices and process.pid_in(record):
             devices[record["key"]] = device_of(record["command"])
     return list(devices.values())
 

@@ -14,7 +14,7 @@ import streamlit as st
 from contrastive_core import runs
 from contrastive_core.advice.plan import is_trial, trial_score
 from contrastive_core.base.memory import read_npz
-from contrastive_core.base.progress import Progress
+from contrastive_core.base.progress import ENDING
 from contrastive_core.base.score import Score
 from contrastive_core.engine import queue, training
 from contrastive_core.runs.run import Run
@@ -47,7 +47,6 @@ MARKS = {"running": "▶", "starting": "▶", "queued": "…", "stopped": "■",
 LAST_STATES = "states-of-runs"  # as they were when the page was last drawn
 WIDTH, HEIGHT, EDGE, DOT = 192, 104, 5, 2  # pixels of a thumbnail, drawn at half its size
 LENGTH, MIDDLE = 290, 24  # pixels from 0 to 100 %, and around the line
-ENDING = Progress("ending", 1.0)
 MOST = 30  # that wait are listed
 HELP = {  # of columns in per cent
     N_("kNN %"): N_("On the test images; empty if a run has not been scored"),
@@ -88,7 +87,6 @@ def choose_data(all_runs: Sequence[Run]) -> list[Run]:
         labels,
         name="data",
         default=_data(own) if own else None,
-        format_func=labels.__getitem__,
         label_visibility="collapsed",
         width="content" if is_short else 200,
     )

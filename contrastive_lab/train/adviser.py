@@ -24,7 +24,7 @@ from contrastive_core.advice.plan import (
     save_plan,
 )
 from contrastive_core.base.lock import is_locked
-from contrastive_core.base.progress import Progress
+from contrastive_core.base.progress import STARTING
 from contrastive_core.compare.evaluation import references_on
 from contrastive_core.engine import queue
 from contrastive_core.engine.jobs import Job
@@ -219,7 +219,7 @@ def _show_progress(name: str) -> None:
     is_done = answer is not None and answer["done"]
     if job.is_running():
         a, b = st.columns([5, 1], vertical_alignment="center")
-        bar(job.progress() or Progress("starting"), name, a)
+        bar(job.progress() or STARTING, name, a)
         if b.button(_("Stop"), icon=":material/stop:", key=f"stop-{name}"):
             job.stop()
     elif is_locked(lock_of(name)):
@@ -341,7 +341,7 @@ def _watch() -> None:
         )
         st.info(format.plain(text.format(name=name, dataset=format.data_of(plan.dataset))))
         if job.is_running():
-            bar(job.progress() or Progress("starting"), message("Adviser {name}", name=name))
+            bar(job.progress() or STARTING, message("Adviser {name}", name=name))
         icon, key = ":material/visibility:", f"watch-adviser-{name}"
         if st.button(_("Watch the adviser"), icon=icon, key=key, on_click=_open, args=(plan,)):
             st.rerun()  # all of the page

@@ -10,7 +10,7 @@ import streamlit as st
 
 from contrastive_core import runs
 from contrastive_core.advice.plan import is_trial
-from contrastive_core.base.progress import Progress
+from contrastive_core.base.progress import STARTING
 from contrastive_core.base.registry import Knob
 from contrastive_core.engine import calls, catalog, process, queue, training
 from contrastive_core.runs import changes as live_changes
@@ -127,7 +127,7 @@ def live(name: str, view: str) -> None:
             elif name not in training.starting():
                 st.progress(0.0, format.plain(error))
             else:
-                bar(queue.progress_of(name) or Progress("starting"), name)
+                bar(queue.progress_of(name) or STARTING, name)
                 if st.button(_("Stop"), icon=":material/stop:", key=f"stop-{name}"):
                     training.stop(name)
         return

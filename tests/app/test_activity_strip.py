@@ -55,6 +55,7 @@ def test_what_is_at_work_says_how_far_it_is_and_how_long_it_takes() -> None:
     assert run.progress.seconds_left == pytest.approx(100.0, rel=0.1)  # at 0.4 before, after 50 s at 0.6
     assert (job.run, job.label, job.progress) == ("", "The map", Progress("layout", 0.5))
     assert job.progress.seconds_left is None  # too soon to say
+    assert Progress("rows", 0.5).seconds_left is None  # nobody knows since when
     assert (question.label, question.progress) == ("The map", Progress("layout", 0.6))
     assert len(now.running) == 3
     assert now.is_live

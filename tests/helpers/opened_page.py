@@ -3,8 +3,8 @@
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from contrastive_core.base.progress import STARTING
 from contrastive_core.base.storage import ROOT
-from contrastive_core.engine.client import STARTING
 from contrastive_core.engine.jobs import Job
 
 __all__ = ["opened", "page_on", "revisit"]

@@ -38,6 +38,7 @@ def test_what_a_killed_import_leaves_is_removed_by_the_next() -> None:
         assert not left.exists()
         assert (used / "weights.safetensors").exists()
         assert own.stat().st_mode & 0o777 == 0o700
+        assert len(list((data_home() / "locks").iterdir())) == 2  # who holds these two
     assert not own.exists()
     running.kill()
     running.wait()

@@ -1,6 +1,5 @@
 """Computations of jobs by kind; most results are cached by `spaces/results.py`. A job has plain values:
-spaces (`Space.values`) and settings. The module of a computation is imported on demand,
-so the preview of a folder does not wait for torch."""
+spaces (`Space.values`) and settings. The module of a computation is imported on demand."""
 
 import dataclasses
 import importlib

@@ -38,6 +38,10 @@ def test_it_is_complete_and_made_once_for_every_process(
     assert catalog.stored() is None
     assert catalog.make() == described
     assert catalog.read() == described
+    (tmp_path / "file").write_text("no folder: nothing can be written below it")
+    monkeypatch.setattr(catalog, "CARDS", tmp_path / "file" / "cards.json")
+    assert catalog.stored() is None
+    assert catalog.make() == catalog.stored() == described  # in the user's own folder
     monkeypatch.setattr(catalog, "sources", lambda: "edited")
     assert catalog.stored() is None
 
