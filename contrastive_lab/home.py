@@ -59,7 +59,6 @@ TRAIN = Door(
     page="train",
     address={"data": "folder"},
 )
-DOORS = (LEARN, VECTORS, LABELS, TRAIN)
 
 
 def star() -> None:

@@ -60,7 +60,7 @@ def inspect_one(name: str, catalog: Catalog) -> None:
 
 def _draw_next_steps(name: str, about: MethodEntry) -> None:
     with st.container(key="methods-next", gap="small"):
-        of_method = {"search": f"method:{name}", "data": "all"}
+        of_method = {"search": name, "data": "all"}
         st.page_link("pages/runs.py", label=_("Its runs"), icon=":material/table_rows:", query_params=of_method)
         if st.button(_("Open its loss in the Loss Lab"), icon=":material/tune:", width="stretch"):
             st.switch_page("pages/loss_lab.py", query_params={"loss": about["default_loss"]})

@@ -69,9 +69,13 @@ def look(
 ) -> Look:
     """Inspect the training images of a data set without training. Raises ValueError if it cannot be loaded."""
     on_progress(N_("reading images"), None)
-    train, test = (datasets.load(name, split, root) for split in ("train", "test"))
+    train = datasets.load(name, "train", root)
+    if datasets.is_files(name):  # counted without decoding them
+        n_test = len(datasets.listings_of(name)["test"].files)
+    else:
+        n_test = len(datasets.load(name, "test", root))
     _, channels, height, width = train.images.shape
-    facts: Facts = {"train": len(train), "test": len(test), "channels": channels, "height": height, "width": width}
+    facts: Facts = {"train": len(train), "test": n_test, "channels": channels, "height": height, "width": width}
     counts = np.bincount(train.labels[train.labels >= 0], minlength=len(train.classes) or 1)
     share = counts[counts > 0] / max(1, counts.sum())
     facts |= {"labeled": int(counts.sum()), "classes": len(share), "left_out": train.left_out}

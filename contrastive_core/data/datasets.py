@@ -218,7 +218,8 @@ class _Found(NamedTuple):
     until: float
 
 
-_found: dict[tuple[str, ImageForm, str, bool], _Found] = {}  # by name, form, working folder, whether links are followed
+Request = tuple[str, ImageForm, str, bool]  # name, form, working folder, whether links are followed
+_found: dict[Request, _Found] = {}
 _lock = threading.Lock()
 
 
@@ -238,7 +239,7 @@ def plan(
 ) -> tuple[Split, Callable[[], DatasetArrays]]:
     """Return the current state of a split, and a function that decodes it below the data home. `listings`: of the data
     set, if it was listed already. Raises: ValueError for an unknown data set or one without images."""
-    begun, request = time.monotonic(), (name, form, os.getcwd(), follow_links())
+    begun, request = time.monotonic(), _request(name, form)
     listings = listings_of(name) if listings is None else listings
     if not listings[split].files:
         raise ValueError(why_empty(name, listings[split], split))
@@ -282,10 +283,14 @@ def plan(
     return splits[split], create
 
 
+def _request(name: str, form: ImageForm) -> Request:
+    return name, form, os.getcwd(), follow_links()
+
+
 def known(name: str, split: str, form: ImageForm = USUAL) -> Split | None:
     """Return the result of `plan` in this process, unless a folder has changed since. Added and removed
     files are noticed at once, overwritten ones only after the listing expires."""
-    found = _found.get((name, form, os.getcwd(), follow_links()))
+    found = _found.get(_request(name, form))
     if found is None or time.monotonic() > found.until:
         return None
     is_same = all(file_stamp(Path(folder)) == stamp for folder, stamp in found.seen.items())

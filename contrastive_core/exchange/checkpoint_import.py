@@ -95,13 +95,13 @@ def converted(source: Path) -> Iterator[tuple[Path, list[str]]]:
         try:
             top = run_sandboxed(convert, source, weights, limits=LIMITS)
         except Refused as error:
-            why = str(error)[:300]
-            if "Unsupported global" in why or "WeightsUnpickler" in why or "weights_only" in why:
+            text = why = str(error)
+            if "Unsupported global" in text or "WeightsUnpickler" in text or "weights_only" in text:
                 # torch's own sentence advises to open the file unsafely
-                kind = why.partition("GLOBAL ")[2].partition(" ")[0]
+                kind = text.partition("GLOBAL ")[2].partition(" ")[0]
                 what = message("it contains an object of type {kind}", kind=kind) if kind else MORE_THAN_TENSORS
                 why = message(NO_CODE, what=what)
-            values = {"name": printable(source.name), "why": why}
+            values = {"name": printable(source.name), "why": why if why is not text else text[:300]}
             raise CannotImport("{name} cannot be opened: {why}", **values) from None
         yield weights, top
 

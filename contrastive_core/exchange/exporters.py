@@ -8,6 +8,7 @@ An adapter is an `.npz` with the arrays `matrix` (d, e) and `offset` (e), or ONN
 output `new` (n, e), both float32. Both take vectors of the old model, scale them to length 1, multiply by the matrix,
 add the offset and scale again."""
 
+import importlib
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,7 @@ def export_onnx(run: Run, out: Path, layer: str = "h") -> dict[str, Any]:
     """Write the encoder as ONNX; return the path, the input's shape, the width of the rows and their largest difference
     from torch. Raises: ValueError if the extra is not installed, the run has no weights or data, or onnxruntime's
     output differs; then nothing is written."""
-    onnxruntime = _runtime()
+    onnxruntime = _runtime("onnxscript")
     dataset = data_of(run, "test")
     method = load_model(run, dataset, "cpu")
     model = nn.Sequential(method.encoder, *([method.head] if layer == "z" else [])).eval()
@@ -90,14 +91,13 @@ def save_adapter(adapter: Adapter, out: Path) -> None:
     storage.write_bytes(out, content, shared=True, parents=False)
 
 
-def _runtime() -> Any:
+def _runtime(*others: str) -> Any:
+    """Return onnxruntime. Raises ValueError if it, onnx or one of `others` is not installed."""
     try:
-        import onnx  # noqa: F401
-        import onnxruntime
-        import onnxscript  # noqa: F401
+        *_, runtime = [importlib.import_module(name) for name in ("onnx", *others, "onnxruntime")]
     except ModuleNotFoundError as error:
         raise ValueError(f"ONNX needs {error.name}, which is missing: pip install 'contrastive-lab[onnx]'") from None
-    return onnxruntime
+    return runtime
 
 
 def _difference(given: np.ndarray, expected: np.ndarray) -> float:

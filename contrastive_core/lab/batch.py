@@ -53,10 +53,12 @@ def load_batch(run: Run, request: BatchRequest) -> LabBatch | TowerBatch:
     """Return the requested rows; those of two towers if a file has them. Raises ValueError if there are none."""
     source, rows, seed = request.source, request.images * request.views, request.seed
     if source.startswith("file:"):
+        space = Space.of_vectors(source.removeprefix("file:"))
         try:
-            return _batch_of_space(Space.of_vectors(source.removeprefix("file:")), rows, seed)
+            vectors = space.rows()
         except FileNotFoundError:
             raise ValueError(N_("These vectors are no longer stored here. Open their file again.")) from None
+        return _batch_of_space(space, vectors, rows, seed)
     if source == TOWERS:
         towers = towers_of(embed_run(run, request.split, TOWERS))
         assert towers is not None  # a run's layer of this name has two towers
@@ -221,7 +223,8 @@ def _batch_of_recording(run: Run, request: BatchRequest) -> LabBatch | TowerBatc
     if not number.isdigit() or f"{kind}:" not in (STEP, SNAPSHOT):
         raise ValueError(message("{name} is a recording: it has rows of steps and no encoder", name=run.name))
     place = Recorded(run, PROBE if f"{kind}:" == SNAPSHOT else "step", int(number))
-    batch = _batch_of_space(Space.of_recording(place), request.images * request.views, request.seed)
+    space = Space.of_recording(place)
+    batch = _batch_of_space(space, space.rows(), request.images * request.views, request.seed)
     if isinstance(batch, TowerBatch) or not request.memory or place.kind == PROBE:
         return batch
     queue = recorded_rows.read(run, place.number).queue[: PER_QUERY * request.images]
@@ -232,10 +235,10 @@ def _batch_of_recording(run: Run, request: BatchRequest) -> LabBatch | TowerBatc
     return replace(batch, memory=Memory(queue, None, names, len(queue), note))
 
 
-def _batch_of_space(space: Space, rows: int, seed: int) -> LabBatch | TowerBatch:
-    """Return some stored rows, by class. Rows with equal ids are views if every id has as many."""
-    vectors, pictures = space.rows(), space.images()
+def _batch_of_space(space: Space, vectors: EmbeddingSet | None, rows: int, seed: int) -> LabBatch | TowerBatch:
+    """Return some of a space's `vectors`, by class. Rows with equal ids are views if every id has as many."""
     assert vectors is not None  # files and recordings always have rows
+    pictures = space.images()
     if (towers := towers_of(vectors)) is not None:
         return _batch_of_towers(towers, pictures, rows, seed)
     ids, place = np.unique(np.array(vectors.ids), return_inverse=True)

@@ -224,7 +224,7 @@ def changed(sweep: Sweep, settings: Sequence[str]) -> Sweep:
 
 def _draw(file: str, raw: dict[str, Any], axes: Sequence[Axis]) -> Draw:
     """Return the axes of the figure; by default the last axis is x, or the matrix's columns."""
-    _check_keys(file, raw, ("x", "series", "rows", "columns", "measures"))
+    _check_keys(f"{file}: [draw]", raw, ("x", "series", "rows", "columns", "measures"))
     columns = {a.name for a in axes} | {k for a in axes for v in a.values for k in v[2]}
     roles: dict[str, str] = {k: str(v) for k, v in raw.items() if k != "measures"}
     for name in roles.values():
@@ -242,7 +242,7 @@ def _draw(file: str, raw: dict[str, Any], axes: Sequence[Axis]) -> Draw:
 
 
 def _axis(file: str, raw: Mapping[str, object]) -> Axis:
-    _check_keys(file, raw, ("name", "key", "values"))
+    _check_keys(f"{file}: [[axes]]", raw, ("name", "key", "values"))
     values, key = raw.get("values"), raw.get("key")
     if not isinstance(values, list) or not values:
         raise BadSetting("{file}: every axis needs a list of values", file=file)

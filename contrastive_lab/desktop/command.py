@@ -23,7 +23,7 @@ from contrastive_core.base import storage
 from contrastive_core.base.errors import Locked, NoSuchRun, sentence_of
 from contrastive_core.base.local_processes import handled_signals
 from contrastive_core.base.messages import printable
-from contrastive_core.base.storage import BUNDLE, is_regular, read_regular, runs_home
+from contrastive_core.base.storage import BUNDLE, FileStamp, file_stamp, is_regular, read_regular, runs_home
 from contrastive_core.cli import main as core
 from contrastive_core.cli.command_io import print_note
 from contrastive_core.cli.main import (
@@ -255,11 +255,10 @@ def prepare(thing: Thing, **of_vectors: Any) -> str:
     pictures and other of a file of vectors, as for `open_vectors`. Raises: ValueError; OSError."""
     if thing.kind != "vectors" and any(of_vectors.values()):
         raise ValueError(OF_FILE)
+    stamp = file_stamp(thing.path)
     if thing.kind in ("vectors", "checkpoint"):
-        before = thing.path.stat()
         time.sleep(PAUSE)
-        if (now := thing.path.stat()).st_size != before.st_size or now.st_mtime_ns != before.st_mtime_ns:
-            raise ValueError(f"{printable(thing.path.name)} is still being written: open it when it is whole")
+        _check_whole(thing.path, stamp)
     match thing.kind:
         case "run":
             run = own_run(thing.path)
@@ -275,8 +274,10 @@ def prepare(thing: Thing, **of_vectors: Any) -> str:
             try:
                 page, query = "explore", {"vectors": open_vectors(thing.path, thing.path.name, **of_vectors)}
             except ValueError as error:
+                _check_whole(thing.path, stamp)
                 has_texts = thing.path.is_dir() or thing.path.suffix.lower() == ".jsonl"
                 raise ValueError(f"{error}" if has_texts else f"{error}; {VECTORS}") from None
+            _check_whole(thing.path, stamp)
         case "sweep":
             sweep_file.load(thing.path)
             text, user_sweeps = read_regular(thing.path, sweep_file.LARGEST), runs_home() / ".sweeps"
@@ -291,6 +292,12 @@ def prepare(thing: Thing, **of_vectors: Any) -> str:
         case _:
             page, query = "runs", {"view": "import", "file": path_input.remember(thing.path)}
     return f"/{page}?{urlencode(query)}"
+
+
+def _check_whole(path: Path, stamp: FileStamp | None) -> None:
+    """Raise ValueError if a file has changed since it had this stamp."""
+    if file_stamp(path) != stamp:
+        raise ValueError(f"{printable(path.name)} is still being written: open it when it is whole")
 
 
 def _has_images(folder: Path) -> bool:

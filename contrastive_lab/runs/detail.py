@@ -28,11 +28,14 @@ from contrastive_lab.train.watch import branch_form, watch_next
 
 BINNED = "binned"  # the last deletion
 USE = """\
+import torch
+
 from contrastive_core import runs
 from contrastive_core.compare.embed import load_model
 
 encoder = load_model(runs.load("{name}"), device="cpu")
-h = encoder.features(images)  # images (n, channels, height, width) with values from 0 to 1
+with torch.no_grad():
+    h = encoder.features(images)  # images (n, channels, height, width) with values from 0 to 1
 """
 CIRCUMSTANCES = ("versions", "device", "processes", "git_commit", "data_fingerprint")
 
@@ -55,7 +58,7 @@ def details(run: Run) -> None:
         sources = {"": newest, **lab_view.epochs_of(run), **lab_view.snapshots_of(run)}
         label, key = _("See its loss with"), f"run-rows-{cache.digest(run.name)}"
         with st.container(horizontal=True, vertical_alignment="bottom", wrap=False):
-            rows = query_params.one_of(st.selectbox, label, sources, name="", key=key, format_func=sources.get)
+            rows = query_params.one_of(st.selectbox, label, sources, name="", key=key)
             link, icon = {"run": run.name} | ({"rows": rows} if rows else {}), ":material/tune:"
             st.page_link("pages/loss_lab.py", label=_("Loss Lab"), icon=icon, query_params=link, width="content")
     if not run.is_recording:

@@ -129,9 +129,10 @@ def resolved(method: str, data: str, facts: DatasetInfo | None, lines: list[str]
 
 def wrong_name(name: str) -> str:
     """Return the reason why a new run cannot have this name; "" if it can, or for an automatic name."""
+    if not name:
+        return ""
     try:
-        if name:
-            runs.new_name(name)
+        runs.new_name(name)
     except BadName as error:
         return sentence(error)
     taken = name in queue.taken_names()

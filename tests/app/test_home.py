@@ -1,6 +1,5 @@
 """The front page: its star is the Loss Lab's first view, its doors lead somewhere, own runs stand there."""
 
-import base64
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,7 @@ from test_pages import text_of
 
 from contrastive_core import runs
 from contrastive_core.base import json_files
-from contrastive_core.base.storage import ROOT, runs_home
+from contrastive_core.base.storage import runs_home
 from contrastive_core.lab import lab_view
 from contrastive_lab import home
 from contrastive_lab.loss_lab import lesson_panel
@@ -32,14 +31,6 @@ def test_the_star_shows_what_the_loss_lab_opens_on() -> None:
 
 def test_a_run_without_a_view_has_no_star() -> None:
     assert lab_view.opening_view(runs.create("own", {"method": "simclr"})) is None
-
-
-def test_every_door_leads_to_a_page() -> None:
-    for door in home.DOORS:
-        assert door.title
-        assert door.text
-        assert (ROOT / "pages" / f"{door.page}.py").exists()
-        assert b"<svg" in base64.b64decode(home._picture_of(door.page))
 
 
 def test_without_runs_it_names_examples(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -79,12 +79,6 @@ def test_every_format_gives_the_features_of_its_own_network(
     assert run.manifest["imported"]["kind"] == kind
 
 
-def test_the_old_format_of_torch_opens_too(tmp_path: Path) -> None:
-    torch.save(sup_contrast(), tmp_path / "old.pth", _use_new_zipfile_serialization=False)
-    checkpoint_formats.convert(tmp_path / "old.pth", tmp_path / "out.safetensors")
-    assert (tmp_path / "out.safetensors").stat().st_size > 40_000_000
-
-
 def test_safetensors_and_our_own_come_back(tmp_path: Path) -> None:
     save_file(resnet18(True).state_dict(), tmp_path / "plain.safetensors")
     with open_checkpoint(tmp_path / "plain.safetensors") as it:
@@ -135,12 +129,14 @@ class Evaluated(Harm):
         return eval, (f"open({str(self.target)!r}, 'w')",)
 
 
-@pytest.mark.parametrize(("kind", "new"), [(Harm, True), (Harm, False), (Evaluated, True)])
-def test_code_in_a_checkpoint_is_never_run(tmp_path: Path, kind: type, new: bool) -> None:
+@pytest.mark.parametrize(
+    ("kind", "new", "told"), [(Harm, True, "system"), (Harm, False, "system"), (Evaluated, True, "eval")]
+)
+def test_code_in_a_checkpoint_is_never_run(tmp_path: Path, kind: type, new: bool, told: str) -> None:
     target, path = tmp_path / "touched", tmp_path / "bad.pth"
     state = {"state_dict": {"conv1.weight": torch.zeros(64, 3, 3, 3)}, "hyper": kind(target)}
     torch.save(state, path, _use_new_zipfile_serialization=new)
-    with refused("could run code"), open_checkpoint(path):
+    with refused(rf"an object of type (\w+\.)?{told}\. Opening it could run code"), open_checkpoint(path):
         pass
     assert not target.exists()
 
@@ -165,13 +161,6 @@ def test_files_that_are_no_checkpoints_say_so(tmp_path: Path) -> None:
         checkpoint_formats.convert(tmp_path / "list.pth", tmp_path / "out")
     with pytest.raises(NotRecognized, match="its tensor names: 'a'"):
         recognize({"a": (2,)})
-
-
-def test_a_few_bytes_that_claim_terabytes_are_refused(tmp_path: Path) -> None:
-    torch.save({"conv1.weight": torch.zeros(1).expand(10**6, 10**6)}, tmp_path / "wide.pth")
-    assert (tmp_path / "wide.pth").stat().st_size < 10_000
-    with pytest.raises(Refused, match="4,000,000,000,000 bytes"):
-        checkpoint_formats.convert(tmp_path / "wide.pth", tmp_path / "out")
 
 
 def test_sizes_are_capped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -233,18 +222,6 @@ def test_a_damaged_vision_transformer_is_one_sentence(sizes: dict[str, tuple[int
     except (CannotImport, NotRecognized) as error:
         said = str(error)
     assert "\n" not in said
-
-
-def test_pipes_and_links_to_nothing_are_refused(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "pipe.pth")
-    (tmp_path / "zero.pth").symlink_to("/dev/zero")
-    (tmp_path / "dead.pth").symlink_to("nowhere")
-    for name in ("pipe", "zero"):
-        path = tmp_path / f"{name}.pth"
-        with refused("a pipe, a device or a socket"), open_checkpoint(path):
-            pass
-    with pytest.raises(FileNotFoundError), open_checkpoint(tmp_path / "dead.pth"):
-        pass
 
 
 def names_of(make: object) -> dict[str, tuple[int, ...]]:

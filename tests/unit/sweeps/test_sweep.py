@@ -142,8 +142,8 @@ def test_a_budget_ends_it(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ("old", "new", "sentence"),
     [
         ("seeds", "seed", "unknown key 'seed'"),
-        ("[base]", "[draw]\ny = 1\n[base]", "unknown key 'y'; known: columns, measures"),
-        ("key =", "knob =", "unknown key 'knob'; known: key, name"),
+        ("[base]", "[draw]\ny = 1\n[base]", r"\[draw\]: unknown key 'y'; known: columns, measures"),
+        ("key =", "knob =", r"\[\[axes\]\]: unknown key 'knob'; known: key, name"),
         ('"line"', '"pie"', "form must be one of"),
         ("values = [0.1, 0.5]", "values = []", "list of values"),
         ("loss.temperature", "speed", "unknown setting 'speed'"),
