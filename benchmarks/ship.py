@@ -90,11 +90,7 @@ def _snapshots(run: Run, made: Run) -> None:
     known = run.snapshots()
     for at in (0, len(known) // 6, len(known) // 2, -1):
         found = run.snapshot(known[at])
-        captions = {k: found.pop(k) for k in ("text_z", "text_of") if k in found}
-        if captions:  # in the order of their images
-            shown = captions["text_of"] < ROWS
-            captions = {"text_z": captions["text_z"][shown].astype(np.float16), "text_of": captions["text_of"][shown]}
-        made.save_snapshot(known[at], **{k: v[:ROWS] for k, v in found.items()}, **captions)
+        made.save_snapshot(known[at], **{k: found[k][:ROWS] for k in ("index", "labels", "h", "z")})
 
 
 def prepare(run: Run) -> None:

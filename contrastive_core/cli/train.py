@@ -7,7 +7,7 @@ import shlex
 import signal
 import sys
 import time
-from argparse import Namespace
+from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from contrastive_core import runs
@@ -89,9 +89,9 @@ def _setup_and_run(args: Namespace, world: World, on_progress: OnProgress) -> tu
     def create() -> Run | None:
         if not world.is_rank0:
             return None
-        words = sys.argv[1:]  # the command line to repeat, without `--progress`
-        if "--progress" in words:
-            del words[words.index("--progress") :][:2]
+        hidden = ArgumentParser(add_help=False)  # of the command line to repeat
+        hidden.add_argument("--progress")
+        words = hidden.parse_known_args(sys.argv[1:])[1]
         about = manifest_of(setup, shlex.join(["contrastive-lab", *words]))
         if args.schedule:
             about["schedule"] = read_schedule(args.schedule, live_settings_of(setup.config.to_dict()))

@@ -145,7 +145,7 @@ def differences_request(spaces: Sequence[Space]) -> Values:
     used = {space.name for space in spaces}
     seeds: list[list[Any]] = []
     for at, space in enumerate(spaces):
-        if (own := space.run) is None or space.epoch:
+        if (own := space.run) is None:
             continue
         others = [r for r in runs.list_runs() if r.name not in used and r.config.get("seed") != own.config.get("seed")]
         same = [r for r in others if without_seed(r.config) == without_seed(own.config) and r.data_key == own.data_key]

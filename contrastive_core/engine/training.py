@@ -8,7 +8,6 @@ import shlex
 import signal
 import time
 from collections.abc import Sequence
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -166,14 +165,6 @@ def wait_for_import(name: str, on_progress: OnProgress) -> None:
         if job and (why := job.failure()):
             raise BadSetting("the run to start from, {name}, was not imported: {why}", name=name, why=why) from None
         raise
-
-
-def import_waited_for(training_name: str) -> Job | None:
-    """Return the running import that a training waits for; None if there is none."""
-    words = record["command"] if (record := process.record_of(training_name)) else []
-    starts = [b for a, b in pairwise(words) if a == "--start"]
-    job = import_of(starts[-1]) if starts else None
-    return job if job and job.is_running() else None
 
 
 def _import(name: str, arguments: tuple[str, ...]) -> Job:

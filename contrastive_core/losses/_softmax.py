@@ -235,7 +235,8 @@ class TiledLogits(MatrixLogits):
         groups, (order, first, last) = pairs.group_keys[1], pairs.group_places
         of_candidate = first if pairs.symmetric and not pairs.across else torch.searchsorted(groups[order], groups)
         x = pairs.candidates * pairs.as_positive[:, None]  # (m, d)
-        sums = x.new_zeros(len(groups) + 1, x.shape[1]).index_add(0, of_candidate, x)  # of groups, at their first place
+        sums = x.new_zeros(len(groups) + 1, x.shape[1])  # of groups, at their first place
+        sums.index_add_(0, of_candidate, x)
         in_group = deterministic_gather(sums, torch.where(last > first, first, len(groups)))  # last: no group
         total = (pairs.anchors * in_group).sum(1)
         total = total - itself * (pairs.anchors * deterministic_gather(pairs.candidates, own)).sum(1)

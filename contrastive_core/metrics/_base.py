@@ -10,7 +10,7 @@ import numpy as np
 from contrastive_core.base.errors import CannotScore
 from contrastive_core.base.json_files import JsonObject
 from contrastive_core.base.memory import rows_of_sample, sample_text
-from contrastive_core.base.messages import N_, message
+from contrastive_core.base.messages import N_, join, message
 from contrastive_core.base.score import INFLUENCE, Z95, wilson
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.neighbor_graphs import Graphs
@@ -68,7 +68,9 @@ class Metric:
         if INFLUENCE in arrays:
             arrays[INFLUENCE] = placed(arrays[INFLUENCE], drawn, len(test))
         per_sample = None if result.per_sample is None else placed(result.per_sample, drawn, len(test))
-        return replace(result, per_sample=per_sample, arrays=arrays, extras=result.extras | sampled(drawn, len(test)))
+        samples = filter(None, [sample_text(len(drawn), len(test)), result.extras.get("sample")])
+        extras = result.extras | {"sample": join(", ", samples)}
+        return replace(result, per_sample=per_sample, arrays=arrays, extras=extras)
 
     def score(self, train: EmbeddingSet | None, test: EmbeddingSet, graphs: Graphs) -> MetricResult:
         """Compute the score; the input has been checked."""

@@ -6,13 +6,15 @@ evaluated on test rows. A number gives R². A factor with a few integer values g
 held-out fifth of the training rows, of which at most MOST are drawn."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from contrastive_core.base.errors import CannotScore
-from contrastive_core.base.memory import rows_of_sample
-from contrastive_core.base.messages import N_
-from contrastive_core.metrics._base import Metric, MetricResult, sampled
+from contrastive_core.base.json_files import JsonObject
+from contrastive_core.base.memory import rows_of_sample, sample_text
+from contrastive_core.base.messages import N_, message
+from contrastive_core.metrics._base import Metric, MetricResult
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.neighbor_graphs import Graphs
 
@@ -46,21 +48,31 @@ class Factors(Metric):
         x = scaler.fit_transform(train.features[drawn].astype(np.float64))  # (n, d)
         new = scaler.transform(test.features.astype(np.float64))  # (m, d)
         out = np.arange(len(x)) % 5 == 4
-        skills: dict[str, float] = {}
-        for name in names:
-            if (target := _regression_target(name, train.columns[name][drawn], test.columns[name])) is None:
-                continue
-            y, truth, kinds = target
-            n = len(x) - int(out.sum())
-            held_out = {p: Ridge(p * n, solver="cholesky").fit(x[~out], y[~out]).predict(x[out]) for p in PENALTIES}
-            best = min(PENALTIES, key=lambda p: float(np.square(held_out[p].reshape(y[out].shape) - y[out]).sum()))
-            guess = Ridge(best * len(x), solver="cholesky").fit(x, y).predict(new).reshape(len(new), -1)
-            if (skill := _skill(guess, truth, kinds)) is not None:
-                skills[name] = skill
-        if not skills:
+        targets = {
+            name: target
+            for name in names
+            if (target := _regression_target(name, train.columns[name][drawn], test.columns[name])) is not None
+        }
+        if not targets:
             raise CannotScore(N_("Factor readout needs a factor that varies"))
+        y = np.hstack([y for y, _, _ in targets.values()])  # (n, t), of all factors
+        widths = [y.shape[1] for y, _, _ in targets.values()]
+        starts = np.cumsum([0, *widths[:-1]])
+
+        def predicted(penalty: Any, rows: np.ndarray, at: np.ndarray) -> np.ndarray:
+            fit = Ridge(penalty * rows.sum(), solver="cholesky").fit(x[rows], y[rows])
+            return fit.predict(at).reshape(len(at), -1)  # (…, t)
+
+        errors = [np.square(predicted(p, ~out, x[out]) - y[out]).sum(0) for p in PENALTIES]
+        best = np.add.reduceat(errors, starts, axis=1).argmin(0)  # of each factor
+        guesses = predicted(np.repeat(np.array(PENALTIES)[best], widths), out | ~out, new)
+        parts = zip(targets.items(), np.split(guesses, starts[1:], axis=1), strict=True)
+        skills = {name: _skill(guess, truth, kinds) for (name, (_, truth, kinds)), guess in parts}
         value = float(np.mean([max(0.0, v) for v in skills.values()]))
-        return MetricResult(value, extras={**skills, "n": len(test)} | sampled(drawn, len(train)))
+        extras: JsonObject = {**skills, "n": len(test)}
+        if fitted := sample_text(len(drawn), len(train), N_("training rows")):
+            extras["sample"] = message("fitted on {sample}", sample=fitted)
+        return MetricResult(value, extras=extras)
 
 
 def _regression_target(
@@ -68,7 +80,8 @@ def _regression_target(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None] | None:
     """Return targets (n, t), the true values (m, …) and the distinct values; None if the factor does not vary."""
     kinds = np.unique(train_values)
-    if len(kinds) < 2 or not (np.isfinite(train_values).all() and np.isfinite(truth).all()):
+    varies = len(kinds) > 1 and len(np.unique(truth)) > 1
+    if not varies or not (np.isfinite(train_values).all() and np.isfinite(truth).all()):
         return None
     if len(kinds) <= FEW and (kinds == np.round(kinds)).all():
         return (train_values[:, None] == kinds).astype(np.float64), truth, kinds
@@ -78,11 +91,10 @@ def _regression_target(
     return target, wanted, None
 
 
-def _skill(guess: np.ndarray, truth: np.ndarray, kinds: np.ndarray | None) -> float | None:
-    """Return 1 for perfect predictions and 0 for those of a constant; None if the truth does not vary."""
+def _skill(guess: np.ndarray, truth: np.ndarray, kinds: np.ndarray | None) -> float:
+    """Return 1 for perfect predictions and 0 for those of a constant."""
     if kinds is not None:
         common = max(float((truth == k).mean()) for k in kinds)
         right = float((kinds[guess.argmax(1)] == truth).mean())
-        return (right - common) / (1 - common) if common < 1 else None
-    all_of_it = np.square(truth - truth.mean(0)).sum()
-    return float(1 - np.square(truth - guess).sum() / all_of_it) if all_of_it > 0 else None
+        return (right - common) / (1 - common)
+    return float(1 - np.square(truth - guess).sum() / np.square(truth - truth.mean(0)).sum())

@@ -45,9 +45,8 @@ class Knn(Metric):
         assert train is not None
         truth = labels_of(test, self.title)
         train_labels = labels_of(train, self.title)
-        if (train_labels < 0).any():
-            train = train.take(np.flatnonzero(train_labels >= 0))
-            train_labels = train_labels[train_labels >= 0]
+        if not (is_labeled := train_labels >= 0).all():
+            train, train_labels = train.take(np.flatnonzero(is_labeled)), train_labels[is_labeled]
         k = self.k or default_k(len(train_labels))
         if k > len(train_labels):
             values = {"k": k, "train_labels": len(train_labels)}
@@ -57,12 +56,12 @@ class Knn(Metric):
         def by(k: int) -> np.ndarray:
             return vote(neighbors.first(k), train_labels, self.temperature)
 
-        predicted = by(k)
-        right = np.where(truth >= 0, predicted == truth, np.nan)  # (n)
-        n, hits = int((truth >= 0).sum()), int(np.nansum(right))
-        curve = {str(j): float((by(j) == truth)[truth >= 0].mean()) for j in CURVE if j <= neighbors.k}
-        classes = np.union1d(np.unique(train_labels), np.unique(truth[truth >= 0]))
-        known = truth >= 0  # counted here: scikit-learn's import takes longer than the vote on a small set
+        predicted, known = by(k), truth >= 0
+        right = np.where(known, predicted == truth, np.nan)  # (n)
+        n, hits = int(known.sum()), int(np.nansum(right))
+        curve = {str(j): float((by(j) == truth)[known].mean()) for j in CURVE if j <= neighbors.k}
+        classes = np.union1d(train_labels, truth[known])
+        # Counted here: scikit-learn's import takes longer than the vote on a small set.
         cell = np.searchsorted(classes, truth[known]) * len(classes) + np.searchsorted(classes, predicted[known])
         table = np.bincount(cell, minlength=len(classes) ** 2).reshape(len(classes), -1)  # (c, c): true, predicted
         extras = {"k": k, "temperature": self.temperature, "n": n, **neighbors.about, "curve": curve}

@@ -7,6 +7,7 @@ probability."""
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -80,8 +81,12 @@ class RightAnswers:
     def rows(self, queries: slice | np.ndarray) -> Bool[np.ndarray, "r m"]:
         """Return a boolean matrix (r, m): which rows of the other tower are right for these queries."""
         shared = (self.groups[self.content[queries]] @ self.other_groups.T).toarray()  # (r, contents)
-        is_one_each = np.array_equal(self.other_content, np.arange(len(self.other_content)))
-        return shared if is_one_each else shared[:, self.other_content]
+        return shared if self._is_one_each else shared[:, self.other_content]
+
+    @cached_property
+    def _is_one_each(self) -> bool:
+        """Whether every row of the other tower has a content of its own, in order."""
+        return np.array_equal(self.other_content, np.arange(len(self.other_content)))
 
 
 @dataclass(frozen=True, eq=False)

@@ -85,11 +85,11 @@ def from_queue(
     Raises: ValueError when the shapes do not match."""
     check_rows("queue", queue, "(k, d)")
     _check_listed(queries=queries, keys=keys)
-    n, k = len(queries), len(queue)
+    n, k, queue = len(queries), len(queue), queue.to(keys.dtype)
+    check_comparable(keys=keys, queue=queue)
     images, is_key = _arange(n, queries), _arange(n + k, queries) < n
     groups = torch.cat([images, _arange(k, queries) + n if queue_groups is None else queue_groups])
-    check_comparable(keys=keys, queue=queue.to(keys.dtype))
-    every = _between(queries, torch.cat([keys, queue.to(keys.dtype)]), images, groups)
+    every = _between(queries, torch.cat([keys, queue]), images, groups)
     size = 1 if queue_groups is None else None
     return dataclasses.replace(
         every, candidate_views=is_key.long(), as_positive=is_key, as_negative=~is_key, group_size=size
@@ -190,6 +190,9 @@ def from_towers(
     Raises: ValueError for widths, types or numbers that differ, groups of one tower alone, or an unknown direction;
         TypeError if a tower is no tensor."""
     check_comparable(a=a, b=b)
+    if a.dtype != b.dtype:
+        text = N_("the towers have different types, {a} and {b}: convert one, for example with z.float()")
+        raise ValueError(message(text, a=a.dtype, b=b.dtype))
     if (groups_a is None) != (groups_b is None) or (groups_a is None and len(a) != len(b)):
         text = N_("towers of {n} and {m} rows need both groups_a and groups_b, which say which rows belong together")
         raise ValueError(message(text, n=len(a), m=len(b)))

@@ -265,14 +265,14 @@ def check_rows(name: str, z: Any, shape: str) -> None:
 
 
 def check_comparable(**rows: Any) -> None:
-    """Check that tensors (…, d), by their names, have the same width and device, and no float64 meets another type.
+    """Check that tensors (n, d), by their names, have the same width and device, and float64 only with float64.
     Raises TypeError, ValueError."""
     for name, z in rows.items():
         check_rows(name, z, "(n, d)")
     is_mixed = len({z.dtype for z in rows.values()}) > 1 and any(z.dtype == torch.float64 for z in rows.values())
     if is_mixed or len({(z.shape[1], z.device) for z in rows.values()}) > 1:
         got = ", ".join(f"{name} {tuple(z.shape)} {z.dtype} on {z.device}" for name, z in rows.items())
-        text = N_("{names} must have the same width, type and device; got {got}")
+        text = N_("{names} must have the same width and device, and float64 only with float64; got {got}")
         raise ValueError(message(text, names=" and ".join(rows), got=got))
 
 

@@ -258,11 +258,19 @@ class Run:
             return []
 
     def save_snapshot(
-        self, epoch: int, *, index: np.ndarray, h: np.ndarray, z: np.ndarray, labels: np.ndarray, **more: np.ndarray
+        self,
+        epoch: int,
+        *,
+        index: np.ndarray,
+        h: np.ndarray,
+        z: np.ndarray,
+        labels: np.ndarray,
+        ids: np.ndarray | None = None,
     ) -> None:
-        """Save the embedding of the fixed sample after `epoch`, in float16. Raises Gone."""
-        h, z = h.astype(np.float16), z.astype(np.float16)
-        data = npz_bytes(index=index, labels=labels, h=h, z=z, **more)
+        """Save the embedding of the fixed sample after `epoch`, in float16. Args: ids: of a recording's rows.
+        Raises Gone."""
+        arrays = {"index": index, "labels": labels, "h": h.astype(np.float16), "z": z.astype(np.float16)}
+        data = npz_bytes(**arrays, **({} if ids is None else {"ids": ids}))
         self.write(f"snapshots/{self._snapshot_name(epoch)}", data)
         (self.path / NOW).unlink(missing_ok=True)
 

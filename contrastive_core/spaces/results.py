@@ -59,7 +59,7 @@ def came_along(kind: str, values: Values) -> Path | None:
         return None
     space = values["space"]
     settings = {k: v for k, v in values.items() if k not in ("space", "kind")}
-    if settings not in ({}, SETTINGS.get(kind, {})) or space.get("epoch"):
+    if settings not in ({}, SETTINGS.get(kind, {})):
         return None
     more = kind if FOLDERS[kind] == "towers" else values.get("kind", "")
     return shipped_path(kind, space["name"], space["split"], space["layer"], more)

@@ -6,14 +6,12 @@ URLs and commands name it by a text: a run's name, `recording:NAME@probe-100` (r
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from contrastive_core.base.errors import Damaged
 from contrastive_core.base.memory import read_npz
 from contrastive_core.base.messages import N_
 from contrastive_core.base.storage import SHIPPED, data_home
@@ -24,7 +22,7 @@ from contrastive_core.runs.run import Run
 from contrastive_core.spaces import loaded_vectors, recorded_rows
 from contrastive_core.spaces.attached_images import dataset_pictures, spread
 from contrastive_core.spaces.embedding_set import EmbeddingSet
-from contrastive_core.spaces.towers import PAIR, picture_tower, towers_of, with_captions
+from contrastive_core.spaces.towers import PAIR, picture_tower, towers_of
 
 VERSION = 1
 LAYERS, TOWERS = ("h", "z"), "towers"
@@ -33,17 +31,15 @@ HELD_OUT = 5  # one in so many rows of a class is judged where no rows are marke
 
 @dataclass(frozen=True)
 class Space:
-    """A reference to rows of a run, of one of its snapshots, of a recording, or of a file of vectors, as plain values.
+    """A reference to rows of a run, of a recording, or of a file of vectors, as plain values.
 
     `name` as in a URL; `layer` h, z, or "towers": z of images and of captions (towers.py); "loaded" for vectors;
-    `epoch` that of a snapshot; `content` the hash of the run's weights (for towers: and its captions) or of the
-    vectors."""
+    `content` the hash of the run's weights (for towers: and its captions) or of the vectors."""
 
     name: str
     split: str = "test"
     layer: str = "h"
     content: str = ""
-    epoch: int | None = None
 
     @classmethod
     def of_name(cls, name: str, split: str = "test", layer: str = "h") -> Space:
@@ -131,12 +127,7 @@ class Space:
     def rows(self) -> EmbeddingSet | None:
         """Return the vectors; None if a run's have not been computed. Raises ValueError for a missing space."""
         if run := self.run:
-            if not self.epoch:
-                return cached(run, self.split, self.layer)
-            arrays = run.snapshot(self.epoch)  # of the run's fixed sample of training images
-            if self.layer == TOWERS:
-                return towers_of_snapshot(arrays)
-            return EmbeddingSet(arrays[self.layer].astype(np.float32), arrays["labels"].astype(np.int64))
+            return cached(run, self.split, self.layer)
         if place := self.recorded:
             rows = place.rows(self.layer)
             return replace(rows, ids=_dataset_ids(rows))
@@ -191,19 +182,6 @@ def path_of(run: Run, split: str, layer: str) -> Path:
 def graph_path(content: str, metric: str) -> Path:
     """Return the path of the neighbor graph of an embedding's own rows."""
     return data_home() / "graphs" / f"{content[:24]}-{metric}.npz"
-
-
-def towers_of_snapshot(arrays: Mapping[str, np.ndarray]) -> EmbeddingSet:
-    """Return both towers of a run's fixed sample from the arrays of `Run.snapshot`. Raises Damaged."""
-    z, of = arrays.get("text_z"), arrays.get("text_of")
-    n = len(arrays["z"])
-    if z is None or of is None or z.ndim != 2 or of.shape != (len(z),) or of.dtype.kind not in "iu":
-        raise Damaged(N_("the snapshot has no embeddings of captions"))
-    if len(of) and (of.min() < 0 or of.max() >= n or (np.diff(of) < 0).any()):
-        raise Damaged(N_("the snapshot has captions of images that it does not contain"))
-    ids = tuple(map(str, arrays["index"].tolist()))
-    images = EmbeddingSet(arrays["z"].astype(np.float32), arrays["labels"].astype(np.int64), ids, "train", "z")
-    return with_captions(images, z.astype(np.float32), of.astype(np.int64))
 
 
 # --- images --------------------------------------------------------------------------------------

@@ -178,7 +178,7 @@ def read(text: str, file: str) -> Sweep:
         axes = tuple(_axis(file, axis) for axis in raw.get("axes", []))
         sweep = Sweep(
             name=name,
-            title=str(raw.get("title", name)),
+            title=str(raw.get("title", "")).strip() or name,
             base=dict(raw.get("base", {})),
             axes=axes,
             seeds=tuple(int(seed) for seed in raw.get("seeds", [0])),

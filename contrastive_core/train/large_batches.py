@@ -237,12 +237,14 @@ def _cached(setup: TrainSetup, batch: Batch, parts: list[Batch], evaluate: Calla
     norms = [m for m in setup.method.modules() if isinstance(m, _BatchNorm) and m.training and m.track_running_stats]
     for norm in norms:  # the first pass uses a batch's statistics and keeps the running ones
         norm.track_running_stats = False
-    with torch.no_grad():
-        for part in parts:
-            states.append(_random_states(setup.device))
-            encoded.append(_encoded(setup, part, start))
-    for norm in norms:
-        norm.track_running_stats = True
+    try:
+        with torch.no_grad():
+            for part in parts:
+                states.append(_random_states(setup.device))
+                encoded.append(_encoded(setup, part, start))
+    finally:
+        for norm in norms:
+            norm.track_running_stats = True
     rows = tuple(torch.cat(x) for x in zip(*encoded, strict=True))
     rows = tuple(x.requires_grad_() if x.is_floating_point() else x for x in rows)
     loss = evaluate(_related(setup, rows, batch))

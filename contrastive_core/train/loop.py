@@ -255,7 +255,7 @@ def _log_epoch(
     extra = {k: float(v) for k, v in setup.method.extra_metrics().items()}
     log.epoch(position, {**figures, **scores, **extra})
     if is_kept:
-        run.save_snapshot(epoch, index=setup.sample.index, labels=setup.sample.labels, **rows)
+        run.save_snapshot(epoch, index=setup.sample.index, labels=setup.sample.labels, h=rows["h"], z=rows["z"])
     if not is_scored:
         return
     log.one_point_epochs += config.monitor_every or 1

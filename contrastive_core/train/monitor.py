@@ -126,7 +126,7 @@ class Looks:
 
 
 def tower_scores(z: np.ndarray, text_z: np.ndarray, text_of: np.ndarray) -> dict[str, float]:
-    """Return recall@1 of the sample in both directions, and the modality gap, from the rows of a snapshot."""
+    """Return recall@1 of the sample in both directions, and the modality gap, from rows in float16."""
     rows = [x.astype(np.float16).astype(np.float32) for x in (z, text_z)]
     a, b = map(unit_rows, rows)
     group = np.arange(len(z))

@@ -270,6 +270,17 @@ def misfit(run: Run, channels: int | None, knobs: Knobs) -> str:
     return message(text, name=run.name, text=as_set, now=now)
 
 
+STRUCTURES = {
+    "encoder": N_(
+        "the encoder of {name} has a different structure; choose the encoder and data set that it was trained with"
+    ),
+    "head": N_(
+        "the head of {name} has a different structure; choose the settings of its head, or leave start_head off for a "
+        "new one"
+    ),
+}
+
+
 def load_initial_weights(method: Method, config: TrainConfig) -> None:
     """Load the weights of the run `config.start` into encoder, key encoder and, if set, head. Raises BadSetting."""
     name = str(config.start)
@@ -291,10 +302,7 @@ def load_initial_weights(method: Method, config: TrainConfig) -> None:
                 if module is not None:
                     module.load_state_dict(state)
             except RuntimeError:
-                text = N_(
-                    "the {part} of {name} has a different structure; choose the settings that it was trained with"
-                )
-                raise BadSetting(text, part=part, name=name) from None
+                raise BadSetting(STRUCTURES[part], name=name) from None
 
 
 def capture(encoder: nn.Module, config: TrainConfig, device: torch.device, world: World) -> None:

@@ -114,8 +114,7 @@ def offer_files(space: Space, rows: EmbeddingSet, xy: np.ndarray, picked: list[i
     tables: dict[str, tuple[str, list[int] | None]] = {"map": (text, None), "selection": (selected, picked)}
     with st.popover(_("Export"), icon=":material/download:", width="content", key="explore-export"):
         draw_map_buttons("map-file")
-        if not space.epoch:
-            button.offer([space.name], space.split, space.layer)
+        button.offer([space.name], space.split, space.layer)
         _describe_neighbors(rows, len(picked))
         for (what, (label, some)), ending in itertools.product(tables.items(), ("parquet", "csv")):
             if ending == "parquet" or len(rows if some is None else some) * COLUMNS <= CSV_UP_TO:

@@ -195,7 +195,7 @@ def _neighbors(space: Space, rows: EmbeddingSet, i: int, nearest: tuple[np.ndarr
     if with_pictures:
         key = f"near-{cache.digest(state.place_of(space), space.layer, i)}"
         pictures.gallery(space, near.tolist(), captions, _("nearest samples"), key)
-        if not space.is_loaded and space.split and not space.epoch and pictures.is_likeness_wanted():
+        if not space.is_loaded and space.split and pictures.is_likeness_wanted():
             _why_alike(space, rows, i, dict(zip(near.tolist(), captions, strict=True)))
     said = None if with_pictures else rows.columns.get(TEXT, rows.texts)
     if said is not None:

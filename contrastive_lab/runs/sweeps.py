@@ -42,8 +42,7 @@ def sweeps() -> None:
     files = {p.stem: p for folder in (READY, own_folder()) for p in sorted(folder.glob("*.toml"))}
     titles = {name: title_of(path) for name, path in files.items()} | {NEW: NEW}
     scored = next((name for name in files if (READY / f"{name}.json").exists()), None)  # it opens with a figure
-    label, title = _("Sweep"), lambda one: titles.get(one, one)
-    name = query_params.one_of(st.selectbox, label, titles, name="sweep", default=scored, key=PICKER, format_func=title)
+    name = query_params.one_of(st.selectbox, _("Sweep"), titles, name="sweep", default=scored, key=PICKER)
     if name == NEW:
         by_form()
         return

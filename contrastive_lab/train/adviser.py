@@ -108,10 +108,8 @@ def _adviser(data: str, method: str) -> None:
         for name, plan in plans.items():
             choose = ", ".join(locale.text(SHOWN.get(q, q)) for q in plan.choose)
             titles[name] = template.format(name=name, choose=choose, minutes=f"{plan.minutes:g}")
-        name = query_params.one_of(
-            st.selectbox, _("Adviser"), titles, name="advice", key=_picker(data), format_func=titles.__getitem__
-        )
-        _show_progress(name)
+        name = query_params.one_of(st.selectbox, _("Adviser"), titles, name="advice", key=_picker(data))
+        _show_progress(plans[name])
 
 
 def _picker(data: str) -> str:
@@ -212,10 +210,10 @@ def _start(plan: Plan) -> None:
 
 
 @st.fragment(run_every=2.0)
-def _show_progress(name: str) -> None:
+def _show_progress(plan: Plan) -> None:
     """Draw the progress of a search, and its results so far."""
-    plan, answer, job = load_plan(name), read_answer(name), job_of(name)
-    assert plan is not None
+    name = plan.name
+    answer, job = read_answer(name), job_of(name)
     is_done = answer is not None and answer["done"]
     if job.is_running():
         a, b = st.columns([5, 1], vertical_alignment="center")
@@ -334,7 +332,8 @@ def _watch() -> None:
             plan = load_plan(name)
         except ValueError:  # its plan is damaged: the adviser says so
             continue
-        assert plan is not None
+        if plan is None:  # it was deleted meanwhile
+            continue
         job = job_of(name)
         text = _(
             "The adviser {name} is training on {dataset}. It runs one try after another and then gives its answer."

@@ -47,13 +47,7 @@ def advanced(catalog: Catalog, has_files: bool) -> Advanced:
     with st.expander(_("Advanced")):
         in_recipe = st.container()
         titles = {name: about["title"] for name, about in catalog["losses"].items()}
-        loss = query_params.one_of(
-            st.selectbox,
-            _("Loss"),
-            [DEFAULT_LOSS, *titles],
-            name="loss",
-            format_func=lambda name: titles.get(name, name),
-        )
+        loss = query_params.one_of(st.selectbox, _("Loss"), {DEFAULT_LOSS: DEFAULT_LOSS, **titles}, name="loss")
         loss = "" if loss == DEFAULT_LOSS else loss
         in_optimizer = st.container()
         lines = [f"loss={loss}"] if loss else []
@@ -125,9 +119,7 @@ def recipe_and_optimizer(found: Resolved | None, method: MethodEntry, fields: Ad
         "from encoder, image size and epochs."
     )
     with fields.in_recipe:
-        recipe = query_params.one_of(
-            st.selectbox, _("Recipe"), titles, name="recipe", format_func=titles.__getitem__, help=help
-        )
+        recipe = query_params.one_of(st.selectbox, _("Recipe"), titles, name="recipe", help=help)
         if not recipe and name:
             why = locale.text(reasons["training_recipe"])
             st.caption(_("{recipe}: {why}.").format(recipe=_(RECIPE_TITLES[name]), why=why))
@@ -139,9 +131,7 @@ def recipe_and_optimizer(found: Resolved | None, method: MethodEntry, fields: Ad
     titles = {"": _("default"), **{one: _(title) for one, title in OPTIMIZERS.items()}}
     reason = _("{why} LARS is for batches of thousands.").format(why=locale.text(reasons.get("optimizer", "")))
     with fields.in_optimizer:
-        optimizer = query_params.one_of(
-            st.selectbox, _("Optimizer"), titles, name="optimizer", format_func=titles.get, help=reason.strip()
-        )
+        optimizer = query_params.one_of(st.selectbox, _("Optimizer"), titles, name="optimizer", help=reason.strip())
     return [f"{key}={value}" for key, value in (("recipe", recipe), ("optimizer", optimizer)) if value]
 
 
@@ -158,9 +148,7 @@ def further_settings(has_files: bool) -> list[str]:
         size = query_params.number(
             st.number_input, label, 4, LARGEST, name="image_size", default=None, placeholder=hint, help=help
         )
-        resize = query_params.one_of(
-            st.selectbox, _("Resize"), RESIZES, name="resize", format_func=RESIZE_TITLES.__getitem__
-        )
+        resize = query_params.one_of(st.selectbox, _("Resize"), RESIZE_TITLES, name="resize")
         lines += [f"image_size={size}"] if size else []
         lines += [f"resize={resize}"] if resize != RESIZES[0] else []
     help = _(
@@ -216,23 +204,14 @@ def choose_encoder(names: Sequence[str]) -> tuple[list[str], str]:
         with st.spinner(_("Looking it up…")):
             try:
                 known[name] = preview_import(name)
-            except (ValueError, OSError) as error:
+            except ValueError as error:
                 known[name] = sentence(error)
+            except OSError as error:  # of a disk or a folder, which the user can mend
+                return [], sentence(error)
     if isinstance(about := known[name], str):
         return [], about
-    st.caption(format.plain(about_model(name, about.get("pixels"))))
+    text = _("{name} is available. It starts from random weights.")
+    if pixels := about.get("pixels"):
+        text = _("{name} is available. It starts from random weights and expects images of {pixels} pixels.")
+    st.caption(format.plain(text.format(name=name, pixels=pixels)))
     return [f"encoder={name}"], ""
-
-
-def about_model(name: str, pixels: int | None) -> str:
-    """Describe a model of a library and the size of its images."""
-    template = ""
-    if pixels:
-        template = _(" It expects images of {pixels} pixels. Images of a folder are resized to that.")
-        if pixels > LARGEST:
-            template = _(
-                " It expects images of {pixels} pixels. Images of a folder are stored at {largest} pixels, the "
-                "maximum here, and scaling them up adds no detail."
-            )
-    size = template.format(pixels=pixels, largest=LARGEST)
-    return _("{name} is available. It starts from random weights.{size}").format(name=name, size=size)

@@ -47,9 +47,7 @@ def form(subject: DeltaGenerator, chips: DeltaGenerator) -> Draft:
     data = choose_data(subject)  # drawn at once, with what it holds
     catalog = cache.catalog()
     titles = {name: card["title"] for name, card in catalog["methods"].items()}
-    method = query_params.one_of(
-        first.selectbox, _("Method"), titles, name="method", default="simclr", format_func=titles.get
-    )
+    method = query_params.one_of(first.selectbox, _("Method"), titles, name="method", default="simclr")
     return settings(catalog, method, data, chips)
 
 

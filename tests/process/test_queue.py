@@ -202,9 +202,6 @@ def test_a_training_waits_for_the_run_it_starts_from(monkeypatch: pytest.MonkeyP
     with sleeping_tasks(monkeypatch) as end_all:
         training.start_import("w", ["w.pt"])
         ProgressFile(process.progress_path("w"))("decoding", 0.5)
-        process.spawn("t", ["train", "--start", "w"])
-        assert (job := training.import_waited_for("t"))
-        assert job.key == "w"
 
         def over(*told: Any) -> None:
             heard.append(told)
@@ -214,7 +211,6 @@ def test_a_training_waits_for_the_run_it_starts_from(monkeypatch: pytest.MonkeyP
         with pytest.raises(BadSetting, match=r"the run to start from, w, was not imported: w\.pt cannot be"):
             training.wait_for_import("w", over)
         assert heard == [("w: decoding", 0.5)]
-        assert training.import_waited_for("t") is None
         runs.create("w", {"method": "simclr"})
         training.wait_for_import("w", over)
         with pytest.raises(NoSuchRun):

@@ -86,9 +86,8 @@ def _references(
     if space.layer != "h":
         of_h = make("scores", {**values, "space": replace(space, layer="h").values}, on_progress, device)
         return {source: of_h.meta["scores"][source] for source in BESIDE}
-    judged = "test" if space.epoch else space.split
     sets: dict[str, list[EmbeddingSet]] = {source: [] for source in BESIDE}
-    for split in ("train", judged):
+    for split in ("train", space.split):
         dataset = data_of(run, split)
         sets["raw"].append(raw_pixels(dataset))
         on_part = fraction_of(on_progress, message("the untrained encoder, {split} images", split=split))
@@ -96,7 +95,7 @@ def _references(
     found = {}
     for source, (train, test) in sets.items():
         on_progress(SOURCES[source], None)
-        taught = None if judged == "train" else train  # training rows do not vote on themselves
+        taught = None if space.split == "train" else train  # training rows do not vote on themselves
         found[source] = scores_to_json(evaluate_sets(names, taught, test, Graphs(device)))
     return found
 

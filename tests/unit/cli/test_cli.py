@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -115,15 +116,18 @@ def test_a_schedule_changes_a_training_and_verify_says_so(capsys: pytest.Capture
     assert "changes.jsonl: damaged lines" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("given", [["--progress", "{file}"], ["--progress={file}"]])
 def test_where_there_is_no_terminal_epochs_are_lines_and_progress_goes_into_its_file(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
+    given: list[str], capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert main(["train", "--run", "told", *QUICK, "--progress", str(tmp_path / "progress")]) == 0
+    words = [word.format(file=tmp_path / "progress") for word in given]
+    monkeypatch.setattr("sys.argv", ["contrastive-lab", "train", *words, "--run", "told", *QUICK])
+    assert main() == 0
     out = capsys.readouterr()
     assert "epoch 1/1, loss" in out.err
     assert out.out.strip() == "told: done"
     assert read_progress(tmp_path / "progress") is not None
-    assert "--progress" not in runs.load("told").manifest["command"]
+    assert runs.load("told").manifest["command"] == shlex.join(["contrastive-lab", "train", "--run", "told", *QUICK])
 
 
 def test_a_file_is_scored_as_in_the_app(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -1,16 +1,12 @@
-"""The means of towers subtracted: figures are those of the towers, intervals cover what is planted; and towers of a
-run's snapshots."""
+"""The means of towers subtracted: figures are those of the towers, intervals cover what is planted."""
 
 import numpy as np
 import pytest
-from cases import cases
 
-from contrastive_core.base.errors import Damaged
 from contrastive_core.compare.towers import compare_centered, tower_scores
-from contrastive_core.runs.run import Run
 from contrastive_core.spaces.embedding_set import EmbeddingSet
-from contrastive_core.spaces.space import TOWERS, Space, towers_of_snapshot
 from contrastive_core.spaces.towers import Towers, towers_of, with_captions
+from contrastive_core.train import monitor
 
 
 def planted(noise: float, n: int = 60, per_image: int = 2, shift: float = 0.0, seed: int = 0) -> Towers:
@@ -51,33 +47,9 @@ def test_captions_of_one_image_are_drawn_together() -> None:
     assert widths[1] == pytest.approx(widths[0], rel=0.1)
 
 
-def test_a_run_keeps_both_towers_at_each_checkpoint(clip_run: Run) -> None:
-    rows = [Space(clip_run.name, "train", TOWERS, epoch=epoch).rows() for epoch in (1, 2)]
-    assert [len(each) for each in rows] == [len(rows[0])] * 2
-    assert rows[0].ids == rows[1].ids
-    epochs = [line for line in clip_run.metrics() if "modality_gap" in line]
-    assert [line["epoch"] for line in epochs] == [1, 2]
-    for each, line in zip(rows, epochs, strict=True):
-        own = tower_scores(towers_of(each))[0]
-        assert own["modality_gap"].value == pytest.approx(line["modality_gap"], abs=1e-3)  # kept in float16
-        assert own["recall_1_back"].value == pytest.approx(line["recall_1_back"], abs=0.2)
-
-
-@cases(
-    ("changed", "sentence"),
-    [
-        ({"text_z": None}, "has no embeddings of captions"),
-        ({"text_of": np.zeros(3)}, "has no embeddings of captions"),
-        ({"text_of": np.array([0, 1])}, "has no embeddings of captions"),
-        ({"text_of": np.array([0, 1, 9])}, "of images that it does not contain"),
-        ({"text_of": np.array([1, 0, 2])}, "of images that it does not contain"),
-        ({"text_of": np.array([-1, 0, 2])}, "of images that it does not contain"),
-    ],
-)
-def test_a_snapshot_that_lies_is_one_sentence(changed: dict, sentence: str) -> None:
-    arrays = {"index": np.arange(3), "labels": np.zeros(3, int), "z": np.eye(3), "text_z": np.eye(3)}
-    arrays |= {"text_of": np.arange(3)}
-    assert len(towers_of_snapshot(arrays)) == 6
-    arrays |= changed
-    with pytest.raises(Damaged, match=sentence):
-        towers_of_snapshot({k: v for k, v in arrays.items() if v is not None})
+def test_the_scores_of_a_training_are_those_of_an_evaluation() -> None:
+    both = planted(0.8)
+    of = np.repeat(np.arange(60), 2)  # the image of each caption
+    found = monitor.tower_scores(both.rows.features[both.a], both.rows.features[both.b], of)
+    own = tower_scores(both)[0]
+    assert found == {name: pytest.approx(own[name].value, abs=1e-3) for name in found}  # rows in float16

@@ -190,20 +190,20 @@ EXPECTED = {
     "pairs.from_labels(y[:, None], y)": ("ValueError", "z must hold floating-point numbers; got torch.int64"),
     "pairs.from_pairs(z2, z2.double(), y > 0)": (
         "ValueError",
-        "a and b must have the same width, type and device; got a (8, 4) torch.float32 on cpu",
+        "a and b must have the same width and device, and float64 only with float64; got a (8, 4) torch.float32 on cpu",
     ),
     "pairs.from_queue(z2, z2, torch.randn(3, 5))": ("ValueError", "keys and queue must have the same width"),
     "pairs.from_labels(z2, y, torch.randn(3, 5), y[:3])": (
         "ValueError",
-        "must have the same width, type and device; got anchors (8, 4)",
+        "must have the same width and device, and float64 only with float64; got anchors (8, 4)",
     ),
     "pairs.from_towers(z2, torch.randn(8, 5))": (
         "ValueError",
-        "a and b must have the same width, type and device; got a (8, 4)",
+        "a and b must have the same width and device, and float64 only with float64; got a (8, 4)",
     ),
     "pairs.from_bank(z2, y, torch.randn(9, 4).double())": (
         "ValueError",
-        "features and bank must have the same width, type",
+        "features and bank must have the same width and device",
     ),
 }
 

@@ -201,8 +201,11 @@ def test_factors_of_drawn_rows_are_near_those_of_all(width: int, monkeypatch) ->
     monkeypatch.setattr(factors, "MOST", 250)
     some = metrics.create("factors")(train, test)
     assert some.value == pytest.approx(whole.value, abs=0.1)
-    assert some.extras["sample"] == "250 of 300 rows"
+    assert some.extras["sample"] == "fitted on 250 of 300 training rows"
     assert "sample" not in whole.extras
+    monkeypatch.setattr(type(metrics.create("factors")), "most", 60)
+    fewer = metrics.create("factors")(train, test)
+    assert fewer.extras["sample"] == "60 of 100 rows, fitted on 250 of 300 training rows"
 
 
 def test_votes_counted_by_blocks_are_those_of_all_rows(monkeypatch) -> None:

@@ -261,6 +261,8 @@ def test_a_title_is_that_of_a_sound_file_else_its_name(tmp_path: Path) -> None:
     path = tmp_path / "many.toml"
     path.write_text('title = "Mine: \\u03c4"  # said\n' + TEXT)
     assert sweep_file.title_of(path) == "Mine: τ"
+    path.write_text('title = " "\n' + TEXT)
+    assert sweep_file.title_of(path) == "tau"  # its `name`
     for text in ("", 'title = "', "\0" * 9, LONG_KEYS["bare"]):
         path.write_text(text)
         assert sweep_file.title_of(path) == "many"
