@@ -75,12 +75,13 @@ def pictures_of(path: Path, rows: EmbeddingSet, folder: Path | None = None) -> A
         import pyarrow.parquet as pq
 
         n = int(pq.ParquetFile(file).metadata.num_rows)
-    images = _stacked(_stored(path), n)
-    if images is None or n == len(rows):
-        return Attached(images)
+    if n == len(rows):
+        return Attached(_stacked(_stored(path), n))
     if towers is None or 2 * n != len(rows) or len(towers.a) != n:
         return Attached(None)
-    return Attached(spread(images, towers.rows_of(picture_tower(towers.names)), len(rows)))
+    images = _stacked(_stored(path), n)
+    at = towers.rows_of(picture_tower(towers.names))
+    return Attached(None if images is None else spread(images, at, len(rows)))
 
 
 def _below(name: str, roots: Sequence[Path]) -> Path | None:

@@ -156,13 +156,14 @@ class EmbeddingSet:
         try:
             meta, features = json.loads(arrays["meta"].tobytes()), arrays["features"]
             ids, classes, about = tuple(arrays["ids"].tolist()), tuple(meta["classes"]), meta["provenance"]
+            layer = meta["layer"] if "layer" in meta else meta["which"]  # as files of version 0.1 call it
             (n, d), kinds = features.shape, "fiu"
             are_right = {
                 "features": features.dtype.kind in kinds,
                 "labels": labels is None or (labels.shape == (n,) and labels.dtype.kind in "iu"),
                 "views": views is None or (views.ndim == 3 and views.shape[2] == d and views.dtype.kind in kinds),
                 "columns": all(one.ndim == 1 and one.dtype.kind in "fiubU" for one in columns.values()),
-                "texts": all(isinstance(text, str) for text in (meta["split"], meta["layer"], *ids, *classes)),
+                "texts": all(isinstance(text, str) for text in (meta["split"], layer, *ids, *classes)),
                 "provenance": isinstance(about, dict),
             }
             if wrong := [name for name, is_right in are_right.items() if not is_right]:
@@ -177,7 +178,7 @@ class EmbeddingSet:
             labels=None if labels is None else np.maximum(labels.astype(np.int64), -1),
             ids=ids,
             split=meta["split"],
-            layer=meta["layer"],
+            layer=layer,
             classes=classes,
             columns=columns,
             views=None if views is None else np.ascontiguousarray(views, np.float32),

@@ -20,6 +20,7 @@ from contrastive_core.spaces.embedding_set import EmbeddingSet, Provenance, chec
 from contrastive_core.spaces.towers import PAIR, TOWER, columns_of_towers, joined, recognized, with_text
 
 ENDINGS = (".npy", ".npz", ".parquet", ".csv")
+BINARY = (".npy", ".npz", ".parquet")
 OPENED = (*ENDINGS, ".jsonl")  # and texts, whose vectors are elsewhere
 LIMIT = 2 << 30  # bytes of what is known of the rows of a table
 VECTORS = 8 << 30  # of a file, and of its vectors, which are read in parts
@@ -80,11 +81,11 @@ def explained_errors(path: Path) -> Iterator[None]:
         yield
     except LabError:
         raise
-    except UnicodeDecodeError:
-        raise Damaged("{name} is not text in UTF-8", name=name) from None
     except MemoryError:
         raise UnusableEmbedding("{name} declares more data than fits in memory", name=name) from None
     except Exception as error:
+        if isinstance(error, UnicodeDecodeError) and path.suffix.lower() not in BINARY:
+            raise Damaged("{name} is not text in UTF-8", name=name) from None
         raise Damaged("{name} cannot be read: {why}", name=name, why=printable(explained(error))) from None
 
 

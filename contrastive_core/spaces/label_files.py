@@ -15,7 +15,7 @@ import numpy as np
 from contrastive_core.base import json_files
 from contrastive_core.base.errors import Damaged, UnusableEmbedding
 from contrastive_core.base.json_files import fields, whole
-from contrastive_core.base.messages import N_, join, message, printable, thousands
+from contrastive_core.base.messages import N_, join, message, printable, sentence, thousands
 from contrastive_core.base.storage import open_regular
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.file_formats import class_numbers, cut_texts, explained_errors, npy_head
@@ -94,6 +94,7 @@ def _labels_of_lines(text: str, ending: str, name: str, n: int) -> np.ndarray:
 
 Qrels = dict[str, dict[str, int]]  # the grade of each judged document, by query
 GRADES = fields(others=fields(others=whole(-json_files.LARGEST)))
+FORM = N_('{name} must contain judgments in the form {{"query": {{"document": 1}}}}')
 LINE = N_(
     "{name}: line {line} is not a judgment ({text}); expected query, document and a whole number, "
     "with tabs between (BEIR), or query, 0, document and a whole number (TREC)"
@@ -124,7 +125,10 @@ def read_qrels(path: str | Path) -> Qrels:
     path = judgments_file(path)
     name, found = printable(path.name), Qrels()
     if path.suffix.lower() == ".json":
-        found = json_files.read_json(path, GRADES, LIMIT)
+        try:
+            found = json_files.read_json(path, GRADES, LIMIT)
+        except Damaged as error:
+            raise Damaged(join(". ", [sentence(error), message(FORM, name=name)])) from None
     else:
         with open_regular(path, LIMIT) as file, explained_errors(path):
             text = file.read().decode("utf-8-sig")
@@ -154,10 +158,10 @@ def check_ids(
     """Check that all judged queries and documents exist. Raises UnusableEmbedding. Args: name: of the file of
     judgments."""
     judged = {document for grades in qrels.values() for document in grades}
-    for sentence, ids, known in ((UNKNOWN_QUERIES, {*qrels}, queries), (UNKNOWN_DOCUMENTS, judged, documents)):
+    for template, ids, known in ((UNKNOWN_QUERIES, {*qrels}, queries), (UNKNOWN_DOCUMENTS, judged, documents)):
         if unknown := ids - {*known}:
             values = {"count": f"{len(unknown):,}", "example": repr(printable(min(unknown), 80))}
-            text = message(sentence, name=printable(name), **values)
+            text = message(template, name=printable(name), **values)
             if "0" in known:
                 text = join(". ", [text, NUMBERED])
             raise UnusableEmbedding(text)

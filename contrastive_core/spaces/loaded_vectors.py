@@ -213,7 +213,8 @@ class About(TypedDict):
     ids: str  # a hash of the rows' ids
 
 
-ABOUT = replace(schema_of(About), required=tuple(About.__annotations__))
+SINCE = {"note": "", "said": "", "ids": ""}  # fields that files of version 0.2 may lack
+ABOUT = replace(schema_of(About), required=tuple(name for name in About.__annotations__ if name not in SINCE))
 
 
 def save_vectors(
@@ -226,11 +227,7 @@ def save_vectors(
     usable, left_out = rows.usable, {k: len(v) for k, v in rows.problems.items()}
     check_usable(name, len(usable), left_out)
     kept = rows if len(usable) == len(rows) else rows.take(usable)
-    digest = hashlib.sha256(repr((name, kept.content_hash, kept.classes)).encode())
-    for column, values in kept.columns.items():
-        digest.update(f"{column} {values.dtype}".encode() + np.ascontiguousarray(values).tobytes())
-    key = digest.hexdigest()[:16]
-    folder = _folder(key)
+    folder = _folder(key := _key_of(kept, name))
     if images is not None:
         with storage.writing(folder / "images.npy") as file:
             np.save(file, np.ascontiguousarray(images[usable], np.uint8))
@@ -249,6 +246,21 @@ def save_vectors(
     }
     json_files.write_json(folder / "about.json", about_rows)
     return key
+
+
+def _key_of(rows: EmbeddingSet, name: str) -> str:
+    """Return the hash of the rows with their columns and classes, and of their name if another file has this content.
+    Decisions belong to a key, so the same file always has the same one."""
+    content = rows.content_hash[:16]
+    if rows.classes or rows.columns:
+        digest = hashlib.sha256(f"{rows.content_hash} {rows.classes}".encode())
+        for column, values in rows.columns.items():
+            digest.update(f"{column} {values.dtype}".encode() + np.ascontiguousarray(values).tobytes())
+        content = digest.hexdigest()[:16]
+    named = hashlib.sha256(f"{content} {name}".encode()).hexdigest()[:16]
+    stored = loaded()
+    is_taken = content in stored and stored[content]["name"] != name
+    return named if named in stored or is_taken else content
 
 
 def check_usable(name: str, usable: int, left_out: Mapping[str, int]) -> None:
@@ -288,7 +300,7 @@ def about(key: str) -> About:
     """Return the description of loaded vectors. Raises UnusableEmbedding if they no longer exist; Damaged."""
     path = _folder(key) / "about.json"
     try:
-        return cast(About, json_files.read_object(path, ABOUT, json_files.MAX_RECORD))
+        return cast(About, {**SINCE, **json_files.read_object(path, ABOUT, json_files.MAX_RECORD)})
     except FileNotFoundError:
         raise UnusableEmbedding(GONE) from None
     except OSError as error:
@@ -303,8 +315,8 @@ def forget(key: str) -> None:
 def rows(key: str, split: str = "") -> EmbeddingSet:
     """Return the rows, or those of one split if rows have a split. Raises FileNotFoundError."""
     every = EmbeddingSet.from_arrays(read_npz(_folder(key) / "rows.npz"))
-    at = every.columns.get("split", np.array(())).astype(str) == split
-    return every.take(np.flatnonzero(at)) if at.any() else every
+    at = _rows_of_split(every, split)
+    return every if at is None else every.take(at)
 
 
 def images(key: str, split: str = "") -> np.ndarray | None:
@@ -313,8 +325,14 @@ def images(key: str, split: str = "") -> np.ndarray | None:
     if not path.exists():
         return None
     every = np.load(path, mmap_mode="r", allow_pickle=False)
-    at = rows(key).columns.get("split", np.array(())).astype(str) == split
-    return every[at] if at.any() else every
+    at = _rows_of_split(rows(key), split)
+    return every if at is None else every[at]
+
+
+def _rows_of_split(rows: EmbeddingSet, split: str) -> np.ndarray | None:
+    """Return the row numbers of a split; None for all rows, if it is "" or no row has it."""
+    at = np.flatnonzero(rows.columns.get("split", np.array(())).astype(str) == split)
+    return at if split and len(at) else None
 
 
 def source(key: str) -> Path | None:

@@ -215,12 +215,13 @@ def _labels(a: EmbeddingSet, b: EmbeddingSet) -> tuple[np.ndarray | None, tuple[
     if a.labels is None and b.labels is None:
         return None, a.classes or b.classes
     parts = [np.full(len(part), -1) if part.labels is None else part.labels for part in (a, b)]
-    classes = tuple(dict.fromkeys((*a.classes, *b.classes)))
-    if all(labels.max(initial=-1) < len(part.classes) for labels, part in zip(parts, (a, b), strict=True)):
-        tables = [np.array([*map(classes.index, part.classes), -1]) for part in (a, b)]  # -1: none, the last
+    classes = a.classes or b.classes
+    are_named = (labels.max(initial=-1) < len(part.classes) for labels, part in zip(parts, (a, b), strict=True))
+    if a.classes != b.classes and all(are_named):  # a number without a name has none to go by
+        classes = tuple(dict.fromkeys((*a.classes, *b.classes)))
+        number = {name: at for at, name in enumerate(classes)}
+        tables = [np.array([*map(number.__getitem__, part.classes), -1]) for part in (a, b)]  # -1: none, the last
         parts = [table[labels] for table, labels in zip(tables, parts, strict=True)]
-    else:  # a number without a name has none to go by
-        classes = a.classes or b.classes
     return np.concatenate(parts).astype(np.int64), classes
 
 

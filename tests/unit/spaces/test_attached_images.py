@@ -4,6 +4,8 @@ import os
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
@@ -38,6 +40,13 @@ def test_names_below_the_files_own_folder_are_followed(home: Path) -> None:
     assert shades(found) == [10, 20, 10, 10, GRAY, GRAY]
     assert found.note.startswith("1 of 5 images were not opened, for example gone.png: they do not exist, are links")
     assert attached(home, "a.png").note == ""
+
+
+def test_pictures_of_other_rows_are_not_decoded(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = home / "mine" / "v.parquet"
+    pq.write_table(pa.table({"image": [b"x"] * 3}), path)
+    monkeypatch.setattr("contrastive_core.spaces.attached_images._thumbnail", pytest.fail)
+    assert pictures_of(path, EmbeddingSet(np.eye(2, dtype=np.float32))).images is None
 
 
 @pytest.mark.parametrize("how", ["dots", "absolute", "file link", "folder link"])

@@ -54,6 +54,9 @@ def test_npz_brings_everything_back(tmp_path) -> None:
     assert back.content_hash == rows.content_hash
     assert (back.ids, back.classes, back.provenance) == (rows.ids, rows.classes, rows.provenance)
     assert back.columns["size"].tolist() == list(range(6))
+    arrays = rows.arrays()
+    old = arrays["meta"].tobytes().replace(b'"layer"', b'"which"')  # as in files of version 0.1
+    assert EmbeddingSet.from_arrays(arrays | {"meta": np.frombuffer(old, np.uint8)}).layer == "h"
 
 
 def test_parquet_has_a_row_per_sample(tmp_path) -> None:

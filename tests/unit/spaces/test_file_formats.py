@@ -18,6 +18,7 @@ from cases import cases
 from mutation import mutated
 
 from contrastive_core.base.errors import Damaged, NotRegular, UnusableEmbedding
+from contrastive_core.base.storage import data_home
 from contrastive_core.spaces import file_formats, loaded_vectors
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.space import Space
@@ -249,6 +250,34 @@ def test_a_file_that_a_page_opens_is_kept_under_its_content(tmp_path: Path) -> N
     np.testing.assert_allclose(Space.of_vectors(key).rows().features, X)  # type: ignore[union-attr]
     with pytest.raises(FileNotFoundError):
         loaded_vectors.open_vectors(tmp_path / "gone.npy", "gone.npy")
+
+
+def test_entries_of_version_0_2_are_read_and_the_same_file_keeps_its_key() -> None:
+    """Decisions belong to a key. A file of other vectors' content has a key of its own."""
+    rows = EmbeddingSet(X, LABELS)
+    key = loaded_vectors.save_vectors(rows, "mine.npz")
+    assert key == rows.content_hash[:16] == loaded_vectors.save_vectors(rows, "mine.npz")
+    assert loaded_vectors.save_vectors(rows, "copy.npz") != key
+    path = data_home() / "spaces" / key / "about.json"
+    about = json.loads(path.read_text())
+    for name in ("note", "said", "ids"):
+        del about[name]
+    path.write_text(json.dumps(about | {"dataset": None, "split": ""}))
+    assert loaded_vectors.about(key) == about | {"dataset": None, "split": "", "note": "", "said": "", "ids": ""}
+
+
+def test_only_a_named_split_leaves_rows_out() -> None:
+    split = np.array(["train", "test", "", *["train"] * (len(X) - 3)])
+    images = np.arange(len(X), dtype=np.uint8)[:, None, None, None]
+    key = loaded_vectors.save_vectors(EmbeddingSet(X, columns={"split": split}), "mine.npz", images)
+    for name, count in (("", len(X)), ("test", 1), ("other", len(X))):
+        assert len(loaded_vectors.rows(key, name)) == len(loaded_vectors.images(key, name)) == count  # type: ignore[arg-type]
+
+
+def test_only_text_is_said_to_be_no_text() -> None:
+    for name, sentence in (("a.csv", "is not text in UTF-8"), ("a.npz", "cannot be read: .*codec can't decode")):
+        with pytest.raises(Damaged, match=sentence), file_formats.explained_errors(Path(name)):
+            b"\xff".decode()
 
 
 @cases("kind", ["list", "large", "fixed", "tensor"])

@@ -50,6 +50,9 @@ def test_what_is_known_of_either_stays() -> None:
     assert both.labels.tolist() == [0, 1, 0, 2, -1]
     assert both.columns["file"].tolist() == ["a.png", "b.png", "", "", ""]
     np.testing.assert_array_equal(both.columns["length"], [np.nan, np.nan, 1, 2, 3])
+    alike = replace(a, classes=("cat", "cat"))  # classes of both that are equal stay as they are
+    same = joined(alike, alike, NAMES)
+    assert (same.classes, same.labels.tolist()) == (("cat", "cat"), [0, 1, 0, 1])  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("ending", ["npz", "parquet"])
