@@ -14,7 +14,7 @@ from contrastive_core.samples.sample_lists import RANDOM
 from contrastive_lab import guard, locale, query_params, stage, state
 from contrastive_lab.locale import _
 from contrastive_lab.samples import bench, example, lists, retrain
-from contrastive_lab.samples.findings import Findings, audit_of, cut_to_selection, nearest_rows, recalibrated
+from contrastive_lab.samples.findings import Findings, cut_to_selection, nearest_rows, recalibrated
 from contrastive_lab.samples.subject import LIST, choose, go_to, row_of, say_skipped, take_subject
 
 
@@ -49,10 +49,8 @@ def page() -> None:
 
 def review(findings: Findings, at: Places) -> None:
     bench.hear(findings)
-    audit = None  # of one split
-    if len(findings.requests) == 1:
-        audit = audit_of(findings.requests[0], findings.tables[0])
-    findings = recalibrated(findings)
+    findings, audits = recalibrated(findings)
+    audit = audits[0] if len(audits) == 1 else None
     with at.chips:
         findings = replace(findings, list=lists.pick(findings.table))
     table, one = findings.table, findings.list
@@ -110,7 +108,7 @@ def show_below(findings: Findings, audit: LabelAudit | None, rows: np.ndarray, r
     one, run = findings.list, retrain.request_to_train(findings).run
     if row is not None:
         bench.show_detail(findings, row)
-    if one.key == "mislabeled" and audit:
+    if one.key == "mislabeled" and audit and audit.estimate:
         st.caption(locale.text(audit.estimate))
     if row is not None and as_table:
         lists.as_table(findings, rows)

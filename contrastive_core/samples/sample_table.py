@@ -265,10 +265,10 @@ class SampleRequest:
 
 
 def request_of(name: str, split: str, loss: str = "", pairs: bool = False) -> SampleRequest:
-    """Return the request for a run, a recording or loaded vectors, which have no split. Args: loss: default the one of
-    the training, or else `sup_con`."""
+    """Return the request for a run, a recording, which has no split, or loaded vectors. Args: loss: default the one of
+    the training, or else `sup_con`; none of pairs."""
     space = Space(name, "" if Space(name).is_recording else split)
-    return SampleRequest(space, loss or space.loss or "sup_con", pairs)
+    return SampleRequest(space, "" if pairs else loss or space.loss or "sup_con", pairs)
 
 
 def decisions_path(config: Mapping[str, object], split: str) -> Path:

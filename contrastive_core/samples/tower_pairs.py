@@ -33,7 +33,7 @@ from contrastive_core.compare.towers import right_answers
 from contrastive_core.ops.partner_ranks import RightAnswers, ranks_in, similarity_blocks, unit_rows
 from contrastive_core.samples.sample_table import COLUMNS, SampleTable, standardized
 from contrastive_core.spaces.embedding_set import EmbeddingSet
-from contrastive_core.spaces.towers import NEGATIVE_OF, TEXT, TOWER, Towers, plain_rank
+from contrastive_core.spaces.towers import NEGATIVE_OF, TEXT, Towers, plain_rank, towers_of, with_text
 
 K = 10  # neighbors
 FEWEST = 4  # groups: of fewer no score stands out
@@ -241,16 +241,18 @@ def pair_table(rows: EmbeddingSet, found: Mapping[str, np.ndarray], about: JsonO
         "twin_margin": found["similarity"] - twin_cosine,
     }
     query_tower, partner_tower = about["names"]
-    if NEGATIVE_OF in rows.columns and "given" in found:
-        asked, answer = (query, partner) if rows.columns[TOWER][0] == query_tower else (partner, query)
-        given, cosine = found["given"], np.einsum("nd,nd->n", unit[asked], unit[found["given"]]).astype(np.float64)
+    if NEGATIVE_OF in rows.columns and (towers := towers_of(rows)) is not None:
+        asked, answer = (query, partner) if towers.names[0] == query_tower else (partner, query)
+        given, score = (found.get(name) for name in ("given", "given_score"))  # not in results of version 0.2
+        if given is None or score is None:
+            given, score = find_given_negatives(towers, asked, answer)
         extra |= {
-            "given_negatives": np.where(given == answer, 1.0, found["given_score"]),  # certainly no negative
+            "given_negatives": np.where(given == answer, 1.0, score),  # certainly no negative
             "given_is_positive": given == answer,
             "given": np.where(given < 0, "", ids[given]),
-            "given_cosine": cosine,
+            "given_cosine": np.einsum("nd,nd->n", unit[asked], unit[given]).astype(np.float64),
         }
-    texts = rows.columns.get(TEXT)
+    texts = with_text(rows).columns.get(TEXT)
     return SampleTable(
         columns={**dict.fromkeys(COLUMNS, nothing), "id": ids[query], "label": np.full(n, "")},
         classes=(),

@@ -155,7 +155,7 @@ def _warn(spaces: list[Space], comparison: Comparison) -> None:
 def undecided(request: SampleRequest) -> list[str]:
     """Return the ids of undecided samples whose label is more probably wrong than right, in order."""
     table = cache.sample_table(request, str(request.path()))
-    findings = recalibrated(Findings((request,), (table,)))
+    findings, _audits = recalibrated(Findings((request,), (table,)))
     rows, score = table.ranked("mislabeled"), findings.tables[0].score("mislabeled")
     return [name for row in rows[score[rows] > START].tolist() if (name := findings.id(row)) not in findings.marked]
 

@@ -136,8 +136,9 @@ def _item(findings: Findings, row: int, groups: list[Group], beside: dict[tuple[
     mark, about = findings.marked.get(findings.id(row), {}), findings.about(row)
     given, suggested = about["given"], about.get("suggested", "")
     votes = [(_(voter), str(table.extra[name][row])) for name, voter in VOTERS.items() if name in table.extra]
-    named = [said for _voter, said in votes]  # shipped tables have no likeliest classes
-    ranked = table.extra["likely"][row].tolist() if "likely" in table.extra else sorted(named, key=named.count)[::-1]
+    named = [said for _voter, said in votes]
+    likeliest = sorted(named, key=named.count, reverse=True)  # shipped tables have no likeliest classes
+    ranked = table.extra["likely"][row].tolist() if "likely" in table.extra else likeliest
     classes = [] if one.decisions or not suggested else [suggested, *ranked]
     likely = [name for name in dict.fromkeys(classes) if name != given]
     is_judged = one.key != RANDOM and not one.decisions  # nobody is told what to think of a random row
@@ -327,7 +328,7 @@ def show_detail(findings: Findings, row: int) -> None:
 
 
 def numbers(table: SampleTable, row: int) -> str:
-    """Describe a sample's rank on every list, and its loss with the spread."""
+    """Describe a sample's loss, and its rank on every list."""
     columns, parts = table.columns, []
     if np.isfinite(loss := columns["loss"][row]):
         parts.append(_("loss {loss}, rank {rank}").format(loss=f"{loss:.3f}", rank=int(columns["rank"][row])))

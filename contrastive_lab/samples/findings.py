@@ -159,29 +159,26 @@ def window() -> tuple[str, float]:
     return str(name), float(since)
 
 
-def audit_of(request: SampleRequest, table: SampleTable) -> LabelAudit | None:
-    """Return the audit of a split; None without labels. The error rate of one split says nothing about another."""
-    marks = sample_annotations.marks(request.decisions())
-    decisions = [(i, *map(str, (m.get(k, "") for k in ("what", "label", "list", "many")))) for i, m in marks.items()]
-    return _audit(cache.digest(str(request.path()), decisions), table, marks, request.run)
-
-
 @st.cache_resource(max_entries=8, show_spinner=False)
 def _audit(key: str, _table: SampleTable, _marks: sample_annotations.Marks, _run: Run | None) -> LabelAudit | None:
     return label_audit.audit_table(_table, _marks, _run)
 
 
-def recalibrated(findings: Findings) -> Findings:
-    """Return the findings with probabilities recalibrated by each split's random checks. The order of the list
-    stays."""
-    tables = list(findings.tables)
-    for number, (request, table) in enumerate(zip(findings.requests, findings.tables, strict=True)):
-        audit = audit_of(request, table)
+def recalibrated(findings: Findings) -> tuple[Findings, list[LabelAudit | None]]:
+    """Return the findings with probabilities recalibrated by each split's random checks, in the old order; and the
+    audits of the splits, None without labels. The error rate of one split says nothing about another."""
+    tables, audits = list[SampleTable](), list[LabelAudit | None]()
+    for request, table in zip(findings.requests, findings.tables, strict=True):
+        marks = sample_annotations.marks(request.decisions())
+        said = [(i, *map(str, (m.get(k, "") for k in ("what", "label", "list", "many")))) for i, m in marks.items()]
+        audit = _audit(cache.digest(str(request.path()), said), table, marks, request.run)
         if audit is not None and audit.found.checked:
             checked = np.full(len(table), np.nan)
             checked[audit.order[: audit.reached]] = audit.wrong[audit.order[: audit.reached]]
-            tables[number] = table.rescored("mislabeled", label_audit.calibrate(table.columns["mislabeled"], checked))
-    return replace(findings, tables=tuple(tables))
+            table = table.rescored("mislabeled", label_audit.calibrate(table.columns["mislabeled"], checked))
+        tables.append(table)
+        audits.append(audit)
+    return replace(findings, tables=tuple(tables)), audits
 
 
 @st.cache_resource(max_entries=4, show_spinner=False)

@@ -140,7 +140,7 @@ def filtered(findings: Findings, rows: np.ndarray) -> np.ndarray:
         of_rows = _both(table, rows)
         shown = {"": _("All pairs")} | {pair: f"{pair} · {n:,}" for pair, n in Counter(of_rows).most_common() if pair}
         box, label = st.selectbox, _("Label → suggestion")
-        if pair := query_params.one_of(box, label, shown, name="pair", format_func=shown.get, on_change=go_to):
+        if pair := query_params.one_of(box, label, shown, name="pair", on_change=go_to):
             keep &= np.array([one == pair for one in of_rows], bool)
     has = np.isin(columns["id"][rows], list(findings.marked))
     keep &= np.isin(has, _yes_or_no(_("Decided"), "marked"))
@@ -168,12 +168,13 @@ def _choose_pair(pair: str | None) -> None:
 
 def show_narrowed(table: SampleTable) -> None:
     """Draw a button that ends each choice that leaves only a few samples on the list."""
-    near, picture = query_params.kept_value("near"), own_picture()
+    near, picture = query_params.kept_value("near") or "", own_picture()
+    told = _("Nearest to {sample}")
     pair = query_params.page_values().get(query_params.key_of("pair"))
     choices: list[tuple[str | None, Callable[[None], None]]] = [
         (pair if "suggested" in table.extra else None, _choose_pair),
-        (near and _("Nearest to {sample}").format(sample=Path(near).name), look_near),
-        (picture and _("Nearest to {sample}").format(sample=format.plain(picture[0])), look_near_picture),
+        (None if table.row(near) is None else told.format(sample=format.plain(Path(near).name)), look_near),
+        (picture and told.format(sample=format.plain(picture[0])), look_near_picture),
     ]
     line = st.container(horizontal=True) if any(text for text, _act in choices) else st
     for text, act in choices:
@@ -266,9 +267,7 @@ def rows_to_check(audit: LabelAudit, table: SampleTable, chips: DeltaGenerator) 
     label = _("Random rows to check")
     at_least = next((size for size in sizes if size >= audit.reached), sizes[-1])
     box, titles = chips.selectbox, {n: _("{count} rows").format(count=f"{n:,}") for n in sizes}
-    size = query_params.one_of(
-        box, label, sizes, name="checks", default=at_least, on_change=go_to, format_func=titles.get, width=CHIP
-    )
+    size = query_params.one_of(box, label, titles, name="checks", default=at_least, on_change=go_to, width=CHIP)
     rows = audit.order[:size]
     if audit.estimate:
         is_done = not np.isnan(audit.wrong[rows]).any()

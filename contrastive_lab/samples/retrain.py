@@ -70,7 +70,7 @@ def save(findings: Findings, rows: np.ndarray, place: DeltaGenerator) -> None:
     if (run := request.run) is not None and not one.decisions:
         _export(run, place, download)
     if one.changes:
-        _retrain(findings)
+        _retrain(findings, download)
 
 
 def _export_texts(request: SampleRequest, download: Callable[..., bool]) -> None:
@@ -163,8 +163,8 @@ def request_to_train(findings: Findings) -> SampleRequest:
     return next((r for r in findings.requests if r.split == "train"), findings.requests[0])
 
 
-def _retrain(findings: Findings) -> None:
-    """Draw a button that trains again with the decisions."""
+def _retrain(findings: Findings, download: Callable[..., bool]) -> None:
+    """Draw downloads of the decisions for a training, and a button that trains again with them."""
     request = request_to_train(findings)
     file, column = findings.file(request), findings.list.changes
     if (run := request.run) is None:
@@ -178,7 +178,10 @@ def _retrain(findings: Findings) -> None:
         )
         st.caption(text)
         return
-    _files, counted, relabeled = sample_annotations.changes(file, run, column)
+    files, counted, relabeled = sample_annotations.changes(file, run, column)
+    for option, content in files.items() if counted or relabeled else ():  # for the command line
+        name = f"{option}.csv"
+        download(_("{name} for train --{option}").format(name=name, option=option), content, name, "text/csv")
     method = cache.catalog()["methods"].get(str(run.config.get("method")), {})
     if column == LABEL and not method.get("needs_labels", True):
         text = _(

@@ -17,7 +17,7 @@ from contrastive_core.spaces import loaded_vectors, recorded_rows
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.results import Result
 from contrastive_core.spaces.space import TOWERS, Space
-from contrastive_core.spaces.towers import TEXT
+from contrastive_core.spaces.towers import TEXT, with_text
 from contrastive_lab import cache, format, load_vectors, locale, query_params, recordings, state
 from contrastive_lab.locale import N_, _, message, ngettext
 from contrastive_lab.progress import answer_or_wait, embedded_or_wait, follow
@@ -98,7 +98,7 @@ def choose(chips: DeltaGenerator, more: DeltaGenerator) -> list[SampleRequest]:
             has_towers |= rows is not None and cache.towers(rows) is not None
         if has_towers:
             box, label = st.selectbox, _("Look at")
-            are_pairs = query_params.one_of(box, label, LOOKS, name="of", format_func=LOOKS.get, width=CHIP) == "pairs"
+            are_pairs = query_params.one_of(box, label, LOOKS, name="of", width=CHIP) == "pairs"
         splits = _choose_splits(space, has_towers, are_pairs)
     if space.is_recording:
         st.caption(locale.text(recordings.LACKS))
@@ -107,8 +107,7 @@ def choose(chips: DeltaGenerator, more: DeltaGenerator) -> list[SampleRequest]:
     with more:
         titles, key = cache.titles("losses"), f"samples-loss-{cache.digest(name)}"
         usual = space.loss or "sup_con"
-        box = st.selectbox
-        loss = query_params.one_of(box, _("Loss"), titles, name="loss", default=usual, format_func=titles.get, key=key)
+        loss = query_params.one_of(st.selectbox, _("Loss"), titles, name="loss", default=usual, key=key)
     return [request_of(name, split, loss) for split in splits]
 
 
@@ -129,14 +128,7 @@ def _choose_splits(space: Space, has_towers: bool, are_pairs: bool) -> list[str]
     options = {split: title for split, title in SPLITS.items() if not are_pairs or split != BOTH}
     came_along = are_pairs and not space.is_file and runs.load(space.name).shipped  # its pairs of the test split did
     split = query_params.one_of(
-        st.selectbox,
-        label,
-        options,
-        name="split",
-        key=SPLIT,
-        default="test" if came_along else None,
-        format_func=options.get,
-        width=CHIP,
+        st.selectbox, label, options, name="split", key=SPLIT, default="test" if came_along else None, width=CHIP
     )
     return ["train", "test"] if split == BOTH else [split]
 
@@ -223,6 +215,8 @@ class Pictures:
         if split not in self._by_split:  # a page asks for 1,000 pictures, and Streamlit's cache takes 2 ms for each
             images, places = cache.sample_images(name, split, pairs)
             rows = embedding_of(request_of(name, split, pairs=pairs)) if images is None or pairs else None
+            if pairs and rows is not None:
+                rows = with_text(rows)
             self._by_split[split] = images, places, rows
         return self._by_split[split]
 
@@ -245,7 +239,7 @@ class Pictures:
     def text(self, sample: str, split: str | None = None) -> str:
         """Return the text of a sample; "" if samples are not texts."""
         _images, places, rows = self._images(split)
-        texts = None if rows is None else rows.columns.get(TEXT, rows.texts) if self.request.pairs else rows.texts
+        texts = None if rows is None else rows.columns.get(TEXT) if self.request.pairs else rows.texts
         return "" if texts is None or sample not in places else str(texts[places[sample]])[:LONGEST]
 
     def stack(self, samples: Sequence[str], splits: Sequence[str] | None = None) -> np.ndarray | None:

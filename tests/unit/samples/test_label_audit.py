@@ -97,8 +97,11 @@ def test_only_single_decisions_on_drawn_rows_move_the_estimate() -> None:
     assert by_hand.found.checked == 120
     assert np.allclose(np.delete(calibrated(by_hand), top), np.delete(calibrated(made), top))
     alone = audit_table(table, marks_on(top, wrong, list="mislabeled"))
+    old = audit_table(table, marks_on(top, wrong, list="ambiguous"))  # a list of version 0.2
     assert alone is not None
+    assert old is not None
     assert alone.found.checked == 0
+    np.testing.assert_array_equal(old.wrong, alone.wrong)
 
 
 def calibrated(found: label_audit.LabelAudit) -> np.ndarray:

@@ -186,6 +186,10 @@ def test_a_given_negative_that_resembles_an_answer_comes_first() -> None:
     parts = (query - means[0], answer - means[1], negative - means[1])
     q, a, far_one = (part / np.linalg.norm(part) for part in parts)
     assert table.score("given_negatives")[row] == pytest.approx(float(far_one @ (q + a)) / 2, abs=1e-5)
+    found = vars(find_tower_pairs(towers_of(rows)))  # type: ignore[arg-type]
+    old = {name: values for name, values in found.items() if not name.startswith("given")}  # a result of version 0.2
+    about = {"names": table.towers, "candidates": found["candidates"]}
+    np.testing.assert_array_equal(pair_table(rows, old, about).extra["given"], table.extra["given"])
 
 
 def test_the_command_prints_and_writes_the_lists(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
