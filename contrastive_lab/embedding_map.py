@@ -111,7 +111,7 @@ def draw(
     and positions (m, 2) of other samples on the map."""
     some = subsample_rows(rows.labels, len(rows), MAX_POINTS)
     drawn_rows = np.arange(len(rows)) if some is None else some
-    data = _scatter_data(space, rows, drawn_map, color, drawn_rows)
+    data = _scatter_data(space, rows, drawn_map, color, drawn_rows, is_plain=new is not None)
     if new is not None:
         data = with_new(data, *new)
     place = state.place_of(space)
@@ -140,8 +140,9 @@ def _scatter_data(
     drawn_map: DrawnMap,
     color: tuple[str, dict[str, np.ndarray]],
     drawn_rows: np.ndarray,
+    is_plain: bool,
 ) -> ScatterData:
-    """Return the data of the scatter: `drawn_rows` of the map, colors, names and images."""
+    """Return the data of the scatter: `drawn_rows` of the map, colors, names; unless `is_plain` images and crowds."""
     values, names = color_of(rows, *color)
     is_whole, xy, note = len(drawn_rows) == len(rows), drawn_map.xy[drawn_rows], ""
     labels = None if rows.labels is None else rows.labels[drawn_rows]
@@ -150,7 +151,7 @@ def _scatter_data(
         note = _("{count} of {total} points, by class").format(**counts)
     place, used = state.place_of(space), drawn_map.settings
     middles, pictured, thumbnails = list[int](), None, NO_THUMBNAILS
-    if with_pictures := pictures.are_decoded(space):  # of some by class, and of those on the map itself
+    if with_pictures := not is_plain and pictures.are_decoded(space):  # some by class, and those on the map itself
         middles = cache.medoids(cache.digest(place, rows.content_hash, str(used)), xy, labels)
         if (some := subsample_rows(labels, len(xy), MAX_IMAGES)) is not None:
             pictured = np.union1d(some, np.asarray(middles, np.int64))
@@ -163,7 +164,7 @@ def _scatter_data(
     named = (space.title.rsplit(".", 1)[0], space.split) if space.is_loaded else (space.title, space.layer, space.split)
     return ScatterData(
         xy,
-        tuple(rows.ids[i] for i in drawn_rows),
+        rows.ids if is_whole else tuple(rows.ids[i] for i in drawn_rows),
         color=None if values is None else values[drawn_rows],
         names=names,
         palette=PALETTE,
@@ -177,7 +178,7 @@ def _scatter_data(
         thumbnails=thumbnails,
         pictured=pictured,
         medoids=middles,
-        crowds=_crowds(rows, drawn_map) if is_whole else [],
+        crowds=_crowds(rows, drawn_map) if is_whole and not is_plain else [],
         rows_key=place,
         partners=partners,
         partner_count=count,
@@ -185,7 +186,7 @@ def _scatter_data(
 
 
 def with_new(data: ScatterData, name: str, xy: np.ndarray) -> ScatterData:
-    """Add samples to a map as a category of their own; the map has no images then."""
+    """Add samples to a plain map as a category of their own."""
     color, names = data.color, data.names or (_("this space"),)
     if color is None or not data.names:
         color = np.zeros(len(data.xy), np.int64)
@@ -197,10 +198,6 @@ def with_new(data: ScatterData, name: str, xy: np.ndarray) -> ScatterData:
         names=[*names, name],
         palette=[*(PALETTE[i % len(PALETTE)] for i in range(len(names))), DARK],
         content=cache.digest(data.content, name),
-        thumbnails=NO_THUMBNAILS,
-        pictured=None,
-        medoids=(),
-        crowds=(),
         rows_key="",
     )
 
@@ -319,5 +316,6 @@ def drawn_places(selection: list[int], drawn_rows: np.ndarray | None) -> list[in
     """Return the indices of the selected rows among the drawn ones."""
     if drawn_rows is None:
         return selection
-    _rows, places, order = np.intersect1d(drawn_rows, np.asarray(selection, np.int64), return_indices=True)
-    return [int(place) for place in places[np.argsort(order)]]
+    rows = np.asarray(selection, np.int64)
+    places = np.minimum(np.searchsorted(drawn_rows, rows), len(drawn_rows) - 1)
+    return [int(place) for place in places[drawn_rows[places] == rows]]

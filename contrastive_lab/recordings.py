@@ -40,23 +40,18 @@ def space_of(place: Recorded) -> Space:
 def choose_place(run: Run, place: Recorded, kinds: Kinds) -> None:
     """Draw the controls for probe set or batch, step, and layer."""
     if len(kinds) > 1:
-        query_params.one_of(
-            st.segmented_control, _("Rows"), list(kinds), name="rows", width="content", format_func=KINDS.get
-        )
+        titles = {kind: KINDS[kind] for kind in kinds}
+        query_params.one_of(st.segmented_control, _("Rows"), titles, name="rows", width="content")
     choose_step(run, place.kind, kinds[place.kind])
     if place.has_h():
-        title_of = LAYER_TITLES.get
-        query_params.one_of(
-            st.segmented_control, _("Features"), ("h", "z"), name="features", format_func=title_of, width="content"
-        )
+        layers = {layer: LAYER_TITLES[layer] for layer in ("h", "z")}
+        query_params.one_of(st.segmented_control, _("Features"), layers, name="features", width="content")
 
 
 def choose_step(run: Run, kind: str, steps: list[int]) -> int:
     """Let the user choose a stored step; the newest is followed by default."""
     titles, key = {str(s): f"{s:,}" for s in steps} | {NEWEST: NEWEST}, _key(run, kind)
-    chosen = query_params.one_of(
-        st.select_slider, _("Step"), titles, name="step", key=key, default=NEWEST, format_func=titles.get
-    )
+    chosen = query_params.one_of(st.select_slider, _("Step"), titles, name="step", key=key, default=NEWEST)
     return steps[-1] if chosen == NEWEST else int(chosen)
 
 

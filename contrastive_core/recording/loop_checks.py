@@ -195,11 +195,10 @@ class LoopFindings:
 
     def news(self) -> str:
         """Return a line for the console if the confirmed faults have changed or nothing can be compared; else ""."""
-        record, problem, self._problem = self.record(), self._problem, ""
-        names = [fault["name"] for fault in record["faults"]]
+        names, problem, self._problem = self.confirmed(), self._problem, ""
         if not names or names == self.reported:
             return "" if names else problem
-        self.reported = names
+        self.reported, record = names, self.record()
         return join(" ", filter(None, [record["text"], record["numbers"]]))
 
     def record(self) -> LoopCheck:

@@ -103,7 +103,7 @@ class TrainConfig:
             if value is not None and low is not None and not value >= low:  # also catches NaN
                 raise BadSetting("{name} must be at least {low}; got {value}", **values)
         ImageForm(self.image_size, self.resize)  # checks both
-        recipe = self.training_recipe or RECIPES[0]
+        recipe = RECIPES[0] if self.training_recipe is None else self.training_recipe
         for name, value, choices in (("cache", self.cache, CACHES), ("recipe", recipe, RECIPES)):
             if value not in choices:
                 text = N_("{name} must be one of {choices}; got {value}")

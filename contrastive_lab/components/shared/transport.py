@@ -27,10 +27,11 @@ def pack(view: Any = None, **more: Any) -> bytes:
     arrays: dict[str, bytes] = {}
     meta = localized(_plain(_fields({} if view is None else vars(view), **more), "", arrays))
     places: dict[str, tuple[int, int]] = {}
-    parts: list[bytes] = []
+    parts, offset = list[bytes](), 0
     for path, data in arrays.items():
-        places[path] = (sum(map(len, parts)), len(data))
+        places[path] = (offset, len(data))
         parts += [data, b"\0" * (-len(data) % ALIGN)]
+        offset += len(data) + len(parts[-1])
     header = json.dumps({"meta": meta, "places": places}).encode()
     header += b" " * (-(len(header) + ALIGN) % ALIGN)
     return len(header).to_bytes(ALIGN, "little") + header + b"".join(parts)

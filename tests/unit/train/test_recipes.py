@@ -128,6 +128,8 @@ def test_a_choice_wins_and_is_recorded() -> None:
     assert resolve(TrainConfig("simclr", loss="n_pair"), facts).reasons["loss_knobs"] == "the defaults of n_pair"
     with pytest.raises(BadSetting, match="short, cifar, imagenet; got 'cifar10'"):
         TrainConfig(training_recipe="cifar10")
+    with pytest.raises(BadSetting, match="recipe must be one of"):
+        TrainConfig(training_recipe="")
 
 
 @pytest.mark.parametrize(
