@@ -8,10 +8,9 @@ from contrastive_lab import cache, query_params, stage, state
 from contrastive_lab.locale import _
 from contrastive_lab.loss_lab import choices
 from contrastive_lab.loss_lab.batch import on_batch
-from contrastive_lab.loss_lab.circle import on_circle
 from contrastive_lab.loss_lab.lesson_panel import choose_lesson
+from contrastive_lab.loss_lab.simulations import choose_samples, draw_playground, on_circle
 from contrastive_lab.playground import LOSSES
-from contrastive_lab.playground.stage import choose_samples, draw_stage
 from contrastive_lab.recordings import has_rows
 
 SLOTS = ("subject", "stages")  # of the toolbar: what is shown, and how
@@ -48,7 +47,7 @@ def page() -> None:
         return
     with subject:
         samples = choose_samples(run)
-    draw_stage(samples, run, {name: losses[name]["kernel"] for name in LOSSES})
+    draw_playground(samples, run, {name: losses[name]["kernel"] for name in LOSSES})
 
 
 state.run(page)

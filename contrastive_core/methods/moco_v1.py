@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from contrastive_core.base.messages import N_
 from contrastive_core.base.registry import knob
-from contrastive_core.methods._moco import MoCo, MoCoSettings
+from contrastive_core.methods._asymmetric import MoCo, MoCoSettings
 from contrastive_core.models.encoders import HEADS
 
 

@@ -3,8 +3,8 @@
 import dataclasses
 
 from contrastive_core.base.messages import N_, message
+from contrastive_core.methods._asymmetric import MoCo, MoCoSettings
 from contrastive_core.methods._base import DatasetInfo, Default
-from contrastive_core.methods._moco import MoCo, MoCoSettings
 
 
 class MoCoV2(MoCo):

@@ -9,9 +9,16 @@ from torch import Tensor
 from contrastive_core.base.messages import N_, message
 from contrastive_core.base.registry import Knobs, knob
 from contrastive_core.data.batch_loader import Batch
-from contrastive_core.methods._asymmetric import PredictorSettings, across_views, make_predictor, predicted
+from contrastive_core.methods._asymmetric import (
+    KeyQueue,
+    PredictorSettings,
+    across_views,
+    make_predictor,
+    predicted,
+    queue_problem,
+    queue_size,
+)
 from contrastive_core.methods._base import NO_KNOBS, DatasetInfo, Default, Method, Rows
-from contrastive_core.methods._moco import KeyQueue, queue_problem, queue_size
 from contrastive_core.ops.similarity import normalize
 from contrastive_core.pairs.types import Pairs
 

@@ -24,8 +24,8 @@ from contrastive_core.data.dataset import LARGEST, SMALL, Dataset, DatasetInfo, 
 from contrastive_core.data.image_cache import fits_on_disk, median_side
 from contrastive_core.data.recipe import Recipe, view_changes
 from contrastive_core.losses import Loss
+from contrastive_core.methods._asymmetric import queue_size
 from contrastive_core.methods._base import Default, fitting_views
-from contrastive_core.methods._moco import queue_size
 from contrastive_core.models.libraries import LIBRARIES, fixed_pixels, pretrained
 from contrastive_core.models.text_tower import with_whole_path
 from contrastive_core.runs.train_config import EPOCHS, Resolved, TrainConfig, usual_epochs

@@ -237,15 +237,6 @@ def _series(
     return found
 
 
-def draw_towers(name: str, epochs: Sequence[Line]) -> None:
-    """Draw the figures over the epochs side by side if the run has two towers. Args: name: of the run."""
-    drawn = tower_figures(epochs)
-    for column, (key, figure) in zip(st.columns(2) if drawn else (), drawn.items(), strict=False):
-        column.plotly_chart(figure, key=f"{key}-{name}", config=figures.SVG)
-    if drawn:
-        st.caption(_(OF_SAMPLE))
-
-
 def draw_collapse(name: str, steps: Sequence[Line], epochs: Sequence[Line], marks: Marks) -> None:
     """Draw the collapse monitors. Args: name: of the run."""
     if not any("z_std" in line for line in steps):

@@ -99,9 +99,7 @@ def watch(name: str) -> None:
                 width=260,
             )
         st.space("stretch")
-        view = query_params.one_of(
-            st.segmented_control, _("View"), list(VIEWS), name="view", format_func=lambda v: locale.text(VIEWS[v])
-        )
+        view = query_params.one_of(st.segmented_control, _("View"), VIEWS, name="view")
         st.button(
             _("New run"), icon=":material/add:", key="new-run", on_click=st.session_state.update, args=({NEW: True},)
         )

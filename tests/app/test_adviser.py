@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from opened_page import field, press
 from played_advice import made, played
 from streamlit.testing.v1 import AppTest
 
@@ -33,11 +34,6 @@ def text_of(app: AppTest) -> str:
     return "\n".join(str(e.value) for kind in kinds for e in kind).replace("\\", "")
 
 
-def press(app: AppTest, label: str) -> AppTest:
-    found = [b for b in app.button if b.label.replace("\\", "").startswith(label)]
-    return min(found, key=lambda b: len(b.label)).click().run()
-
-
 def test_every_choice_counts_and_the_plan_is_said_first(app: AppTest, monkeypatch) -> None:
     app.run()
     assert "1,437 training and 360 test images of 8 × 8 pixels, in gray" in text_of(app)
@@ -46,11 +42,7 @@ def test_every_choice_counts_and_the_plan_is_said_first(app: AppTest, monkeypatc
         app.multiselect[-1].set_value(chosen).run()
         assert app.multiselect[-1].value == chosen
         assert not app.exception
-    field = next(n for n in app.number_input if n.label == "Minutes")
-    for minutes in (5, 60, 20):
-        field.set_value(minutes).run()
-        field = next(n for n in app.number_input if n.label == "Minutes")
-        assert field.value == minutes
+    field(app, "Minutes").set_value(20).run()
     asked = {"dataset": "digits", "method": "simclr", "minutes": 20.0, "choose": ["temperature"]}
     answers.make("advice_plan", asked, device="cpu")
     press(app, "Plan it")
@@ -66,7 +58,7 @@ def test_every_choice_counts_and_the_plan_is_said_first(app: AppTest, monkeypatc
     assert plan.sentence() in text_of(app)  # what was said is what is tried
     monkeypatch.setattr(locale, "language", lambda: "zh")
     assert not re.search("[a-z]+ [a-z]+", locale.text(plan.sentence()))
-    assert next(s for s in app.selectbox if s.label == "Adviser").value == name
+    assert field(app, "Adviser").value == name
 
 
 def test_the_card_offers_what_was_best_on_such_images(app: AppTest) -> None:
@@ -76,7 +68,7 @@ def test_the_card_offers_what_was_best_on_such_images(app: AppTest) -> None:
     assert "SimCLR was best at τ = 0.05" in text_of(app)
     app.button(key="use-best").click().run()
     assert not app.exception
-    assert next(n.value for n in app.number_input if n.label == "Temperature τ") == 0.05
+    assert field(app, "Temperature τ").value == 0.05
     assert "**Temperature τ 0.05**" in text_of(app)
     assert "use-best" not in [b.key for b in app.button]
     assert not app.multiselect
@@ -154,13 +146,13 @@ def test_methods_to_compare_are_chosen_and_planning_says_what_it_times(app: AppT
     monkeypatch.setattr(Job, "stop", lambda question: stopped.append(question.kind))
     app.run()
     assert not any(m.label == "Methods to compare" for m in app.multiselect)
-    next(m for m in app.multiselect if m.label == "Questions").set_value(["method"]).run()
+    field(app, "Questions").set_value(["method"]).run()
     assert not app.exception
     for chosen in (["byol", "simclr"], ["vicreg", "byol", "nnclr"], ["simclr", "vicreg"]):
-        methods = next(m for m in app.multiselect if m.label == "Methods to compare")
+        methods = field(app, "Methods to compare")
         assert "CLIP" not in methods.options  # digits have no captions
         methods.set_value(chosen).run()
-        assert next(m for m in app.multiselect if m.label == "Methods to compare").value == chosen
+        assert field(app, "Methods to compare").value == chosen
         assert not app.exception
     press(app, "Plan it")
     assert asked[-1]["methods"] == ["simclr", "vicreg"]
@@ -169,7 +161,7 @@ def test_methods_to_compare_are_chosen_and_planning_says_what_it_times(app: AppT
     assert len(bars) == 1
     press(app, "Stop")
     assert stopped == ["advice_plan"]
-    next(m for m in app.multiselect if m.label == "Methods to compare").set_value(["byol"]).run()
+    field(app, "Methods to compare").set_value(["byol"]).run()
     assert "Choose at least two methods" in text_of(app)
     assert not any(b.label == "Plan it" for b in app.button)
 
@@ -188,7 +180,7 @@ def test_train_names_an_adviser_at_work_and_leads_to_it(app: AppTest) -> None:
         assert not app.exception
         assert "The adviser a is training on digits." in text_of(app)
         press(app, "Watch the adviser")
-        assert next(s for s in app.selectbox if s.label == "Adviser").value == "a"
+        assert field(app, "Adviser").value == "a"
         assert "a is running in another process" in text_of(app)
         assert not any(b.label == "Go on" for b in app.button)
 

@@ -1,6 +1,5 @@
 """The stages of the Loss Lab: which one comes first, the trade-off of τ under the curves, and the playground."""
 
-import re
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +10,7 @@ from streamlit.testing.v1 import AppTest
 
 from contrastive_core.spaces.loaded_vectors import open_vectors
 from contrastive_core.spaces.small_samples import SmallImages
-from contrastive_lab.playground import stage
+from contrastive_lab.loss_lab import simulations
 
 
 def lab(monkeypatch: pytest.MonkeyPatch, **query: str) -> AppTest:
@@ -43,7 +42,7 @@ def test_the_order_of_the_matrix_stands_in_the_address(monkeypatch: pytest.Monke
 def test_the_playground_takes_own_images_and_vectors(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A folder or a file by its path, and vectors that were opened before; a file of too few rows is refused."""
     drawn: list[SmallImages] = []
-    monkeypatch.setattr(stage, "pack_playground", lambda small, *_more: drawn.append(small) or b"")
+    monkeypatch.setattr(simulations, "pack_playground", lambda small, *_more: drawn.append(small) or b"")
     rng = np.random.default_rng(0)
     for i in range(24):
         path = tmp_path / "mine" / "ab"[i % 2] / f"{i}.png"
@@ -74,24 +73,6 @@ def test_the_list_of_lessons_leads_to_the_playground(monkeypatch: pytest.MonkeyP
     app.button(key="lab-playground").click().run()
     assert (app.query_params["on"], "lesson" in app.query_params) == ("playground", False)
     assert not app.exception
-
-
-def caption(app: AppTest) -> str:
-    return next(str(c.value) for c in app.caption if "At τ" in str(c.value))
-
-
-def test_it_follows_the_temperature(monkeypatch: pytest.MonkeyPatch) -> None:
-    spread, own = [], []
-    for temperature in ("0.05", "0.2", "1.0"):
-        app = opened("loss_lab", monkeypatch, run="simclr-digits", on="curves", temperature=temperature)
-        assert not app.exception
-        text = caption(app)
-        assert text.startswith(f"At τ {float(temperature):g} the push covers")
-        found = re.match(r".*covers (\d+) % of the negatives; (\d+) % of it is on", text)
-        spread.append(int(found[1]))
-        own.append(int(found[2]))
-    assert spread == sorted(spread)
-    assert own == sorted(own, reverse=True)
 
 
 def test_it_stands_under_the_curves_and_a_margin_has_no_such_figure(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,12 +5,10 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from opened_page import revisit
-from streamlit.testing.v1 import AppTest
+from opened_page import field, page_at, press, queued, revisit
 
 from contrastive_core import runs
 from contrastive_core.base.score import Score
-from contrastive_core.base.storage import ROOT
 from contrastive_core.data.folder_selection import values_of
 from contrastive_core.engine import jobs
 from contrastive_core.engine.jobs import Job
@@ -18,18 +16,6 @@ from contrastive_core.spaces import results
 from contrastive_core.spaces.results import Result
 from contrastive_lab import path_input
 from contrastive_lab.samples import retrain
-
-
-def page_at(name: str, monkeypatch: pytest.MonkeyPatch, **query: str) -> AppTest:
-    """A page at an address that one comes to from outside; it starts no process."""
-    monkeypatch.chdir(ROOT)
-    monkeypatch.setattr("contrastive_core.engine.process.spawn", lambda *a, **k: None)
-    app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=90)
-    app.switch_page(f"pages/{name}.py")
-    for parameter, value in query.items():
-        app.query_params[parameter] = value
-    return app.run()
-
 
 LOOK = {
     "ids": [],
@@ -142,15 +128,12 @@ def test_the_size_of_a_folders_images_reaches_the_training(folder: Path, monkeyp
     images = np.zeros((0, 3, 96, 96), np.uint8)
     results.write("folder", values_of(str(folder)), Result(LOOK | meta, {"images": images}))
     app = page_at("train", monkeypatch, data="folder", folder=path_input.remember(folder))
-    started: list[list[str]] = []
-    monkeypatch.setattr("contrastive_core.engine.queue.enqueue", lambda name, w, **_: started.append(w))
-    start = next(b for b in app.button if b.label == "Start")
-    start.click().run()
+    started = queued(monkeypatch)
+    press(app, "Start")
     app.button(key="new-run").click().run()
-    size = next(n for n in app.number_input if n.label == "Image size in pixels")
-    size.set_value(128)
-    next(s for s in app.selectbox if s.label == "Resize").set_value("pad")
-    next(b for b in app.button if b.label == "Start").click().run()
+    field(app, "Image size in pixels").set_value(128)
+    field(app, "Resize").set_value("pad")
+    press(app, "Start")
     assert not app.exception
     app.button(key="new-run").click().run()
     assert "--image-size" not in started[0]  # the encoder's
@@ -166,11 +149,10 @@ def test_a_list_of_images_names_the_column_of_its_classes(folder: Path, monkeypa
     for name in ("list.csv", "list.csv#kind"):
         images = np.zeros((0, 3, 8, 8), np.uint8)
         results.write("folder", values_of(str(folder / name)), Result(LOOK | meta, {"images": images}))
-    started: list[list[str]] = []
-    monkeypatch.setattr("contrastive_core.engine.queue.enqueue", lambda name, w, **_: started.append(w))
+    started = queued(monkeypatch)
     for column, ending in (("kind", "#kind"), ("label", "")):
         app.selectbox(key="train-label-column").set_value(column).run()
-        next(b for b in app.button if b.label == "Start").click().run()
+        press(app, "Start")
         assert not app.exception
         app.button(key="new-run").click().run()
         words = started[-1]

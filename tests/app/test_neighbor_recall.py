@@ -2,7 +2,7 @@
 
 import pytest
 from kept_scores import keep_scores
-from test_named_files import page_at
+from opened_page import page_at
 
 from contrastive_core import runs
 from contrastive_core.base.score import Score

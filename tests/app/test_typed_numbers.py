@@ -1,27 +1,15 @@
 """Numbers in the fields of forms and beside buttons: their bounds, and that they are what is done."""
 
-from typing import Any
-
 import pytest
 import streamlit as st
-from opened_page import opened
+from opened_page import field, opened, press, queued
 from streamlit.testing.v1 import AppTest
 
-from contrastive_core.engine import queue
 from contrastive_lab.runs import import_form
 
 
-def field(app: AppTest, label: str) -> Any:
-    return next(n for n in app.number_input if n.label == label)
-
-
-def press(app: AppTest, label: str) -> AppTest:
-    return next(b for b in app.button if b.label.startswith(label)).click().run()
-
-
 def test_a_clone_is_trained_with_what_stands_in_its_fields(monkeypatch: pytest.MonkeyPatch) -> None:
-    queued: list[list[str]] = []
-    monkeypatch.setattr(queue, "enqueue", lambda name, words, **_: queued.append(words))
+    started = queued(monkeypatch)
     monkeypatch.setattr(st, "switch_page", lambda page: None)
 
     def page() -> None:
@@ -36,9 +24,9 @@ def test_a_clone_is_trained_with_what_stands_in_its_fields(monkeypatch: pytest.M
         assert (field(app, label).min, field(app, label).max) == bounds
         field(app, label).set_value(before + number)
         press(app, "Train the clone")
-        words = queued[-1]
+        words = started[-1]
         assert words[words.index(f"--{label.lower()}") + 1] == f"{before + number:g}", words
-        assert len(queued) == number
+        assert len(started) == number
 
 
 def test_a_map_is_drawn_with_the_seed_that_stands_there() -> None:
@@ -63,11 +51,11 @@ def test_a_model_is_imported_at_the_size_that_stands_there(monkeypatch: pytest.M
     monkeypatch.setattr(import_form, "preview", lambda report: None)
     monkeypatch.setattr(import_form, "begin", lambda name, words: imported.append(words))
     app = opened("runs", monkeypatch, view="import", source="model")
-    next(t for t in app.text_input if t.label == "Model").input("timm:resnet18").run()
+    field(app, "Model").input("timm:resnet18").run()
     label = "Image size in pixels (0: its own)"
     assert (field(app, label).min, field(app, label).max) == (0, 2048)
     for number, right in enumerate((32, 64, 224), 1):
         field(app, label).set_value(right).run()
-        next(b for b in app.button if b.label == "Import").click().run()
+        press(app, "Import")
         assert imported[-1][:3] == ["timm:resnet18", "--pixels", str(right)]
         assert len(imported) == number

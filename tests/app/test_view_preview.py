@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from opened_page import opened
+from opened_page import opened, queued
 from PIL import Image
 
 from contrastive_core.data import datasets
@@ -73,8 +73,7 @@ def test_what_the_others_do_is_what_the_method_does(method: str, is_pushed: bool
 
 
 def test_a_chip_switches_an_augmentation_of_the_views_and_of_the_training(monkeypatch: pytest.MonkeyPatch) -> None:
-    started: list[list[str]] = []
-    monkeypatch.setattr("contrastive_core.engine.queue.enqueue", lambda name, words, **_: started.append(words))
+    started = queued(monkeypatch)
     app = opened("train", monkeypatch)
     (chips,) = (g for g in app.button_group if g.label == "Augmentations")
     assert chips.options == ["crop 100 %", "rotate 50 %", "jitter 80 %", "mirror", "blur"]

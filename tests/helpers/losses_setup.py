@@ -34,6 +34,8 @@ def build(kind: str, z: Tensor) -> Pairs:
         return pairs.from_views(z.view(8, 2, d), labels)
     if kind == "labels":
         return pairs.from_labels(z, labels.repeat(2))
+    if kind == "reference":
+        return pairs.from_labels(z[:6], labels[:6], z[6:], labels.repeat(2)[6:])
     if kind == "queue":
         return pairs.from_queue(z[:5], z[5:10], z[10:])
     if kind == "bank":
@@ -56,7 +58,7 @@ def build(kind: str, z: Tensor) -> Pairs:
 
 
 BUILDERS = ("views", "four_views", "first_view", "labeled_views", "labels", "queue", "bank", "noise", "pairs", "mask")
-BUILDERS += ("towers", "captions", "b_to_a")
+BUILDERS += ("reference", "towers", "captions", "b_to_a")
 
 
 def _settings() -> list[tuple[str, dict[str, Any]]]:

@@ -1,4 +1,6 @@
-"""Pages of the app as a test opens them."""
+"""Pages of the app as a test opens them, their fields and buttons by label, and the trainings that they start."""
+
+from typing import Any
 
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -7,7 +9,9 @@ from contrastive_core.base.progress import STARTING
 from contrastive_core.base.storage import ROOT
 from contrastive_core.engine.jobs import Job
 
-__all__ = ["opened", "page_on", "revisit"]
+__all__ = ["field", "opened", "page_at", "page_on", "press", "queued", "revisit"]
+
+FIELDS = ("number_input", "text_input", "text_area", "selectbox", "multiselect")
 
 
 def opened(page: str, monkeypatch: pytest.MonkeyPatch, **query: str) -> AppTest:
@@ -24,6 +28,35 @@ def opened(page: str, monkeypatch: pytest.MonkeyPatch, **query: str) -> AppTest:
     for name, value in query.items():
         app.query_params[name] = value
     return app.run()
+
+
+def page_at(name: str, monkeypatch: pytest.MonkeyPatch, **query: str) -> AppTest:
+    """A page at an address that one comes to from outside; it starts no process."""
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setattr("contrastive_core.engine.process.spawn", lambda *a, **k: None)
+    app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=90)
+    app.switch_page(f"pages/{name}.py")
+    for parameter, value in query.items():
+        app.query_params[parameter] = value
+    return app.run()
+
+
+def queued(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """The arguments of each training that a page starts, which does not begin."""
+    started: list[list[str]] = []
+    monkeypatch.setattr("contrastive_core.engine.queue.enqueue", lambda name, words, **_: started.append(words))
+    return started
+
+
+def field(app: AppTest, label: str) -> Any:
+    """The field with this label."""
+    return next(f for kind in FIELDS for f in app.get(kind) if f.label == label)
+
+
+def press(app: AppTest, label: str) -> AppTest:
+    """Press the button with the shortest label that begins so."""
+    found = [b for b in app.button if b.label.replace("\\", "").startswith(label)]
+    return min(found, key=lambda b: len(b.label)).click().run()
 
 
 def revisit(app: AppTest, page: str) -> None:

@@ -1,5 +1,5 @@
 """The circle in a browser: its points do what the loss wants (unit/components/test_circle_gradients.py holds their
-gradients), the work of a frame, downloads, two towers, and answers that come late."""
+gradients), the work of a frame, downloads, and two towers."""
 
 import re
 from pathlib import Path
@@ -159,30 +159,3 @@ def test_one_group_and_groups_of_one_say_why_nothing_moves(page: Any, address: s
     assert "nothing moves" in page.locator(".hint").first.inner_text()
     visit(page, address, groups=1)
     assert "NaN" not in page.locator(".lab").inner_text()
-
-
-def test_an_answer_to_an_older_report_moves_no_slider(page: Any, address: str) -> None:
-    """What was let go last stays, whatever is on its way; nothing moves what is in the hand."""
-    visit(page, address)
-    found = page.evaluate(
-        f"""async () => {{
-          const ring = ({FIND})(), values = [], slider = ring.slider, load = performance
-            .getEntriesByType("resource").find((e) => e.name.endsWith("circle/main.js")).name;
-          const {{ applyMeta }} = await import(load);
-          for (const at of [200, 500, 800]) {{
-            const older = {{ ...ring.meta, heard: ring.reports }};
-            slider.value = at;
-            slider.dispatchEvent(new Event("input"));
-            applyMeta(ring, {{ ...older, heard: 99 }});
-            values.push(Number(slider.value) === at);
-            slider.dispatchEvent(new Event("change"));
-            applyMeta(ring, older);
-            const used = ring.kernel[ring.meta.kernel.knob];
-            values.push(Number(slider.value) === at, used === ring.value);
-          }}
-          applyMeta(ring, {{ ...ring.meta, heard: ring.reports }});
-          values.push(Number(slider.value) !== 800);
-          return values;
-        }}"""
-    )
-    assert found == [True] * 10

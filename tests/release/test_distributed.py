@@ -20,11 +20,9 @@ from contrastive_core.data.batch_loader import Batch, BatchShare
 from contrastive_core.data.captions import Vocabulary
 from contrastive_core.data.dataset import Captions
 from contrastive_core.data.recipe import Recipe
-from contrastive_core.losses import LossOutput
 from contrastive_core.models.encoders import SplitBatchNorm, create_encoder
 from contrastive_core.ops import collectives
 from contrastive_core.ops.collectives import World
-from contrastive_core.pairs.types import Pairs
 from contrastive_core.train import large_batches
 
 SIZES = [1, 2, 4]
@@ -35,7 +33,7 @@ WITHIN = {torch.float64: 1e-10, torch.float32: 1e-5}
 WITHIN_NETWORK = {torch.float64: 1e-10, torch.float32: 5e-4}
 
 
-JOBS = ("step", "unused", "every_loss", "every_method", "large", "agree")
+JOBS = ("messages", "unused", "every_loss", "every_method", "large", "agree")
 
 
 def every_job(world: World) -> dict:
@@ -58,63 +56,29 @@ def worlds(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 # --- the pieces --------------------------------------------------------------------------------
 
 
-def softmax_loss(p: Pairs) -> LossOutput:
-    """A small loss of its own, undefined where an anchor has no positive."""
-    m = p.masks()
-    s = p.anchors @ p.candidates.mT / 0.3
-    log_sum = s.masked_fill(~(m.positive | m.negative), -torch.inf).logsumexp(1)
-    count = m.positive.sum(1)
-    mean = (s * m.positive).sum(1) / count.clamp(min=1)
-    weight = (count > 0).to(s.dtype)
-    return LossOutput(torch.where(count > 0, log_sum - mean, 0.0 * mean), weight)
-
-
 ROWS, LABELS = 13, torch.tensor([0, 1, 2, 0, 1, -1, 5, 6, 0, 2, 2, 1, 7])  # some without a positive
-
-
-def problem() -> tuple[nn.Module, torch.Tensor]:
-    torch.manual_seed(0)
-    net = nn.Sequential(nn.Linear(6, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 5)).double()
-    return net, torch.randn(2 * ROWS, 6, dtype=torch.float64)
 
 
 def local_share(batch: torch.Tensor, world: World) -> torch.Tensor:
     return batch[part_of(len(batch), (world.rank, world.size))]
 
 
-def step(world: World) -> dict:
-    """One step of every way to pair rows, on this process's share of the rows."""
+def messages(world: World) -> dict:
+    """What processes tell each other."""
     mine = local_share(torch.arange(ROWS), world)
-    found = {}
-    for name in ("views", "first_view", "labeled_views", "labels"):
-        net, x = problem()
-        net = large_batches.synchronize_norms(net)
-        if name == "labels":
-            z, labels = net(x[mine]), LABELS[mine]
-            made = pairs.from_labels(z, labels)
-        else:
-            views = torch.stack([x[:ROWS], x[ROWS:]], dim=1)[mine]  # (b, 2, 6)
-            z = net(views.flatten(0, 1)).view(len(mine), 2, -1)
-            labels = LABELS[mine] if name == "labeled_views" else None
-            made = pairs.from_views(z, labels, "first_view" if name == "first_view" else "all")
-        made = large_batches.global_pairs(made, by_label="label" in name)
-        value = large_batches.local_value(softmax_loss(made))
-        buckets = large_batches.GradientBuckets(net.parameters(), size=100)
-        buckets.start()
-        value.backward()
-        buckets.finish()
-        assert not collectives.mismatched_tensors({k: p.grad for k, p in net.named_parameters()})
-        assert not collectives.mismatched_tensors(net.state_dict())
-        found[name] = {
-            "value": collectives.all_reduce_sum(value.detach()),
-            "gradients": {k: p.grad for k, p in net.named_parameters()},
-            "state": net.state_dict(),
-        }
-    found["gathered"] = collectives.all_gather(LABELS[mine] == 0)
-    found["objects"] = collectives.all_gather_object(world.rank)
-    net = {"w": torch.tensor([1.0 + world.rank]), "same": torch.ones(2)}
-    found["mismatched"] = collectives.mismatched_tensors(net)
-    return found
+    state = {"w": torch.tensor([1.0 + world.rank]), "same": torch.ones(2)}
+    return {
+        "gathered": collectives.all_gather(LABELS[mine] == 0),
+        "objects": collectives.all_gather_object(world.rank),
+        "mismatched": collectives.mismatched_tensors(state),
+    }
+
+
+def test_messages_reach_every_process(worlds: dict[str, list]) -> None:
+    for found in worlds["messages"]:
+        assert torch.equal(found["gathered"], LABELS == 0)
+        assert found["objects"] == list(range(len(worlds["messages"])))
+        assert found["mismatched"] == ["w"]
 
 
 def unused(world: World) -> dict:
@@ -144,16 +108,17 @@ def test_a_parameter_without_a_gradient_on_some_process_has_the_sum(worlds: dict
 
 
 def every_loss(world: World) -> dict:
-    """Value and gradient of every registered loss, on rows that this process has a share of."""
+    """Value and gradient of every registered loss, on rows that this process has a share of, and of one with anchors
+    in the first view alone."""
     mine, found = local_share(torch.arange(ROWS), world), {}
-    for name in losses.names():
+    for name in (*losses.names(), "first view"):
         for dtype in WITHIN:
             torch.manual_seed(1)
             z = torch.randn(ROWS, 2, 5, dtype=torch.float64)
             bank = torch.nn.functional.normalize(torch.randn(20, 5, dtype=torch.float64), dim=1)
             z, bank = z.to(dtype).requires_grad_(), bank.to(dtype)
-            loss = losses.create(name)
-            made = pairs.from_views(z[mine], LABELS[mine])
+            loss = losses.create("sup_con" if name == "first view" else name)
+            made = pairs.from_views(z[mine], LABELS[mine], "first_view" if name == "first view" else "all")
             if loss.check(made):
                 made = pairs.from_views(z[mine])
                 by_label = False
@@ -179,20 +144,6 @@ def test_every_loss_equals_one_process(worlds: dict[str, list]) -> None:
             assert (got - value).abs() <= WITHIN[dtype] * max(1, value.abs()), name
             away = (grad - gradient).abs().max() / gradient.abs().max()
             assert away <= WITHIN[dtype], (name, dtype, away)
-
-
-def test_a_step_equals_one_process(worlds: dict[str, list]) -> None:
-    alone = by_one("step")
-    for rank, found in enumerate(worlds["step"]):
-        for name in ("views", "first_view", "labeled_views", "labels"):
-            got, want = found[name], alone[name]
-            assert torch.allclose(got["value"], want["value"], rtol=1e-10, atol=1e-10), name
-            for part in ("gradients", "state"):
-                for key, value in want[part].items():
-                    assert torch.allclose(got[part][key], value, rtol=1e-9, atol=1e-10), (name, key)
-        assert torch.equal(found["gathered"], LABELS == 0)
-        assert found["objects"] == list(range(len(worlds["step"]))), rank
-        assert found["mismatched"] == ["w"]
 
 
 KNOBS = {"inst_disc": {"noise": 0}, "moco_v1": {"queue": 20}, "moco_v2": {"queue": 20}}

@@ -3,7 +3,6 @@ answer takes back what one does meanwhile, pull and push look alike everywhere; 
 
 import math
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -172,17 +171,6 @@ def test_pull_is_filled_and_push_is_hollow(page: Any, address: str) -> None:
     assert page.locator(".legend i.filled").count() == 1
 
 
-def test_the_hardest_negative_stands_beside_the_anchor(page: Any, address: str) -> None:
-    visit(page, address)
-    told = page.locator(".told .hint").inner_text()
-    at = "lab.anchor * lab.w"
-    negatives = "[...lab.columns].filter((j) => lab.M[at + j] === 2)"
-    hardest = f"{negatives}.sort((a, b) => lab.out.grad[at + b] - lab.out.grad[at + a])[0]"
-    j = ask(page, hardest.replace("at +", f"{at} +"))
-    assert "hardest negative" in told
-    assert f"row {j}" in told
-
-
 @pytest.mark.parametrize("kind", ["softmax", "pair", "triplet"])
 def test_every_panel_draws_and_follows_the_knob(page: Any, address: str, kind: str) -> None:
     visit(page, address, kind)
@@ -264,10 +252,3 @@ def test_degenerate_batches_say_why(page: Any, address: str) -> None:
     visit(page, address, "server", 16)
     assert page.locator(".loss").inner_text() == "1.50"
     assert "NaN" not in page.locator(".lab").inner_text()
-
-
-def test_the_picture_is_saved(page: Any, address: str) -> None:
-    visit(page, address, n=16)
-    with page.expect_download() as got:
-        page.get_by_role("button", name="PNG").click()
-    assert Path(got.value.path()).read_bytes()[:4] == b"\x89PNG"

@@ -1,15 +1,11 @@
 """Every method takes two steps, and one training that was stopped goes on bit-equal."""
 
-import signal
-from typing import Any
-
 import pytest
 import torch
 from methods_setup import changed, make, optimizer, state, step
+from trainings import SHORT, assert_bit_equal, start, stop_at
 
-from contrastive_core import methods, runs
-from contrastive_core.runs import checkpoints
-from contrastive_core.runs.train_config import TrainConfig
+from contrastive_core import methods
 from contrastive_core.train import loop
 from contrastive_core.train.setup import prepare
 
@@ -30,30 +26,8 @@ def test_two_steps_change_what_they_should(name: str) -> None:
 
 def test_a_training_that_was_stopped_goes_on_bit_equal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loop, "FLUSH_SECONDS", 0.0)  # each step is told at once, and the third stops it
-    config = TrainConfig(
-        "sup_con",
-        "digits",
-        epochs=2,
-        device="cpu",
-        threads=1,
-        batch_size=256,
-        sample=200,
-        encoder_knobs={"width": 0.25},
-    )
-
-    def stop(lines: list[dict[str, Any]]) -> None:
-        if any("images_per_s" in line and line["step"] == 3 for line in lines):
-            signal.raise_signal(signal.SIGTERM)
-
-    found = []
-    for name in ("whole", "parts"):
-        prepared = prepare(config)
-        run = runs.create(name, prepared.config.to_dict())
-        if name == "parts":
-            assert loop.train(prepared, run, on_lines=stop) == "stopped"
-            prepared = prepare(config)
-        assert loop.train(prepared, run, resume=name == "parts") == "done"
-        found.append(checkpoints.load_state(run)[0])
-    whole, parts = found
-    assert whole.keys() == parts.keys()
-    assert [key for key in whole if not torch.equal(whole[key], parts[key])] == []
+    _, whole, _ = start(SHORT, "whole")
+    _, parts, status = start(SHORT, "parts", on_lines=stop_at(3))
+    assert status == "stopped"
+    assert loop.train(prepare(SHORT), parts, resume=True) == "done"
+    assert_bit_equal(whole, parts)

@@ -140,24 +140,9 @@ def test_long_rows_in_float64_are_no_trouble() -> None:
 # --- builders and sentences -------------------------------------------------------------------
 
 
-def test_labels_beside_reference_rows() -> None:
-    z, labels = rows(n=6), torch.tensor([0, 1, 2, 0, -1, 1])
-    ref, ref_labels = rows(1, n=9), torch.tensor([0, 0, 1, 3, -1, 2, 2, 1, 0])
-    made = pairs.from_labels(z, labels, ref, ref_labels)
-    known = (labels[:, None] >= 0) & (ref_labels >= 0)
-    same = labels[:, None] == ref_labels
-    assert torch.equal(made.masks().positive, known & same)
-    assert torch.equal(made.masks().negative, known & ~same)
-    assert not made.masks().self_pair.any()
-    out = losses.create("sup_con")(made)
-    unit, other = (torch.nn.functional.normalize(x, dim=1) for x in (z, ref))
-    s = unit @ other.mT / 0.1
-    for i in range(6):
-        p, a = known[i] & same[i], known[i]
-        want = s[i][a].logsumexp(0) - s[i][p].mean() if p.any() else torch.zeros((), dtype=s.dtype)
-        torch.testing.assert_close(out.per_anchor[i], want)
+def test_reference_rows_need_their_labels() -> None:
     with pytest.raises(ValueError, match="given together"):
-        pairs.from_labels(z, labels, ref)
+        pairs.from_labels(rows(), torch.arange(16), rows(1))
 
 
 SENTENCES = """

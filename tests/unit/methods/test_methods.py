@@ -95,24 +95,6 @@ def test_the_card_is_filled_in(name: str) -> None:
 
 
 @every
-@pytest.mark.parametrize(("shape", "n_train"), [((3, 32, 32), 5000), ((1, 8, 8), 1437), ((3, 96, 96), 100_000)])
-def test_defaults_can_be_used_and_have_reasons(name: str, shape: tuple[int, int, int], n_train: int) -> None:
-    cls = methods.get(name)
-    found = cls.defaults(methods.DatasetInfo(shape, n_train, 10, True))
-    assert all(isinstance(reason, str) and reason for _, reason in found.values())
-    values = {k: v for k, (v, _) in found.items()}
-    losses.create(values.get("loss", cls.card.default_loss), **values.get("loss_knobs", {}))
-    knobs = methods.knobs(name)
-    own = {k: knobs[k].check(k, v) for k, v in values.get("method_knobs", {}).items()}
-    if "queue" in own:
-        assert 2 * own["queue"] <= n_train
-    assert values["batch_size"] <= n_train
-    if shape[0] == 1:
-        assert values["recipe"].hue == values["recipe"].saturation == values["recipe"].gray == 0
-    assert cls.incompatibility(methods.DatasetInfo(shape, n_train, 10, True), values["batch_size"], own) is None
-
-
-@every
 def test_features_are_of_whole_images_and_do_not_depend_on_the_batch(name: str) -> None:
     method = make(name).eval()
     images = torch.rand(5, *SHAPE)

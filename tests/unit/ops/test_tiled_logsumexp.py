@@ -156,33 +156,6 @@ def test_same_result_with_any_number_of_threads(small_tiles) -> None:
         assert torch.equal(found[0][1], other[1])
 
 
-def test_counts_by_id() -> None:
-    for kind in KINDS:
-        made = build(kind, rows())
-        masks = made.masks()
-        positive, negative = made.relation_counts
-        with case(kind):
-            assert torch.equal(positive, masks.positive.sum(1))
-            assert torch.equal(negative, masks.negative.sum(1))
-
-
-@pytest.mark.parametrize("which", ["negative", "compared"])
-def test_tiles_cover_every_wanted_pair_once(which: str, small_tiles) -> None:
-    for kind in KINDS:
-        made = build(kind, rows())
-        tiles, seen = tiling.Tiles(made, 0.0, which), torch.zeros(len(made), made.width, dtype=torch.float64)
-        for i, columns in tiles.stripes:
-            for j in columns:
-                wanted = tiles.logits(made.anchors, made.candidates, i, j).exp()  # e^0 where it is wanted
-                seen[i.rows, j.rows] += wanted
-                if tiles.mirrored and i is not j:
-                    seen[j.rows, i.rows] += wanted.mT
-        masks = made.masks()
-        want = masks.negative if which == "negative" else masks.negative | masks.positive
-        with case(kind):
-            assert torch.equal(seen, want.double())
-
-
 @pytest.mark.parametrize("taken", [slice(3, 17), torch.tensor([5, 0, 11])], ids=["slice", "index"])
 def test_taken_rows_keep_their_relations(taken) -> None:
     for kind in KINDS:

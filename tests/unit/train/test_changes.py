@@ -146,14 +146,6 @@ def test_what_a_setting_cannot_be_is_refused(values: dict, why: str) -> None:
     assert run.requests() == []
 
 
-def test_a_change_of_a_run_that_has_ended_is_refused_and_says_so() -> None:
-    run = created("over")
-    run.set_status("done")
-    with pytest.raises(ValueError, match=r"over is not running \(done\), so nothing was changed"):
-        ask(run, lr=0.1)
-    assert run.requests() == []
-
-
 def test_two_tabs_that_change_one_setting_lose_no_change_and_the_later_value_stays() -> None:
     run = created("mine")
     run.set_status("queued")

@@ -5,57 +5,20 @@ import dataclasses
 import errno
 import os
 import re
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from trainings import SHORT, assert_bit_equal, start, stop_at
 
 from contrastive_core import runs
 from contrastive_core.base.errors import BadSetting, CannotGoOn, Locked
 from contrastive_core.base.memory import read_npz
 from contrastive_core.compare import verify
-from contrastive_core.runs import checkpoints
 from contrastive_core.runs.run import NOW, Run
-from contrastive_core.runs.train_config import TrainConfig, with_settings
 from contrastive_core.train import loop, monitor, state
-from contrastive_core.train.setup import TrainSetup, prepare
-
-NARROW = {"width": 0.25}
-SHORT = TrainConfig(
-    "sup_con", "digits", epochs=2, device="cpu", threads=1, batch_size=256, sample=200, encoder_knobs=NARROW
-)
-
-
-def start(config: TrainConfig, name: str, **keywords) -> tuple[TrainSetup, Run, str]:
-    p = prepare(config)
-    run = runs.create(name, p.config.to_dict())
-    return p, run, loop.train(p, run, **keywords)
-
-
-def stop_at(step: int):
-    """A report that asks for a stop, as `kill` would, when that step is done."""
-
-    def report(lines: list[dict]) -> None:
-        if any("images_per_s" in line and line["step"] == step for line in lines):
-            signal.raise_signal(signal.SIGTERM)
-
-    return report
-
-
-def tensors(run: Run) -> dict[str, torch.Tensor]:
-    found, _ = checkpoints.load_state(run)
-    return found
-
-
-def assert_bit_equal(one: Run, two: Run) -> None:
-    a, b = tensors(one), tensors(two)
-    assert a.keys() == b.keys()
-    assert [k for k in a if not torch.equal(a[k], b[k])] == []
+from contrastive_core.train.setup import prepare
 
 
 def test_a_run_records_what_happened() -> None:
@@ -163,48 +126,6 @@ def test_looks_between_epochs_are_written_and_change_nothing(monkeypatch: pytest
     assert not path.exists()
     assert_bit_equal(run, usual)
     assert verify.damage(run) == []
-
-
-def test_a_killed_run_goes_on_bit_equal(homes: Path) -> None:
-    settings = ["threads=2", "batch_size=256", "save_seconds=0", "sample=200", "encoder.width=0.25"]
-    argv = [sys.executable, "-m", "contrastive_core", "train", "--method", "simclr"]
-    argv += ["--epochs", "3", "--device", "cpu"]
-    for setting in settings:
-        argv += ["--set", setting]
-    child = subprocess.Popen([*argv, "--run", "killed"], stderr=subprocess.PIPE)
-    metrics = homes / "runs" / "killed" / "metrics.jsonl"
-    while child.poll() is None:  # however long it takes
-        if metrics.exists() and '"epoch": 1' in metrics.read_text() and _state_there(metrics):
-            break
-        time.sleep(0.02)
-    child.kill()
-    child.wait()
-    config = with_settings(TrainConfig("simclr", epochs=3, device="cpu"), settings)
-    _, whole, _ = start(config, "whole")
-    killed = runs.load("killed")
-    assert loop.train(prepare(config), killed, resume=True) == "done"
-    assert_bit_equal(whole, killed)
-
-
-def _state_there(metrics: Path) -> bool:
-    return any((metrics.parent / "state").glob("*"))
-
-
-def test_a_nan_ends_the_run_and_keeps_the_last_good_state() -> None:
-    p = prepare(dataclasses.replace(SHORT, save_seconds=0.0))
-    run = runs.create("nan", p.config.to_dict())
-
-    def poison(lines: list[dict]) -> None:
-        if any("images_per_s" in line and line["epoch"] == 1 for line in lines):
-            with torch.no_grad():
-                next(p.method.parameters()).fill_(torch.nan)
-
-    with pytest.raises(CannotGoOn, match="last good state is kept"):
-        loop.train(p, run, on_lines=poison)
-    assert run.status()["status"] == "failed"
-    assert "lower learning rate" in run.status()["reason"]
-    assert all(v.isfinite().all() for v in tensors(run).values() if v.is_floating_point())
-    assert loop.train(prepare(p.config), run, resume=True) == "done"
 
 
 def test_nobody_sees_an_end_without_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:

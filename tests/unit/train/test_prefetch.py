@@ -3,7 +3,7 @@
 import dataclasses
 import threading
 from collections.abc import Callable
-from contextlib import closing, nullcontext
+from contextlib import closing
 
 import numpy as np
 import pytest
@@ -74,18 +74,6 @@ def test_it_reads_what_is_read_without_it() -> None:
     assert list(loader.batches([])) == []
 
 
-def test_an_error_is_raised_where_its_batch_is_asked_for() -> None:
-    def on_read(rows: np.ndarray, name: str) -> None:
-        if rows[0] == INDICES[2][0]:
-            raise OSError("the disk is gone")
-
-    batches = loader_of(on_read).batches(INDICES)
-    assert [next(batches).index[0].item() for _ in range(2)] == [0, 8]
-    with pytest.raises(OSError, match="the disk is gone"):
-        next(batches)
-    assert readers() == []
-
-
 def training(on_read: Callable[[np.ndarray, str], None]) -> TrainSetup:
     setup = prepare(SHORT)
     images = Images(setup.dataset.images, on_read)
@@ -108,26 +96,3 @@ def test_a_training_ends_with_the_threads_error_and_leaves_no_thread() -> None:
     assert run.status()["reason"] == "the disk is gone"
     assert [x["step"] for x in run.metrics()] == [1, 2]  # the batches before it were trained on
     assert readers() == []
-
-
-def test_for_cuda_it_is_pinned_by_the_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tried without a GPU: what would be copied is counted instead."""
-    pinned, without_waiting = [], []
-
-    def pin(tensor: torch.Tensor) -> torch.Tensor:
-        pinned.append(threading.current_thread().name)
-        return tensor
-
-    def copy(tensor: torch.Tensor, device: object, non_blocking: bool = False) -> torch.Tensor:
-        without_waiting.append(non_blocking)
-        return tensor
-
-    on_gpu = dataclasses.replace(loader_of(lambda rows, name: None), device=torch.device("cuda", 1))
-    monkeypatch.setattr("contrastive_core.data.batch_loader.ON_DEVICE", 0)  # as if they were too many for the GPU
-    monkeypatch.setattr(torch.cuda, "device", nullcontext)
-    monkeypatch.setattr(torch.Tensor, "pin_memory", pin)
-    monkeypatch.setattr(torch.Tensor, "to", copy)
-    assert len(list(on_gpu.batches(INDICES[:2]))) == 2
-    assert len(pinned) == 6  # images, labels and indices of both
-    assert all(name.startswith("next-batch") for name in pinned[3:])
-    assert without_waiting == [True] * 6

@@ -42,7 +42,7 @@ def test_a_recipe_suits_encoder_size_and_epochs(
     assert (found, reason in why) == (name, True), why
 
 
-@cases("facts", [CIFAR, IMAGENET, DatasetInfo((1, 28, 28), 3000, 10, True)])
+@cases("facts", [CIFAR, IMAGENET, DatasetInfo((1, 28, 28), 3000, 10, True), DatasetInfo((1, 8, 8), 1437, 10, True)])
 @cases("name", methods.names())
 def test_every_recipe_can_be_trained_with_and_says_why(name: str, facts: DatasetInfo) -> None:
     cls = methods.get(name)
@@ -56,6 +56,7 @@ def test_every_recipe_can_be_trained_with_and_says_why(name: str, facts: Dataset
         assert value["warmup"] <= 20
         knobs = methods.knobs(name)
         own = {k: knobs[k].check(k, v) for k, v in value.get("method_knobs", {}).items()}
+        assert 2 * own.get("queue", 0) <= facts.n_train
         assert cls.incompatibility(facts, value["batch_size"], own) is None
         losses.create(value.get("loss", cls.card.default_loss), **value.get("loss_knobs", {}))
         if facts.image_shape[0] == 1:

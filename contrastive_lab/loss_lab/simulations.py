@@ -1,7 +1,8 @@
-"""The Loss Lab without an encoder: points on a circle that follow a loss's own gradient, or a training of BYOL or
-SimSiam on the circle that shows whether they collapse without negatives."""
+"""Stages of the Loss Lab that need no batch: points on a circle that follow a loss's own gradient, a training of BYOL
+or SimSiam on the circle that shows whether they collapse without negatives, and the playground."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict
 from functools import partial
 from typing import Any
@@ -11,17 +12,27 @@ from streamlit.delta_generator import DeltaGenerator
 
 from contrastive_core.base.cards import LossEntry
 from contrastive_core.base.registry import Knobs
+from contrastive_core.data.named_sets import GENERATED
 from contrastive_core.engine import calls
-from contrastive_lab import query_params
+from contrastive_core.runs.run import Run
+from contrastive_core.spaces import loaded_vectors
+from contrastive_core.spaces.small_samples import SmallImages
+from contrastive_lab import format, query_params
 from contrastive_lab.components.circle import CircleStart, CircleView, pack_circle
 from contrastive_lab.components.shared.mount import mount
-from contrastive_lab.components.shared.transport import SliderKnob, pack
+from contrastive_lab.components.shared.transport import SliderKnob, digest, pack
+from contrastive_lab.guard import errors_shown
 from contrastive_lab.locale import N_, _
 from contrastive_lab.loss_lab.choices import LOSS_KEY, STAGE
 from contrastive_lab.loss_lab.controls import formula, knob_form, reported
 from contrastive_lab.loss_lab.lesson_panel import hear, key_of, panel_of
 from contrastive_lab.loss_setting import dragged, further_knobs_of, knob_of, live_knob
+from contrastive_lab.path_input import path_input
+from contrastive_lab.playground import pack_playground
 
+OPENED = "play-opened"  # of the session: how often own samples were chosen
+DIGITS = "digits"
+MINUTES = 10  # for which a folder's images are kept
 SAME_ON_A_CIRCLE = ("normalize", "critic")  # knobs that change nothing for rows of length one
 LIMITS = {"groups": (1, 20), "points": (2, 400), "scatter": (0, 9999), "towers": (0, 1), "speed": (0, 1000)}
 
@@ -134,3 +145,41 @@ def _draw_training(lesson: int) -> None:
 def _kernel(loss: str, knobs: str) -> Any:
     """Return the browser kernel of a loss with these knobs, or None."""
     return calls.about_loss(loss, json.loads(knobs))["kernel"]
+
+
+# --- the playground ---
+
+
+@st.cache_data(ttl=60 * MINUTES, max_entries=8, show_spinner=False)
+def _samples(name: str, root: str | None) -> SmallImages:
+    return calls.small_samples(name, root)
+
+
+def choose_samples(run: Run) -> str:
+    """Draw the list of samples: data sets without a download, the run's own, loaded vectors, and the user's folder or
+    file; return the name of the chosen ones, as for `load_samples`."""
+    number, key = st.session_state.setdefault(OPENED, 0), query_params.key_of("images")
+    with st.popover(_("Open my own"), icon=":material/folder_open:", key=f"play-own-{number}"):
+        help = _("Images need one subfolder per class for the kNN accuracy. A file of vectors has one sample per row.")
+        own = path_input(_("Folder of images, or file of vectors"), "folder", "/path/to/images", help)
+        if st.button(_("Use it"), type="primary", disabled=not own, key="play-use-own"):
+            st.session_state[OPENED] += 1  # another popover, which is closed
+            query_params.choose(key, own)
+            st.rerun()
+    vectors = {f"{loaded_vectors.PREFIX}{key}": about["name"] for key, about in loaded_vectors.loaded().items()}
+    run_data = str(run.config.get("dataset") or DIGITS)
+    names = list(dict.fromkeys([DIGITS, *GENERATED, run_data, *vectors, *filter(None, [own])]))
+    look: dict[str, Any] = {"format_func": lambda name: vectors.get(name) or format.data_of(name)}
+    look |= {"label_visibility": "collapsed", "key": key}
+    return query_params.one_of(st.selectbox, _("Images"), names, name="images", default=DIGITS, **look)
+
+
+def draw_playground(name: str, run: Run, kernels: Mapping[str, Mapping[str, object]]) -> None:
+    """Draw the playground with images of a data set; the URL keeps its setting."""
+    with errors_shown():
+        with st.spinner(_("Reading images…")):
+            small = _samples(name, run.config.get("root"))
+        first = query_params.requested("play") or ""
+        key = f"playground-{digest(name)}"
+        setting = mount("playground", pack_playground(small, kernels, first), "setting", key, first=first)
+        query_params.keep(play=setting or None)
