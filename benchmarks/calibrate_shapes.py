@@ -68,20 +68,21 @@ def one_seed(seed: int, args: argparse.Namespace, sets: tuple[Any, Any]) -> dict
         p = prepare(dataclasses.replace(base, **settings))
         run = runs.create(f"{settings['method']}-{len(rows)}-{seed}", p.config.to_dict())
         start = time.perf_counter()
-        train(p, run, report=partial(tell, name, seed))
+        train(p, run, on_lines=partial(tell, name, seed))
         seconds = time.perf_counter() - start
         rows[name] = {**of_encoder(p, sets), "seconds": seconds, "config": p.config.to_dict()}
         print(f"seed {seed}, {name}: {rows[name]['knn']:.1f} %, {seconds:.0f} s", flush=True)
     return rows
 
 
-def tell(name: str, seed: int, line: dict[str, Any]) -> None:
-    if "knn_train_sample" in line and line["epoch"] % 4 == 0:
-        print(
-            f"  seed {seed}, {name}, epoch {line['epoch']}: loss {line['loss']:.3f}, "
-            f"kNN on the sample {100 * line['knn_train_sample']:.1f} %, {line['seconds']:.0f} s",
-            flush=True,
-        )
+def tell(name: str, seed: int, lines: list[dict[str, Any]]) -> None:
+    for line in lines:
+        if "knn_train_sample" in line and line["epoch"] % 4 == 0:
+            print(
+                f"  seed {seed}, {name}, epoch {line['epoch']}: loss {line['loss']:.3f}, "
+                f"kNN on the sample {100 * line['knn_train_sample']:.1f} %, {line['seconds']:.0f} s",
+                flush=True,
+            )
 
 
 def table(found: dict[int, dict[str, Any]]) -> str:

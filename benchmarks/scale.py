@@ -63,7 +63,7 @@ def evaluate(folder: Path) -> Figures:
 def compare(folder: Path) -> Figures:
     """Two opened files, with every score, test and matrix."""
     groups = [[name, 0] for name in NAMES]
-    values = {"names": list(NAMES), "spaces": _spaces(folder), "groups": groups}
+    values = {"names": list(NAMES), "spaces": _spaces(folder), "groups": groups, "every_score": True}
     meta, arrays = _made("comparison", folder, values)
     matrices = {k: float(arrays[k][0, 1]) for k in ("cka", "overlap", "procrustes")}
     return {**matrices, "recall": meta["recall"], "tests": len(meta["tests"])}

@@ -67,7 +67,7 @@ def settings(kind: str) -> dict[str, float | str]:
 
 
 def map_of(
-    space: Space, kind: str, map_settings: Mapping[str, float | str], rows: EmbeddingSet, aligned: bool = True
+    space: Space, kind: str, map_settings: Mapping[str, float | str], rows: EmbeddingSet, aligned: bool = False
 ) -> DrawnMap:
     """Return the map, or PCA without its quality while the map is computed. `aligned`: turn a UMAP of z like that of h,
     if that exists, so points move little between them."""

@@ -251,12 +251,10 @@ def holm(p: Sequence[float]) -> list[float]:
     return corrected
 
 
-def difference(
-    a: np.ndarray, b: np.ndarray, seed: int = 0, groups: np.ndarray | None = None
-) -> tuple[float, tuple[float, float]]:
+def difference(a: np.ndarray, b: np.ndarray, groups: np.ndarray | None = None) -> tuple[float, tuple[float, float]]:
     """Return the mean of a − b over paired samples (n) and its 95 % bootstrap interval. Args: groups: (n), from 0;
     whole groups are drawn (cluster bootstrap)."""
-    d, rng = a.astype(np.float64) - b.astype(np.float64), np.random.default_rng(seed)
+    d, rng = a.astype(np.float64) - b.astype(np.float64), np.random.default_rng(0)
     counts = np.array([(d == v).sum() for v in (-1, 0, 1)])
     if groups is not None:
         sums, sizes = np.bincount(groups, d), np.bincount(groups)

@@ -48,6 +48,7 @@ from contrastive_core.engine import answers
 from contrastive_core.engine.answers.scores import evaluate as evaluate_run
 from contrastive_core.runs.run_metrics import read_loop_check
 from contrastive_core.spaces import file_formats, results
+from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.loaded_vectors import check_usable
 from contrastive_core.spaces.neighbor_graphs import Graphs
 from contrastive_core.spaces.space import Space, train_test_split
@@ -111,16 +112,12 @@ def _file_record(args: Namespace, chosen: list[str] | None, on_progress: OnProgr
         record |= {"pairs": 0 if usable is None else usable.partner_pairs(1)[1]}
         notes = [str(note) for note in said["warnings"] + said["notes"]]
         return record | {"scores": scores_to_json(own), "chance": scores_to_json(chance), "notes": notes}
-    sets = [(name, rows)]
+    every, train = _usable_rows(name, rows), None
+    test = every
     if args.train:
-        sets.append((Path(args.train).name, file_formats.read(args.train, leave_out=args.leave_out)))
-    for title, some in sets:
-        check_usable(title, len(some.usable), {reason: len(at) for reason, at in some.problems.items()})
-    every, *others = (
-        some if len(some.usable) == len(some) else some.take(some.usable) for _, some in sets
-    )  # no copy of a large file
-    train, test = others[0] if others else None, every
-    if train is None and every.labels is not None:
+        taught = file_formats.read(args.train, leave_out=args.leave_out)
+        train = _usable_rows(Path(args.train).name, taught)
+    elif every.labels is not None:
         train, test, _, _ = train_test_split(every)
     on_progress("scoring", None)
     scores = evaluate_split(names, (train, test), every, Graphs(args.device, on_progress=on_progress))
@@ -132,6 +129,13 @@ def _file_record(args: Namespace, chosen: list[str] | None, on_progress: OnProgr
         "n_train": len(train) if train else 0,
         "scores": scores_to_json(scores),
     }
+
+
+def _usable_rows(name: str, rows: EmbeddingSet) -> EmbeddingSet:
+    """Return the rows with a defined cosine. Raises UnusableEmbedding for fewer than two."""
+    usable = rows.usable
+    check_usable(name, len(usable), {reason: len(at) for reason, at in rows.problems.items()})
+    return rows if len(usable) == len(rows) else rows.take(usable)  # no copy of a large file
 
 
 def _space_record(space: Space, device: str, chosen: list[str] | None, on_progress: OnProgress) -> JsonObject:

@@ -269,9 +269,10 @@ def compare(
 
     Args: metrics: accuracies to compare; every_score: also compute and test all other scores; qrels: relevance
         judgments and the name of their file, for two towers; is_scored_only: skip the similarity of the spaces.
-    Raises: ValueError for entries without common samples, or judgments of other rows."""
+    Raises: ValueError for entries without common samples, unknown accuracies, or judgments of other rows."""
     from contrastive_core.spaces.neighbor_graphs import Graphs  # torch, which pages with a comparison spare
 
+    check_accuracies(metrics)
     if qrels is not None:
         check_documents([entry.name for entry in entries], [entry.test for entry in entries], qrels[0])
     sets = common([entry.test for entry in entries])

@@ -284,18 +284,23 @@ def _known(rows: EmbeddingSet) -> dict[str, tuple[np.ndarray, Sequence[str]]]:
     if rows.labels is not None:
         known[N_("class")] = rows.labels, [rows.class_name(c) for c in range(int(rows.labels.max()) + 1)]
     for name, values in rows.columns.items():
-        are_numbers = values.dtype.kind in "fiub"
-        numbers = values.astype(np.float64) if are_numbers else np.unique(values, return_inverse=True)[1]
-        finite = np.isfinite(numbers)
-        distinct = np.unique(numbers[finite] if are_numbers else values)
-        if name in EXCEPT or len(distinct) < 2 or (not are_numbers and len(distinct) > KINDS):
+        if name in EXCEPT:
             continue
-        kinds, names = numbers, list[str](map(str, distinct[:KINDS]))
-        if are_numbers and len(distinct) <= FEW and (distinct == np.round(distinct)).all():
+        if values.dtype.kind not in "fiub":
+            distinct, kinds = np.unique(values, return_inverse=True)
+            if 1 < len(distinct) <= KINDS:
+                known[name] = kinds, list(map(str, distinct))
+            continue
+        numbers = values.astype(np.float64)
+        finite = np.isfinite(numbers)
+        distinct, names = np.unique(numbers[finite]), list[str]()
+        if len(distinct) < 2:
+            continue
+        if len(distinct) <= FEW and (distinct == np.round(distinct)).all():
             kinds, names = np.searchsorted(distinct, numbers), [f"{value:g}" for value in distinct]
-        elif are_numbers and name.endswith("hue") and distinct[0] >= 0 and distinct[-1] <= 1:
+        elif name.endswith("hue") and distinct[0] >= 0 and distinct[-1] <= 1:
             kinds, names = np.nan_to_num(np.round(numbers * len(COLORS))).astype(int) % len(COLORS), list(COLORS)
-        elif are_numbers:
+        else:
             ends = np.quantile(numbers[finite], np.linspace(0, 1, PARTS + 1))
             kinds = np.searchsorted(ends[1:-1], numbers)
             names = [message("{low} to {high}", low=f"{low:.2g}", high=f"{high:.2g}") for low, high in pairwise(ends)]

@@ -284,24 +284,23 @@ class Difference:
 
 
 def paired_tests(names: Sequence[str], scores: Sequence[Scores]) -> list[Difference]:
-    """Test each score that has an influence of each sample for each pair of runs, with p values that are corrected
-    together. Samples without a value in both are left out."""
+    """Test each score that all runs have, with an influence of each sample, for each pair of runs. The p values are
+    corrected together. Samples without a value in both are left out."""
     tests = []
     for metric in TESTED:
-        for (i, first), (j, second) in itertools.combinations(enumerate(of_run.get(metric) for of_run in scores), 2):
-            if first is None or second is None or first.value is None or second.value is None:
-                continue
-            a, b, value = first.influence, second.influence, first.value - second.value
-            if a is None or b is None:
-                continue
-            both = np.isfinite(a) & np.isfinite(b)
-            d = (np.asarray(a, np.float64) - b)[both]
+        known = [
+            (name, score.title, score.value, np.asarray(score.influence, np.float64))
+            for name, of_run in zip(names, scores, strict=True)
+            if (score := of_run.get(metric)) is not None and score.value is not None and score.influence is not None
+        ]
+        pairs = itertools.combinations(known, 2) if len(known) == len(names) else ()
+        for (a, title, first, of_a), (b, _, second, of_b) in pairs:
+            both, value = np.isfinite(of_a) & np.isfinite(of_b), first - second
+            d = (of_a - of_b)[both]
             half = Z95 * float(d.std(ddof=1)) / math.sqrt(len(d)) if len(d) > 1 else math.nan
-            p = mcnemar(a[both] > 0.5, b[both] > 0.5) if metric in ACCURACIES else t_test(d, value)
+            p = mcnemar(of_a[both] > 0.5, of_b[both] > 0.5) if metric in ACCURACIES else t_test(d, value)
             ends = value - half, value + half
-            made = Difference(
-                metric=metric, title=first.title, a=names[i], b=names[j], value=value, interval=ends, p=p, p_corrected=p
-            )
+            made = Difference(metric=metric, title=title, a=a, b=b, value=value, interval=ends, p=p, p_corrected=p)
             tests.append(made)
     return _corrected(tests)
 

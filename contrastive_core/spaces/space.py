@@ -117,9 +117,9 @@ class Space:
         return str(name) if name else None
 
     @property
-    def values(self) -> dict[str, str | int]:
+    def values(self) -> dict[str, str]:
         """Return this space as plain values; `Space(**values)` is the inverse."""
-        return {k: v for k, v in asdict(self).items() if v is not None}
+        return asdict(self)
 
     def with_split(self, split: str) -> Space:
         return replace(self, split=split)

@@ -252,9 +252,7 @@ def _choose_moved(samples: ComparedSamples) -> int:
     moved, key = np.argsort(samples.shared, kind="stable")[:200].tolist(), f"moved-{cache.digest(first, second)}"
     shares = {row: f"{100 * samples.shared[row]:.0f}" for row in moved}
     titles = {row: _("{ids}, {share} % shared").format(ids=ids[row], share=shares[row]) for row in moved}
-    return query_params.one_of(
-        st.selectbox, _("Sample"), moved, name="sample", text=ids.__getitem__, key=key, format_func=titles.get
-    )
+    return query_params.one_of(st.selectbox, _("Sample"), titles, name="sample", text=ids.__getitem__, key=key)
 
 
 def _neighbors(samples: ComparedSamples, row: int) -> None:

@@ -1,6 +1,7 @@
 """Scores on Compare: tables of scores and cost of each space, of all paired tests and of classes; and curves over a
 setting, of runs of one method, drawn like a sweep, by accuracy, uniformity and tolerance."""
 
+import contextlib
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -43,17 +44,24 @@ HIGHER = {1: N_("✓ A higher"), -1: N_("✓ B higher")}  # of scores that are n
 Cells = dict[str, tuple[str, dict[str, object]]]  # by row title: a displayed value, and its columns in a file
 
 
-def scores_of_references(spaces: list[Space]) -> tuple[dict[str, Scores], str]:
-    """Return the scores of raw pixels, the untrained encoder and further references by source, from the first run, and
-    a sentence on the images that they are evaluated on; "" if unknown."""
-    run = next((run for s in spaces if not s.is_loaded and (run := s.run)), None)
-    if run is None:
-        return {}, ""
+def scores_of_references(spaces: list[Space]) -> dict[str, Scores]:
+    """Return the scores of raw pixels, the untrained encoder and further references by source, from the first run."""
+    if (run := _first_run(spaces)) is None:
+        return {}
     record, own = cache.scores(run), {PREFIX + space.name for space in spaces}
     known = {k: record.scores[k] for k in BESIDE if k in record.scores} if record else {}
-    named = {source: scores for source, scores in reference_scores(run).items() if source not in own}
+    return known | {source: scores for source, scores in reference_scores(run).items() if source not in own}
+
+
+def images_of_references(spaces: list[Space]) -> str:
+    """Describe the images on which the references are evaluated; "" if unknown."""
+    record = cache.scores(run) if (run := _first_run(spaces)) else None
     images = format.judged_images(record) if record else ""
-    return known | named, _("Raw pixels and other references: {images}").format(images=images) if images else ""
+    return _("Raw pixels and other references: {images}").format(images=images) if images else ""
+
+
+def _first_run(spaces: list[Space]) -> Run | None:
+    return next((run for space in spaces if (run := space.run)), None)
 
 
 def table(spaces: list[Space], comparison: Comparison) -> None:
@@ -70,8 +78,7 @@ def table(spaces: list[Space], comparison: Comparison) -> None:
         cost = {text: cost_of(run).get(key) for key, text in COST.items()} if run else {}
         costs: Cells = {text: (f"{value:,g}", {text: value}) for text, value in cost.items() if value is not None}
         columns[name] = labels | _cells(scores | recall) | costs
-    references, judged_on = scores_of_references(spaces)
-    columns |= {locale.text(name_of(k)): _cells(scores) for k, scores in references.items()}
+    columns |= {locale.text(name_of(k)): _cells(scores) for k, scores in scores_of_references(spaces).items()}
     heads = list(dict.fromkeys(head for cells in columns.values() for head in cells))
     rows = []
     for head in heads:
@@ -82,8 +89,8 @@ def table(spaces: list[Space], comparison: Comparison) -> None:
     wide["score"] = st.column_config.TextColumn(width=_width([row["score"] for row in rows]), pinned=True)
     alt = _("Scores and cost of each run")
     draw_table(rows, hide_index=True, height="content", column_config=wide, placeholder="–", alt=alt)
-    if judged_on:
-        st.caption(format.plain(judged_on))
+    if images := images_of_references(spaces):
+        st.caption(format.plain(images))
     if any({*heads} - {*cells} - {LABELED} for cells in columns.values()):
         text = _(
             "–: not known. Recall and modality gap need two towers, zero-shot accuracy also a text tower; cost is "
@@ -110,9 +117,11 @@ def table(spaces: list[Space], comparison: Comparison) -> None:
 
 
 def needs_labels(run: Run) -> bool:
-    """Return whether the run's method uses labels; False if unknown, as for recordings."""
-    methods = cache.catalog()["methods"]
-    return bool(methods.get(str(run.config.get("method")), {}).get("needs_labels"))
+    """Return whether the run's method uses labels; False if unknown, as for recordings and without a catalog."""
+    with contextlib.suppress(RuntimeError):  # a file of the user is no valid method
+        methods = cache.catalog()["methods"]
+        return bool(methods.get(str(run.config.get("method")), {}).get("needs_labels"))
+    return False
 
 
 def _cells(scores: Scores) -> Cells:

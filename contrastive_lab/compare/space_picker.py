@@ -49,7 +49,6 @@ def choose(ready: list[Run]) -> tuple[list[str], str]:
             key=LIST,
             most=MOST,
             default=_start(ready),
-            format_func=titles.get,
             on_change=lambda: st.session_state.pop(NOT_COMPARED, None),
         )
     if first := [name for which in "ab" if (name := query_params.take(which)) in names]:

@@ -129,7 +129,7 @@ def _rests_on(comparison: Comparison, spaces: list[Space]) -> str:
         names = format.plain(", ".join(changed))
         text += _("Trained with other labels or fewer images: {names}. ").format(names=names)
     text += _("Intervals contain the variation over samples, not between seeds.")
-    return f"{text} {score_tables.scores_of_references(spaces)[1]}".strip()
+    return f"{text} {score_tables.images_of_references(spaces)}".strip()
 
 
 def _warn(spaces: list[Space], comparison: Comparison) -> None:
@@ -277,18 +277,18 @@ def draw_dumbbells(spaces: list[Space], samples: ComparedSamples) -> None:
     """Draw a row for each accuracy, with the references, and for the classes with the largest differences between A and
     B; the tables have all classes."""
     comparison, metric = samples.comparison, samples.metric
-    (references, _images), scores = score_tables.scores_of_references(spaces), list[Dumbbell]()
+    references, scores = score_tables.scores_of_references(spaces), list[Dumbbell]()
     for name, values in comparison.accuracy.items():
         pair, found = contrast(comparison, name, 0, 1), {k: v[name].value for k, v in references.items() if name in v}
         ticks = {name_of(source): value for source, value in found.items() if value is not None}
         title = NAMES.get(name, comparison.titles[name])
         scores.append(Dumbbell(title, values, pair.difference, pair.interval, ticks))
-    others = range(len(comparison.names))
-    of_all = [{d.label: d.accuracies[1] for d in comparison.by_class(metric, 0, q)} for q in others]
-    classes = []
-    for d in comparison.by_class(metric, 0, 1):
-        values = [one[d.label] for one in of_all]
+    classes = list[Dumbbell]()
+    differences = comparison.by_class(metric, 0, 1)
+    for d in differences[:CLASSES]:
+        members = comparison.judged[metric] & (comparison.labels == d.label)
+        values = comparison.correct[metric][:, members].mean(1).tolist()
         classes.append(Dumbbell(samples.class_name(d.label), values, d.value, d.interval))
-    st.html(dumbbells(scores, classes[:CLASSES], comparison.names))
-    if len(classes) > CLASSES:
-        st.caption(_("{more} more classes are in the tables.").format(more=len(classes) - CLASSES))
+    st.html(dumbbells(scores, classes, comparison.names))
+    if len(differences) > CLASSES:
+        st.caption(_("{more} more classes are in the tables.").format(more=len(differences) - CLASSES))

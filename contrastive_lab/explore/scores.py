@@ -260,9 +260,7 @@ def _compression(space: Space) -> None:
     with row:
         box = st.segmented_control
         metric = query_params.one_of(box, _("Metric"), METRICS, name="metric", format_func=FIGURES.get)
-        kind = query_params.one_of(
-            box, _("Dimensions"), REDUCTIONS, name="kind", default="pca", format_func=REDUCTIONS.get
-        )
+        kind = query_params.one_of(box, _("Dimensions"), REDUCTIONS, name="kind", default="pca")
         margin = query_params.one_of(box, _("Points that may be lost"), MARGINS, name="margin")
     if kept := smallest(found, margin / 100):
         text = _("**{size} instead of {full} bytes per vector** lose at most {margin} points.")

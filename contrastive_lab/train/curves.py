@@ -15,7 +15,7 @@ from contrastive_core.runs.run_metrics import MetricsReader, labeled_images
 from contrastive_lab import cache, figures
 from contrastive_lab.components.scatter import PALETTE
 from contrastive_lab.locale import N_, _
-from contrastive_lab.setting_names import Marks, draw_marks, marks_of
+from contrastive_lab.setting_names import Marks, draw_marks
 from contrastive_lab.texts import Html, el
 from contrastive_lab.train.folder import with_change
 
@@ -28,7 +28,6 @@ RECALL = {FORTH: N_("image → caption"), "recall_1_back": N_("caption → image
 GAP = "modality_gap"
 LEARNED = {"temperature": N_("Temperature τ"), "bias": N_("Bias")}  # by the method, if it has them
 Line = Mapping[str, float]  # of a run's metrics
-NO_MARKS = marks_of([], [])
 OF_SAMPLE = N_(
     "Computed on the fixed sample of training images and their captions. At gap 0, both towers share one region."
 )
@@ -207,7 +206,7 @@ def since(epochs: list[int], ends: list[tuple[float, float]], n: int) -> str:
 # --- two towers, and monitors of a collapse ---
 
 
-def tower_figures(epochs: Sequence[Line], steps: Sequence[Line] = (), marks: Marks = NO_MARKS) -> dict[str, Any]:
+def tower_figures(epochs: Sequence[Line], steps: Sequence[Line], marks: Marks) -> dict[str, Any]:
     """Return figures of recall@1 in both directions, the modality gap, and learned values, by name; empty without two
     towers. Args: marks: of changed settings."""
     drawn = {}

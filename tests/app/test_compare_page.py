@@ -169,6 +169,15 @@ def test_a_tick_needs_a_difference_that_matters_and_says_who_is_better() -> None
     assert row["p, corrected"] != "0"
 
 
+def test_a_file_of_the_user_that_is_no_method_leaves_the_training_labels_unknown(monkeypatch) -> None:
+    def unreadable() -> dict[str, object]:
+        raise RuntimeError("the catalog cannot be created")
+
+    assert score_tables.needs_labels(runs.load(PAIR[1]))
+    monkeypatch.setattr(cache, "catalog", unreadable)
+    assert not score_tables.needs_labels(runs.load(PAIR[1]))
+
+
 def test_samples_show_their_label_text_and_both_predictions(monkeypatch: pytest.MonkeyPatch) -> None:
     found = compared(2.0)
     ids, texts = found.ids, np.array([f"text {q}" for q in range(len(found.ids))])

@@ -87,7 +87,7 @@ def test_accuracies_may_disagree_and_each_says_what_it_shows() -> None:
 def test_an_accuracy_that_is_none_is_refused() -> None:
     for metrics in ([], ["rankme"], ["knn", "=x"]):
         with pytest.raises(ValueError, match="compared by knn and linear_probe"):
-            comparison.check_accuracies(metrics)
+            compare([Entry("a", None, space(20, 0.3)), Entry("b", None, space(20, 0.5))], metrics)
 
 
 def test_recorded_scores_are_what_a_comparison_shows() -> None:
@@ -309,6 +309,15 @@ def test_paired_intervals_hold_the_truth_as_often_as_they_say() -> None:
         found += row.p < 0.05
     assert 183 <= inside <= 199  # 95 % of 200, within three deviations
     assert found > 190  # the pairs share what would hide the difference
+
+
+def test_a_score_is_tested_only_if_every_run_has_it() -> None:
+    values = [RNG(seed).normal(size=50) for seed in range(3)]
+    purity = [Score("Purity", value=x.mean(), arrays={"per_sample": x}) for x in values]
+    knn = [Score("kNN accuracy", value=(x > 0).mean(), arrays={"per_sample": x > 0}) for x in values]
+    scores = [{"purity": p, "knn": k} for p, k in zip(purity, knn, strict=True)]
+    scores[0]["purity"] = Score("Purity", missing="no labels")
+    assert [test.metric for test in verdicts.paired_tests(["a", "b", "c"], scores)] == ["knn"] * 3
 
 
 @cases("name", ["uniformity", "tolerance", "purity", "silhouette"])
