@@ -291,6 +291,7 @@ def compare(
         for metric, (title, of_rows, groups) in recall_of_rows(pairs).items():
             values[metric], titles[metric] = of_rows, str(title)
             shared |= {} if groups is None else {metric: groups}
+    by_seed = [entry.group for entry in entries]
     correct = {m: v > 0.5 if m in ACCURACIES or "recall_1_" in m else np.nan_to_num(v) for m, v in values.items()}
     labeled = np.ones(len(sets[0]), bool) if labels is None or pairs else labels >= 0
     is_judged = {m: labeled & ~np.isnan(v).any(0) for m, v in values.items()}
@@ -307,11 +308,7 @@ def compare(
         **similarities(sets, kept, is_scored_only),
         tests=paired_tests(names, scores) if every_score else [],
         scores=scores if every_score else [],
-        seeds={
-            m: compare_methods([entry.group for entry in entries], right)
-            for m, right in judged.items()
-            if m not in grouped
-        },
+        seeds={m: compare_methods(by_seed, right) for m, right in judged.items() if m not in grouped},
         made_of={m: made_of for m in taken if any(made_of := [s[m].approximation for s in scores])},
         judged=is_judged,
         groups=shared,

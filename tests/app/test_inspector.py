@@ -99,7 +99,7 @@ def test_the_umap_of_z_is_turned_like_that_of_h() -> None:
     for layer in "hz":
         rows = (space := Space.of_run(runs.load("simclr-shapes"), "test", layer)).rows()
         assert rows is not None
-        made[layer] = embedding_map.map_of(space, "umap", MAP_DEFAULTS, rows)
+        made[layer] = embedding_map.map_of(space, "umap", MAP_DEFAULTS, rows, aligned=True)
     as_made = cache.result("map", embedding_map.question(space, "umap", MAP_DEFAULTS))
     assert as_made is not None
     assert np.allclose(made["z"].xy, procrustes_align(as_made.arrays["xy"], made["h"].xy))
