@@ -8,13 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
-from cases import cases
 from PIL import Image
 
 from benchmarks import gpu
-from benchmarks._gpu_labels import cropped_and_flipped
-from benchmarks._gpu_step import Event, shares
 
 
 @pytest.fixture
@@ -84,41 +80,3 @@ def test_a_part_stops_after_its_seconds_and_the_next_one_begins(
     assert begun.startswith("| begun | 1 ")
     assert "OutOfTime: stopped after 1 s" in stopped
     assert len(others) == 2
-
-
-def test_crops_move_an_image_by_up_to_four_pixels_and_mirror_half() -> None:
-    torch.manual_seed(0)
-    images = torch.zeros(400, 1, 8, 8, dtype=torch.uint8)
-    images[:, :, 3, 2] = 255
-    moved = cropped_and_flipped(images)
-    found = moved[:, 0].nonzero()
-    assert moved.max() == 1
-    assert set(found[:, 1].tolist()) == set(range(8))  # 3 ± 4, where 7 is still inside
-    counts = torch.bincount(found[:, 2], minlength=8)
-    assert 240 < len(found) < 310  # 8 of 9 rows and 7 of 9 columns lie inside: 277 of 400
-    assert counts[7] > 5  # only a mirrored image has it there
-
-
-def test_shares_of_a_step_are_kernels_launches_and_waits() -> None:
-    events = [
-        Event("conv", True, 4, 0.0, 6000.0),
-        Event("aten::convolution", False, 4, 900.0, 0.0),
-        Event("cudaLaunchKernel", False, 20, 400.0, 0.0),
-        Event("cudaStreamSynchronize", False, 6, 1000.0, 0.0),
-        Event("cudaDeviceSynchronize", False, 1, 5000.0, 0.0),
-    ]
-    assert shares(events, 2) == (3.0, 0.2, 0.5, 3.0)
-    assert shares(events[1:2], 1).work == 0.9
-
-
-@cases(
-    ("row", "said"),
-    [
-        (gpu.Row("a", "ms", 2.0, "b", 5.0), "2.50×"),
-        (gpu.Row("a", "images/s", 6.0, "b", 2.0), "3.00×"),
-        (gpu.Row("a", "%", 90.0, "b", 91.5), "-1.5"),
-        (gpu.Row("a", "ms", 2.0, "b", None, "out of memory"), "b – |  | out of memory"),
-    ],
-)
-def test_ours_is_put_beside_the_peer(row: gpu.Row, said: str) -> None:
-    assert said in gpu.line(row)

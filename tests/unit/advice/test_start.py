@@ -191,20 +191,6 @@ def played(share: Callable[[Cell], float]) -> Callable[..., HeldOutScores]:
     return score
 
 
-def test_an_encoder_trained_on_other_strokes_is_enough(encoder_file: Path, tmp_path: Path, monkeypatch, capsys) -> None:
-    data = folder_of(tmp_path / "images", *strokes(208, 5, 2))
-    monkeypatch.setattr(Search, "train_and_score", played(lambda cell: 0.8 if "start" in cell.settings else 0.6))
-    asked = command(data, reference_on(data, encoder_file))
-    assert main([*asked, "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    rows = {row["label"]: row["mean"] for row in found["references"]}
-    assert rows["strokes"] > 0.85
-    assert rows["strokes"] > rows["raw pixels"] + 0.2
-    assert found["verdict"].startswith("The frozen encoder strokes is enough")
-    assert found["recommended"] is None
-    assert found["done"]
-
-
 def test_it_goes_on_from_the_encoder_where_that_is_better_and_resumes(
     encoder_file: Path, tmp_path: Path, monkeypatch, capsys
 ) -> None:

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from benchmarks import _machine, _report
+from benchmarks import _report
 
 AMD = "AMD EPYC, 2 cores, Linux, Python 3.11.7"
 INTEL = "Intel(R) Xeon(R) Processor, 4 cores, Linux, Python 3.11.7"
@@ -28,12 +28,6 @@ def record(machine: str, ratio: float, **more: Any) -> dict[str, Any]:
     return {**line, "lines": [line], **about, "machine": machine, "versions": {}, **more}
 
 
-def test_a_machine_is_its_processor_and_its_cores() -> None:
-    assert _machine.short(INTEL) == "Intel Xeon, 4 cores"
-    assert _machine.short("Intel(R) Core(TM) i7 CPU @ 2.80GHz, 1 core, x") == "Intel Core i7, 1 core"
-    assert _machine.about().split(", ")[1].split()[0] == str(_machine.cores())
-
-
 def test_a_row_of_another_machine_names_it(tmp_path: Path) -> None:
     (tmp_path / "losses.json").write_text(json.dumps(record(AMD, 2.5)))
     (tmp_path / "triplet.json").write_text(json.dumps(record(INTEL, 1.5, date="2026-11-23")))
@@ -43,14 +37,6 @@ def test_a_row_of_another_machine_names_it(tmp_path: Path) -> None:
     assert "- **all triplets**: 1.50 to 1.50 times the peer, not 2.00" in text
     assert "| 4.6 ms, 2.50×, met; AMD EPYC, 2 cores; 2026-11-22 |" in text
     assert f"printed on {INTEL}" in text
-
-
-def test_what_is_found_is_the_same_on_every_machine(tmp_path: Path) -> None:
-    (tmp_path / "losses.json").write_text(json.dumps(record(AMD, 2.5)))
-    (tmp_path / "loop_doctor.json").write_text(json.dumps(record(INTEL, 2.5, date="2026-11-21")))
-    goals = dict.fromkeys(("losses", "loop_doctor"), GOALS["losses"])
-    text = _report.report(_report.read(tmp_path, ("losses", "loop_doctor")), goals)
-    assert "| 4.6 ms, 2.50×, met; 2026-11-21 |" in text
 
 
 def test_results_are_what_the_records_say() -> None:

@@ -113,14 +113,6 @@ def test_the_better_space_is_named_in_each_figure_and_group_and_changed_queries_
     assert lead[-1] > 0
 
 
-def test_equal_spaces_are_not_told_apart() -> None:
-    sets, qrels = spaces((0.5, 0.5))
-    found = compared(sets, qrels)
-    assert not any(d.claimed for d in found.differences)
-    assert all(d.p == 1 and d.interval == (0, 0) for d in found.differences)
-    assert found.differences[0].contrast.against(0.005) == "A and B differ by less than 0.5 points of nDCG@10."
-
-
 @pytest.mark.parametrize(
     ("interval", "said"),
     [

@@ -120,11 +120,6 @@ def test_the_tools_environment_is_enough():
     assert old == {"docs/command_line.md"}
 
 
-def test_the_extra_of_the_site_has_what_its_pages_import():
-    """The API page documents the widgets, which need the extra `notebook`."""
-    assert set(EXTRAS["notebook"]) <= set(EXTRAS["docs"])
-
-
 def test_the_readme_begins_with_the_clone():
     first = next(line for line in printed(ROOT / "README.md"))
     assert first.startswith("git clone ")
