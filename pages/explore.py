@@ -23,7 +23,7 @@ from contrastive_lab import (
     stage,
     state,
 )
-from contrastive_lab.explore import export, heading, inspector, scores, space_map
+from contrastive_lab.explore import export, inspector, scores, space_map
 from contrastive_lab.explore.space_map import Bar, View, split_and_layer
 from contrastive_lab.locale import _
 from contrastive_lab.progress import embedded_or_wait
@@ -38,13 +38,13 @@ def page() -> None:
         with guard.on_its_own(run.name):
             of_run(run)
     else:
-        heading.without_run()
+        space_map.without_run()
 
 
 def of_vectors(key: str) -> None:
     space = space_map.space_of(None, key)
     st.title(format.plain(space.title))
-    show(space, partial(heading.about_vectors, space), Bar())
+    show(space, partial(space_map.about_vectors, space), Bar())
 
 
 def of_run(run: Run) -> None:
@@ -54,10 +54,10 @@ def of_run(run: Run) -> None:
         of_recording(run, bar)
         return
     if not run.weights.exists():
-        with heading.alone():
+        with space_map.alone():
             score_strip.about_run(run)
-            heading.left_out(run, "train")
-            heading.without_weights(run)
+            space_map.left_out(run, "train")
+            space_map.without_weights(run)
             forming_map.show_last(run)
         return
     try:
@@ -68,9 +68,9 @@ def of_run(run: Run) -> None:
 
     def about() -> None:
         score_strip.about_run(run)
-        heading.left_out(run, space.split)
+        space_map.left_out(run, space.split)
 
-    with (wait := heading.alone()):
+    with (wait := space_map.alone()):
         is_there = embedded_or_wait(run, space.split, space.layer)
     if is_there:
         show(space, about, bar)
@@ -87,8 +87,8 @@ def of_recording(run: Run, bar: Bar) -> None:
     kinds = kinds_of(run)
     chosen = recordings.place_of(run, kinds)
     if chosen is None:
-        with heading.alone():
-            heading.about_recording(run, kinds)
+        with space_map.alone():
+            space_map.about_recording(run, kinds)
             st.info(_("No rows recorded yet. They appear here with the first step."))
         return
     space = recordings.space_of(chosen)
@@ -96,11 +96,11 @@ def of_recording(run: Run, bar: Bar) -> None:
     if rows is None or len(rows) < 3:
         with bar.left:
             recordings.choose_place(run, chosen, kinds)
-        with heading.alone():
-            heading.about_recording(run, kinds)
+        with space_map.alone():
+            space_map.about_recording(run, kinds)
             st.info(_("Fewer than three rows of this step were kept, which is too few for a map."))
         return
-    about = partial(heading.about_recording, run, kinds)
+    about = partial(space_map.about_recording, run, kinds)
     side_by_side(space, rows, about, bar, bar.choose(space, rows, kinds))
 
 
@@ -108,9 +108,9 @@ def show(space: Space, about: Callable[[], None], bar: Bar) -> None:
     """Draw the map of a space and its inspector, once the space has rows. `about` draws where they are from."""
     rows = cache.embedding(space)
     if rows is None:
-        with heading.alone():
+        with space_map.alone():
             about()
-            heading.not_embedded(space)
+            space_map.not_embedded(space)
         return
     side_by_side(space, rows, about, bar, bar.choose(space, rows))
 

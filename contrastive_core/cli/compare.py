@@ -118,7 +118,7 @@ def query_figures(
     first, (a, b) = next(iter(comparison.correct)), comparison.names[:2]
     pair = [d for d in comparison.differences if (d.a, d.b) == (a, b)]
     against = [d.contrast.against(margin / 100) for d in pair]
-    groups = [(sets[0].class_name(d.label), d) for d in comparison.by_class(first, 0, 1)]
+    groups = [(sets[0].class_name(d.label), d) for d in comparison.by_class(first)]
     values = [comparison.accuracy[d.metric] for d in pair]
     rows = [(d.title, own[0], own[1], d.interval, d.p_corrected) for own, d in zip(values, pair, strict=True)]
     lines = [*_table("", a, b, rows), "", *against]

@@ -189,15 +189,15 @@ class Comparison:
         judged = next(iter(self.judged.values()), None)
         return len(self.ids) if judged is None else int(judged.sum())
 
-    def by_class(self, metric: str, a: int, b: int) -> list[ClassDifference]:
-        """Compare an accuracy of runs a and b within each class, with interval and p; [] without labels."""
-        right, found = self.correct[metric], list[ClassDifference]()
+    def by_class(self, metric: str) -> list[ClassDifference]:
+        """Compare an accuracy of the first two runs within each class, with interval and p; [] without labels."""
+        found = list[ClassDifference]()
         if self.labels is None:
             return found
         labels = np.where(self.judged[metric], self.labels, -1)
         for label in np.unique(labels[labels >= 0]).tolist():
             members, of = labels == label, self.groups.get(metric)
-            first, second = right[a][members], right[b][members]
+            first, second = self.correct[metric][:2, members]
             accuracies = float(first.mean()), float(second.mean())
             if of is None:
                 interval = paired_interval(first.astype(float) - second)
@@ -209,9 +209,10 @@ class Comparison:
         found = [replace(d, p=p) for d, p in zip(found, holm([d.p for d in found]), strict=True)]
         return sorted(found, key=lambda d: -abs(d.value))
 
-    def changed(self, metric: str, a: int = 0, b: int = 1) -> np.ndarray:
-        """Return the indices (m) of judged samples on which runs a and b differ, the largest difference first."""
-        lead = np.abs(self.correct[metric][a].astype(np.float64) - self.correct[metric][b]) * self.judged[metric]
+    def changed(self, metric: str) -> np.ndarray:
+        """Return the indices (m) of judged samples on which the first two runs differ, the largest difference first."""
+        a, b = self.correct[metric][:2]
+        lead = np.abs(a.astype(np.float64) - b) * self.judged[metric]
         return np.argsort(-lead, kind="stable")[: np.count_nonzero(lead)]
 
     def arrays(self) -> dict[str, np.ndarray]:
@@ -336,10 +337,5 @@ def check_accuracies(metrics: Sequence[str]) -> None:
     """Raise ValueError for names that are not accuracies."""
     unknown = [m for m in metrics if m not in ACCURACIES]
     if unknown or not metrics:
-        raise ValueError(
-            message(
-                "runs are compared by {accuracies}; got {unknown}",
-                accuracies=" and ".join(ACCURACIES),
-                unknown=", ".join(unknown) or "none",
-            )
-        )
+        values = {"accuracies": " and ".join(ACCURACIES), "unknown": ", ".join(unknown) or "none"}
+        raise ValueError(message("runs are compared by {accuracies}; got {unknown}", **values))

@@ -209,7 +209,7 @@ def classes(samples: ComparedSamples) -> None:
             "95 %": format.interval((100 * d.interval[0], 100 * d.interval[1]), "+.1f"),
             N_("p, corrected"): f"{d.p:.2g}" if d.p >= SMALLEST_P else f"< {SMALLEST_P:g}",
         }
-        for d in samples.comparison.by_class(samples.metric, 0, 1)
+        for d in samples.comparison.by_class(samples.metric)
     ]
     if not table:
         return

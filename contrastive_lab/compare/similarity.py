@@ -94,15 +94,15 @@ def _by_chance(names: Sequence[str], chance: Result) -> str:
     return _("Not more similar than by chance: {listed}.").format(listed=_("; ").join(listed))
 
 
-def matrices(names: list[str], values: dict[str, np.ndarray], k: int, of: str = "", full: Sequence[str] = ()) -> None:
+def matrices(names: list[str], values: dict[str, np.ndarray], k: int, full: Sequence[str]) -> None:
     """Draw matrices side by side. Args: full: longer names, for a saved figure."""
     row = st.container(horizontal=True)
     for key, (title, reading) in READINGS.items():
         with row.container(width=MATRIX, gap="xsmall"):
             st.markdown(f"**{_(title)}**")
             figure = figures.matrix(values[key], names, names, reverse=key == "procrustes")
-            named = figures.matrix(values[key], full, full, reverse=key == "procrustes") if full else None
-            figures.draw(figure, key, f"{key}-{cache.digest(of)}", named)
+            named = figures.matrix(values[key], full, full, reverse=key == "procrustes")
+            figures.draw(figure, key, f"{key}-matrix", named)
             st.caption(_(reading).format(k=k))
 
 

@@ -284,7 +284,7 @@ def draw_dumbbells(spaces: list[Space], samples: ComparedSamples) -> None:
         title = NAMES.get(name, comparison.titles[name])
         scores.append(Dumbbell(title, values, pair.difference, pair.interval, ticks))
     classes = list[Dumbbell]()
-    differences = comparison.by_class(metric, 0, 1)
+    differences = comparison.by_class(metric)
     for d in differences[:CLASSES]:
         members = comparison.judged[metric] & (comparison.labels == d.label)
         values = comparison.correct[metric][:, members].mean(1).tolist()

@@ -1,5 +1,5 @@
-"""Inspector beside Explore's map: the scores of the space, or the selected samples with their images and the neighbors
-of one; then one next step."""
+"""Inspector beside Explore's map: the scores of the space and a search for images, or the selected samples with their
+images and the neighbors of one; then one next step."""
 
 import html
 from collections.abc import Callable
@@ -17,10 +17,12 @@ from contrastive_lab.compare import space_picker
 from contrastive_lab.components.gallery import draw_strip
 from contrastive_lab.components.scatter import PALETTE, shade
 from contrastive_lab.embedding_map import NEAREST, DrawnMap
-from contrastive_lab.explore import heading, scores
+from contrastive_lab.explore import scores
 from contrastive_lab.figures import draw_table
-from contrastive_lab.locale import N_, _
+from contrastive_lab.locale import N_, _, message
+from contrastive_lab.progress import answer_or_wait
 
+FOUND = 12  # images of a query
 TYPICAL = 10  # images from all over the map
 FACTS = 12  # columns of a sample that are shown
 SIDE = 116  # pixels of the selected image
@@ -35,7 +37,9 @@ def draw(space: Space, rows: EmbeddingSet, drawn_map: DrawnMap, picked: list[int
     elif picked:
         _several(space, rows, picked)
     else:
-        heading.first_scores(space)
+        scores.first_scores(space)
+        if space.run is not None and cache.towers(rows) is not None:
+            _search(space, rows)
         if pictures.are_decoded(space):
             middles = cache.medoids(cache.digest(rows.content_hash, str(drawn_map.settings)), drawn_map.xy, rows.labels)
             some = middles[:: max(1, len(middles) // TYPICAL)][:TYPICAL]
@@ -46,6 +50,28 @@ def draw(space: Space, rows: EmbeddingSet, drawn_map: DrawnMap, picked: list[int
     if not picked:
         about()
     _next_step(space, rows, picked)
+
+
+def _search(space: Space, rows: EmbeddingSet) -> None:
+    """Draw a field for a sentence, and the images most similar to it; a click selects an image's point."""
+    text = query_params.text(st.text_input, _("Find images by a sentence"), name="text").strip()
+    values = {"space": space.values, "text": text, "most": FOUND}
+    if not text or not (result := answer_or_wait("text_query", values, message("Nearest images"))):
+        return
+    unknown, near = result.meta["unknown"], result.arrays["rows"].tolist()
+    if not near:
+        st.warning(format.plain(_("The training captions have none of these words: {words}.").format(words=text)))
+        return
+    if unknown:
+        words = ", ".join(unknown)
+        st.caption(format.plain(_("Words that are not in the training captions: {words}.").format(words=words)))
+    similarity = result.arrays["similarity"].tolist()
+    if pictures.are_decoded(space):
+        captions = [f"{s:.2f}" for s in similarity]
+        pictures.gallery(space, near, captions, _("images nearest to the sentence"), f"query-{cache.digest(near)}")
+    with st.expander(_("As a table")):
+        names = [{"id": rows.ids[i], "cosine similarity": round(s, 3)} for i, s in zip(near, similarity, strict=True)]
+        draw_table(names, hide_index=True)
 
 
 def _one(space: Space, rows: EmbeddingSet, i: int) -> None:

@@ -1,5 +1,5 @@
-"""All scores of one space, on demand, each with an explanation, and recall@10 and nDCG@10 of compressed vectors of two
-towers against their bytes. score_strip.py draws the first scores."""
+"""The first scores of a space; all others on demand, each with an explanation; and recall@10 and nDCG@10 of compressed
+vectors of two towers against their bytes."""
 
 from pathlib import Path
 from typing import Any
@@ -20,18 +20,90 @@ from contrastive_core.compare.retrieval import (
     scores_of,
     smallest,
 )
+from contrastive_core.engine import jobs
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.results import Result
 from contrastive_core.spaces.space import Space
-from contrastive_lab import cache, figures, format, locale, query_params, score_strip, stage, state
+from contrastive_core.spaces.towers import DEFAULT_TEMPLATES, Towers
+from contrastive_lab import cache, figures, format, locale, query_params, recordings, score_strip, stage, state
+from contrastive_lab.compare.towers import changes, why_missing
 from contrastive_lab.figures import draw_definitions, draw_table
 from contrastive_lab.locale import N_, _, message
 from contrastive_lab.path_input import path_input
-from contrastive_lab.progress import answer_or_wait
+from contrastive_lab.progress import answer_or_wait, follow
 
 NAMES = {"own": N_("this space"), "raw": SOURCES["raw"], "random": SOURCES["random"]}
 CHANCE = {"chance": N_("chance")}  # of recall between two towers
 VIEWS = (N_("All scores"), N_("kNN over k"), N_("Classes"), N_("Spectrum"), N_("Hubs"), N_("Factors"))
+
+
+def by_source(answer: Result) -> dict[str, Scores]:
+    return {source: scores_from_json(values) for source, values in answer.meta["scores"].items()}
+
+
+def first_scores(space: Space) -> None:
+    """Draw the scores of two towers, of a file, or of a run's test split beside raw pixels, the untrained encoder,
+    references and the other layer; for a recording, the switch for its figures."""
+    rows, run = cache.embedding(space), space.run
+    if space.is_recording:
+        recordings.offer_figures()
+    elif rows is not None and (towers := cache.towers(rows)):
+        _scores_of_towers(space, towers)
+    elif run is None:
+        if result := answer_or_wait("scores", {"space": space.values}, message("Scores")):
+            score_strip.draw(by_source(result), result.meta["how"])
+    elif (record := cache.scores(run)) is None:
+        follow(jobs.evaluation(run), message("Scores (once)"))
+    else:
+        other = "z" if space.layer == "h" else "h"
+        sources = {"own": space.layer, "other": other, "raw": "raw", "random": "random"}
+        own = {name: record.scores.get(source, {}) for name, source in sources.items()}
+        score_strip.draw(own | score_strip.reference_scores(run), format.judged_images(record), other)
+        score_strip.follow_missing_reference(run)
+
+
+def _scores_of_towers(space: Space, towers: Towers) -> None:
+    """Draw recall@k in both directions with its chance level, and the modality gap."""
+    st.header(_("Do its towers agree?"))
+    result = answer_or_wait("towers", {"space": space.values}, message("Recall between the towers"))
+    if result is not None:
+        found = by_source(result)
+        if space.run is not None:
+            accuracy = _zero_shot(space)
+            found = {source: accuracy.get(source, {}) | scores for source, scores in found.items()}
+        score_strip.show(found, list(found["own"]))
+        for text in result.meta.get("warnings", ()):
+            st.warning(format.plain(text))
+        for note in [*result.meta["notes"], *why_missing(found["own"])]:
+            st.caption(format.plain(note))
+    for name, n in zip(towers.names, towers.without_partner, strict=True):
+        if n:
+            st.caption(format.plain(_("Rows of {name} without a partner: {n}.").format(n=f"{n:,}", name=name)))
+    label, about = _("Subtract each tower's mean"), _("Closes most of the gap, without training.")
+    is_centered = query_params.switch(st.toggle, label, name="centered", help=about)
+    what = message("Recall without the means")
+    if is_centered and (made := answer_or_wait("centered", {"space": space.values}, what)):
+        changes(made, str(_("as they are")), str(_("minus the means")))
+
+
+def _zero_shot(space: Space) -> dict[str, Scores]:
+    """Draw a field to edit the templates; return the zero-shot accuracy by source, {} until there is one."""
+    with st.popover(_("Zero-shot prompts"), icon=":material/edit:", width="content"):
+        help = _("The braces stand for the class name. A class is the mean of its prompts.")
+        key = f"templates-{cache.digest(state.data_of(space))}"
+        text = st.text_area(_("Templates, one per line"), "\n".join(DEFAULT_TEMPLATES), key=key, help=help)
+    templates = [line.strip() for line in text.splitlines() if line.strip()]
+    wrong = [line for line in templates or ["–"] if line.count("{}") != 1]
+    if wrong:
+        template = _("A template needs one pair of braces where the class name goes. Got: {first}")
+        st.warning(format.plain(template.format(first=wrong[0])))
+        return {}
+    values = {"space": space.values, "templates": templates}
+    result = answer_or_wait("zero_shot", values, message("Zero-shot accuracy"))
+    return by_source(result) if result else {}
+
+
+# --- all scores ------------------------------------------------------------------------------------
 
 
 def chips(rows: EmbeddingSet) -> None:
@@ -65,10 +137,6 @@ def more(space: Space, rows: EmbeddingSet) -> None:
                 _hubs(space, scores["own"], answer)
             case _:
                 {"kNN over k": _over_k, "Spectrum": _spectrum, "Factors": _factors}[view](scores)
-
-
-def by_source(answer: Result) -> dict[str, Scores]:
-    return {source: scores_from_json(values) for source, values in answer.meta["scores"].items()}
 
 
 def _table(space: Space, scores: dict[str, Scores]) -> None:

@@ -1,19 +1,24 @@
-"""Explore's toolbar and stage: the space, the kind and colors of its map, the selection, and the map."""
+"""Explore's toolbar and stage: the space, the kind and colors of its map, the selection, and the map; where the space
+comes from, or the reason why there is nothing to show."""
 
+import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 import streamlit as st
 
+from contrastive_core.data import datasets
+from contrastive_core.data.dataset import form_of
 from contrastive_core.runs.run import Run
 from contrastive_core.spaces import loaded_vectors
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.space import TOWERS, Space, layers_of
-from contrastive_lab import cache, embedding_map, format, load_vectors, query_params, stage, state
+from contrastive_lab import cache, embedding_map, format, load_vectors, locale, query_params, recordings, stage, state
 from contrastive_lab.embedding_map import DETAILS, LOSS, DrawnMap, color_names
-from contrastive_lab.locale import N_, _, message
+from contrastive_lab.locale import N_, _, message, ngettext
 from contrastive_lab.progress import answer_or_wait
 from contrastive_lab.recordings import LAYER_TITLES, Kinds, choose_place, follows_newest
 
@@ -21,6 +26,7 @@ MANY = 50_000  # rows, of which UMAP takes minutes
 COLOR_WIDTH = 208  # pixels, with the label on the same line; 150 without it on a narrow screen (explore.css)
 NOTHING = N_("nothing else")
 SHORT = {"h": "h", "z": "z", TOWERS: LAYER_TITLES[TOWERS]}
+alone = partial(st.container, key="explore-alone")  # replaces the stage when there is no map
 FEATURES = N_("h is the output of the encoder, z the output of the projection head.")
 
 
@@ -150,3 +156,69 @@ def draw(space: Space, rows: EmbeddingSet, view: View) -> tuple[DrawnMap, list[i
             placed = name, result.arrays["xy"]
     picked = embedding_map.draw(space, rows, drawn_map, (view.color, details), placed)
     return drawn_map, [i for i in picked if i < len(rows)]
+
+
+# --- where it comes from -------------------------------------------------------------------------
+
+
+def about_vectors(space: Space) -> None:
+    """Describe a file of vectors and its missing parts."""
+    about, rows = loaded_vectors.about(space.key), cache.embedding(space)
+    labels: str = _("with labels") if about["labels"] else _("no labels")
+    if rows is not None and rows.labels is not None and (missing := int((rows.labels < 0).sum())):
+        few = ngettext("{missing} of {n} rows has no label", "{missing} of {n} rows have no label", missing)
+        labels = few.format(missing=f"{missing:,}", n=f"{len(rows):,}")
+    text = _("Loaded vectors · {rows} rows × {width} · {labels}")
+    st.caption(text.format(rows=f"{about['rows']:,}", width=f"{about['width']:,}", labels=labels))
+    if about["said"]:
+        st.caption(format.plain(about["said"]))
+    if lacking := load_vectors.about_left_out(space.key):
+        st.warning(format.plain(lacking))
+
+
+def left_out(run: Run, split: str) -> None:
+    """Draw the files of a folder that a split leaves out, from its decoded images or the run's manifest."""
+    name, lacking = str(run.config.get("dataset")), run.manifest.get("left_out") or ""
+    if datasets.is_files(name):
+        with contextlib.suppress(ValueError, OSError):
+            if datasets.is_made(name, split, form_of(run.config)):
+                lacking = cache.dataset_of(run, split).left_out
+    if lacking:
+        st.caption(format.plain(lacking))
+
+
+def about_recording(run: Run, kinds: recordings.Kinds) -> None:
+    """Draw a recording's progress, notes, checks and limits."""
+    if run.is_alive():
+        recordings.follow(run.name, kinds)
+    else:
+        st.caption(format.plain(recordings.describe(run)))
+    status = run.status()
+    if note := status.get("note"):
+        (st.warning if status.get("is_warned") else st.info)(format.plain(format.in_form(note)))
+    recordings.loop_check(run)
+    st.caption(locale.text(recordings.LACKS))
+
+
+def without_run() -> None:
+    st.title(_("Explore"))
+    with alone():
+        st.info(_("No runs yet. Train one: digits takes about a minute."))
+        st.page_link("pages/train.py", label=_("Go to Train"), icon=":material/play_circle:")
+        load_vectors.opener()
+
+
+def without_weights(run: Run) -> None:
+    status = run.status()
+    if status["status"] == "running":
+        st.info(_("This run is still training; its map forms on the Train page."))
+        st.page_link("pages/train.py", label=_("Watch it train"), icon=":material/play_circle:")
+    else:
+        text = _("The run is {status} and has no weights. {reason}")
+        st.warning(format.plain(text.format(status=locale.text(status["status"]), reason=status["reason"])))
+
+
+def not_embedded(space: Space) -> None:
+    text = _("{name} has no {layer} for its {split} images yet.")
+    layer = locale.text(recordings.LAYER_TITLES[TOWERS]) if space.layer == TOWERS else space.layer
+    st.info(text.format(name=format.plain(space.title), layer=layer, split=space.split))

@@ -132,7 +132,7 @@ def _verdict(contents: Contents) -> Html | None:
                 *_points(d.value, d.interval),
                 f"{d.p:.2g}",
             )
-            for d in comparison.by_class(metric, 0, 1)
+            for d in comparison.by_class(metric)
         ]:
             shares = (f"{name}, %" for name in comparison.names)
             head = ("class", "n", *shares, "difference, points", "95 %", "p, corrected")

@@ -160,7 +160,7 @@ def test_differences_of_classes_have_intervals_that_cover() -> None:
         right = np.stack([rng.random(62) < 0.8 + truth[labels], rng.random(62) < 0.8])
         made = dataclasses.replace(PAIR, labels=labels, correct={"knn": right}, judged={"knn": labels >= 0})
         made.judged["knn"][-1] = False
-        found = sorted(made.by_class("knn", 0, 1), key=lambda d: d.label)  # from the largest difference down
+        found = sorted(made.by_class("knn"), key=lambda d: d.label)  # from the largest difference down
         assert [d.n for d in found] == [30, 30]
         assert found[1].value == pytest.approx(found[1].accuracies[0] - found[1].accuracies[1])
         covered += sum(d.interval[0] <= t <= d.interval[1] for d, t in zip(found, truth, strict=True))

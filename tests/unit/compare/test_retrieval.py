@@ -105,7 +105,7 @@ def test_the_better_space_is_named_in_each_figure_and_group_and_changed_queries_
     assert found.verdict.startswith("A is better than B by ")
     assert "points of nDCG@10" in found.verdict
     assert all(d.claimed and d.p_corrected >= d.p for d in found.differences)
-    groups = found.by_class("ndcg_10", 0, 1)
+    groups = found.by_class("ndcg_10")
     assert sorted((d.label, d.n) for d in groups) == [(0, 100), (1, 100)]
     assert all(d.p < 0.01 and d.interval[0] > 0 for d in groups)
     lead = np.abs(found.correct["ndcg_10"][0] - found.correct["ndcg_10"][1])[found.changed("ndcg_10")]

@@ -245,7 +245,7 @@ def test_queries_that_share_partners_are_drawn_and_tested_together() -> None:
     assert found.differences[0].interval == pytest.approx(difference(sums / 2, 0 * sums)[1], abs=0.02)
     again = Comparison.of(json.loads(json.dumps(encode(found.plain())), object_hook=decode), found.arrays())
     for one in (found, again):
-        of_class = next(d for d in one.by_class("recall_1_forth", 0, 1) if d.label == 0)
+        of_class = next(d for d in one.by_class("recall_1_forth") if d.label == 0)
         assert of_class.interval == pytest.approx(difference(sums[:25] / 2, 0 * sums[:25])[1], abs=0.03)
 
 
