@@ -9,15 +9,21 @@ from opened_page import opened
 from streamlit.testing.v1 import AppTest
 
 from contrastive_core import runs
+from contrastive_core.base.storage import ROOT
+from contrastive_core.compare.adapter import adapter_request
 from contrastive_core.compare.comparison import Comparison, Entry, compare, comparison_request
+from contrastive_core.compare.differences import Differences, differences_request
 from contrastive_core.engine import answers
+from contrastive_core.samples import annotations as sample_annotations
+from contrastive_core.samples.run_samples import make_table
+from contrastive_core.samples.sample_table import request_of
 from contrastive_core.spaces import loaded_vectors
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.space import Space
-from contrastive_lab import cache
+from contrastive_lab import cache, state
 from contrastive_lab.compare import score_tables, space_picker, verdict
 from contrastive_lab.compare.disagreements import ComparedSamples
-from contrastive_lab.compare.verdict import Dumbbell
+from contrastive_lab.compare.verdict import Dumbbell, order_may_change, undecided
 from contrastive_lab.samples.example import OFFERED
 
 PAIR = ("simclr-digits", "sup_con-digits")
@@ -235,3 +241,75 @@ def test_the_example_of_questions_opens_with_its_judgments_and_asks_a_link_from_
     next(b for b in app.button if b.label.startswith("Make the example")).click().run()
     assert not app.exception
     assert {*loaded_vectors.loaded()} == {*keys}
+
+
+def test_the_map_says_what_it_keeps_once_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(200, 8)).astype(np.float32)
+    turned = (x @ np.linalg.qr(rng.normal(size=(8, 8)))[0]).astype(np.float32)
+    keys = [loaded_vectors.save_vectors(EmbeddingSet(rows), name) for rows, name in ((x, "old"), (turned, "new"))]
+    names = [loaded_vectors.PREFIX + key for key in keys]
+    spaces = [Space.of_name(name, "test", "h") for name in names]
+    answers.make("comparison", comparison_request(spaces, every_score=False))
+    answers.make("calibration", {"spaces": [space.values for space in spaces]})
+    app = opened("compare", monkeypatch, runs=",".join(names), view="Similarity")
+    assert not app.exception
+    assert not any("best answers" in m.value for m in app.markdown)
+    answers.make("adapter", adapter_request(*spaces))
+    app.toggle(key="compare-adapter").set_value(True).run()
+    assert not app.exception
+    (said,) = [m.value for m in app.markdown if "best answers" in m.value]
+    assert said.startswith(("The map keeps **9", "The map keeps **100"))
+    table = next(d.value for d in app.dataframe if "at least, %" in d.value)
+    assert len(table) == 4
+    assert "orthogonal Procrustes" in table["map"].iloc[:3].tolist()
+    assert (table["kept, %"].iloc[:3] >= table["at least, %"].iloc[:3]).all()
+
+
+RUNS = ("simclr-shapes", "sup_con-shapes")
+
+
+def test_the_groups_that_differ_are_named_and_can_be_selected(monkeypatch: pytest.MonkeyPatch) -> None:
+    spaces = [Space.of_name(name) for name in RUNS]
+    found = Differences.of(answers.make("differences", differences_request(spaces), device="cpu").meta)
+    assert found.groups
+    answers.make("comparison", comparison_request(spaces), device="cpu")
+    app = opened("compare", monkeypatch, runs=",".join(RUNS), view="Disagreements", disagree="Groups")
+    assert not app.exception
+    shown = [part.value.replace("\\", "") for part in app.markdown]
+    for group in found.groups:
+        assert f"**{group.sentence(RUNS)}**" in shown
+    assert f"**{len(found.groups)} groups** lie together in one space and apart in the other." in shown
+    said = [part.value.replace("\\", "") for part in app.caption]
+    assert str(found.notes[0]) in said
+    first = found.groups[0]
+    button = next(one for one in app.button if one.label == f"Select all {len(first.rows)} on the maps")
+    button.click().run()
+    assert sorted(app.session_state["selection"][state.data_of(spaces[0])]) == sorted(first.rows)
+
+
+def test_who_leads_by_how_much_and_what_may_fall() -> None:
+    a = np.array([1, 1, 1, 0, 0, 1.0])
+    b = np.array([1, 1, 0, 0, 0, 0.0])
+
+    def may(*doubtful: int) -> bool:
+        return order_may_change(np.stack([a, b]), np.isin(np.arange(6), doubtful))
+
+    assert may(2)  # the leader alone is right: two may be lost of a lead of two
+    assert not may(3)  # both are wrong: one
+    assert may(3, 4)
+    assert not may(0, 1)  # both are right, and so say the same
+    assert not order_may_change(np.stack([a, a]), np.ones(6, bool))  # nobody leads
+
+
+def test_what_was_decided_is_no_suspect(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    config = {**runs.load("simclr-digits").config, "dataset": "digits_mislabeled"}
+    run = runs.create("planted", config)
+    run.write("weights.safetensors", runs.load("simclr-digits").weights.read_bytes())
+    make_table(request_of(run.name, "test"))
+    request = request_of("planted", "test", "nt_xent")
+    before = undecided(request)
+    assert 3 <= len(before) <= 6
+    sample_annotations.add(request.decisions(), before[0], "drop")
+    assert undecided(request)[: len(before) - 1] == before[1:]  # the list opens at the first of them

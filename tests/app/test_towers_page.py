@@ -3,12 +3,14 @@ templates of zero-shot classes, and a query that finds images."""
 
 import html
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
 from opened_page import opened
 from streamlit.testing.v1 import AppTest
 
+from contrastive_core.compare.comparison import judgments_request
 from contrastive_core.compare.embed import embed_run
 from contrastive_core.engine import answers
 from contrastive_core.runs.run import Run
@@ -16,7 +18,7 @@ from contrastive_core.spaces import loaded_vectors
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.space import Space
 from contrastive_core.spaces.towers import DEFAULT_TEMPLATES, joined
-from contrastive_lab import state
+from contrastive_lab import path_input, state
 
 
 def tower(name: str, noise: float, n: int = 40) -> EmbeddingSet:
@@ -123,3 +125,23 @@ def test_templates_and_a_query_are_answered(clip_run: Run, monkeypatch: pytest.M
     query = next(box for box in app.text_input if box.label.startswith("Find images"))
     query.set_value("zebra").run()
     assert "The training captions have none of these words: zebra." in captions_of(app)
+
+
+def test_the_panel_names_the_smallest_vectors_by_the_judgments(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(60, 32)).astype(np.float32)
+    sides = [EmbeddingSet(x, ids=tuple(f"{name}{i}" for i in range(60))) for name in "qd"]
+    key = loaded_vectors.save_vectors(joined(*sides, ("query", "document")), "pairs.npz")
+    judged = tmp_path / "qrels.tsv"
+    judged.write_text("".join(f"q{i}\td{i}\t1\n" for i in range(50)))
+    answers.make("compression", {"space": Space.of_vectors(key).values, **judgments_request(judged)})
+    app = opened("explore", monkeypatch, vectors=key, qrels=path_input.remember(judged))
+    app.button_group(key="explore-more").set_value("Compression").run()
+    assert not app.exception
+    assert any("50 of 50 queries among 60 documents" in c.value for c in app.caption)
+    assert any("instead of 128 bytes per vector" in m.value for m in app.markdown)
+    table = app.dataframe[-1].value
+    assert len(table) == 4 * (3 + 3 + 2)
+    assert table["bytes"].is_monotonic_increasing
+    app.button_group(key="explore-kind").set_value("random").run()
+    assert not app.exception

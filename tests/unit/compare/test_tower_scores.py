@@ -19,12 +19,16 @@ from contrastive_core.spaces.towers import Towers, joined, towers_of
 NAMES = ("question", "answer")
 
 
+def pair(a: np.ndarray, b: np.ndarray, *groups: list[int], **of_b: dict[str, np.ndarray]) -> Towers:
+    found = towers_of(joined(EmbeddingSet(a), EmbeddingSet(b, **of_b), NAMES, *groups))
+    assert found is not None
+    return found
+
+
 def planted(n: int, m: int, groups_b: list[int], d: int = 8) -> Towers:
     rng = np.random.default_rng(3)
     a, b = rng.normal(size=(n, d)).astype(np.float32), rng.normal(size=(m, d)).astype(np.float32)
-    both = towers_of(joined(EmbeddingSet(a), EmbeddingSet(b), NAMES, list(range(n)), groups_b))
-    assert both is not None
-    return both
+    return pair(a, b, list(range(n)), groups_b)
 
 
 def loop_ranks(queries, candidates, group, other_group) -> list[int]:
@@ -66,17 +70,14 @@ def test_chance_is_the_share_of_random_draws() -> None:
 
 
 def test_a_collapsed_encoder_scores_chance() -> None:
-    ones = EmbeddingSet(np.ones((30, 4), np.float32))
-    both = towers_of(joined(ones, ones, NAMES))
-    assert both is not None
+    ones = np.ones((30, 4), np.float32)
+    both = pair(ones, ones)
     found = scores.retrieval(both)
     assert found.recall(10).value == pytest.approx(10 / 30) == pytest.approx(found.recall(10).chance)
     assert found.ranks.reciprocal(10) == pytest.approx((1 / np.arange(1, 11)).sum() / 30)
     assert (found.ranks.expected == 1 + 29 / 2).all()
     assert scores.modality_gap(both) == pytest.approx(0, abs=1e-6)
-    opposite = towers_of(joined(ones, EmbeddingSet(-ones.features), NAMES))
-    assert opposite is not None
-    assert scores.modality_gap(opposite) == pytest.approx(2)
+    assert scores.modality_gap(pair(ones, -ones)) == pytest.approx(2)
 
 
 def loop_of_texts(unit: np.ndarray, towers: Towers, row: int) -> tuple[float, list[float]]:
@@ -106,8 +107,7 @@ def test_equal_captions_are_right_for_one_another_and_ties_are_random() -> None:
     texts = np.array(["red", "red", "red", "blue", "green", "", "", "red"])
     captions = (images + rng.normal(size=(8, 4))).astype(np.float32)
     captions[[1, 2, 7]], captions[4] = captions[0], captions[3]
-    both = towers_of(joined(EmbeddingSet(images), EmbeddingSet(captions, columns={"text": texts}), NAMES))
-    assert both is not None
+    both = pair(images, captions, columns={"text": texts})
     unit = both.rows.features / np.linalg.norm(both.rows.features, axis=1, keepdims=True)
     for reverse in (False, True):
         found = scores.retrieval(both, reverse)
@@ -131,22 +131,17 @@ def test_equal_towers_are_found_bad_rows_left_out_and_bit_identical_rows_equal()
     rows = np.random.default_rng(1).normal(size=(20, 6)).astype(np.float32)
     bad = rows.copy()
     bad[3], bad[4, 0] = 0, np.nan
-    both = towers_of(joined(EmbeddingSet(rows), EmbeddingSet(bad), NAMES))
-    assert both is not None
+    both = pair(rows, bad)
     forth, back = scores.retrieval(both).recall(1), scores.retrieval(both, reverse=True).recall(1)
     assert (forth.n, forth.value, back.value) == (18, 1, 1)
     rows[10:] = rows[:10]
-    both = towers_of(joined(EmbeddingSet(rows), EmbeddingSet(rows), NAMES))
-    assert both is not None
-    found = scores.retrieval(both).recall(1)
+    found = scores.retrieval(pair(rows, rows)).recall(1)
     assert (found.value, found.chance) == (1, pytest.approx(2 / 20))
-    assert [note.partition(" rows in ")[0] for note in tower_notes(both)["notes"]] == ["20 of 20"] * 2
+    assert [note.partition(" rows in ")[0] for note in tower_notes(pair(rows, rows))["notes"]] == ["20 of 20"] * 2
 
 
 def test_towers_without_a_usable_pair_cannot_be_scored() -> None:
-    bad = np.zeros((3, 4), np.float32)
-    both = towers_of(joined(EmbeddingSet(np.eye(3, 4, dtype=np.float32)), EmbeddingSet(bad), NAMES))
-    assert both is not None
+    both = pair(np.eye(3, 4, dtype=np.float32), np.zeros((3, 4), np.float32))
     with pytest.raises(CannotScore, match="partner"):
         scores.retrieval(both)
     with pytest.raises(CannotScore):
@@ -193,14 +188,10 @@ def test_recall_at_chance_and_equal_rows_are_said() -> None:
     rng = np.random.default_rng(5)
     rows = rng.normal(size=(300, 16)).astype(np.float32)
     for order, says in ((rng.permutation(300), True), (np.arange(300), False)):
-        both = towers_of(joined(EmbeddingSet(rows), EmbeddingSet(rows[order] + 0.1), NAMES))
-        assert both is not None
-        warnings = tower_notes(both)["warnings"]
+        warnings = tower_notes(pair(rows, rows[order] + 0.1))["warnings"]
         assert [note.startswith("Recall is at chance") for note in warnings] == [True] * says
     rows[1] = rows[0]
-    both = towers_of(joined(EmbeddingSet(rows), EmbeddingSet(rows), NAMES))
-    assert both is not None
-    (first, _) = tower_notes(both)["notes"]
+    (first, _) = tower_notes(pair(rows, rows))["notes"]
     assert first.startswith("2 of 300 rows in question are duplicates.")
 
 
