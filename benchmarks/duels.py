@@ -27,7 +27,7 @@ from contrastive_core.compare.match_threshold import JudgedPairs, find_threshold
 from contrastive_core.ops.partner_ranks import unit_rows
 from contrastive_core.samples.duels import Duels
 from contrastive_core.spaces import example_questions, file_formats
-from contrastive_core.spaces.label_files import read_qrels
+from contrastive_core.spaces.attached_files import read_qrels
 
 RIGHT, CLICKS, LABELS, FALSE, ALPHA, RATE = 0.95, 40, 400, 0.05, 0.05, 0.05
 POOL, DOCUMENTS, WIDTH, QUERIES, PATIENCE = 20_000, 2000, 24, 5000, 400

@@ -38,8 +38,8 @@ from contrastive_core.compare.verdicts import compare_runs
 from contrastive_core.ops.partner_ranks import unit_rows
 from contrastive_core.samples.tower_pairs import find_given_negatives
 from contrastive_core.spaces import example_questions, file_formats
+from contrastive_core.spaces.attached_files import read_qrels
 from contrastive_core.spaces.embedding_set import EmbeddingSet
-from contrastive_core.spaces.label_files import read_qrels
 from contrastive_core.spaces.towers import joined, towers_of
 
 FOUND = 0.9

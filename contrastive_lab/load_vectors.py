@@ -10,7 +10,7 @@ import streamlit as st
 
 from contrastive_core.base.lock import scratch_folder
 from contrastive_core.base.messages import printable
-from contrastive_core.spaces import file_formats, label_files, loaded_vectors
+from contrastive_core.spaces import attached_files, file_formats, loaded_vectors
 from contrastive_core.spaces.loaded_vectors import OtherTower, open_vectors
 from contrastive_lab import format, query_params
 from contrastive_lab.locale import _
@@ -129,7 +129,7 @@ def _more_fields(number: int) -> tuple[Any, str, str, list[str]]:
         "A .npy file with one label per row, or a text or CSV file with one label per line. Labels are class names "
         "or whole numbers, in the order of the rows."
     )
-    upload, path = _file_fields(label, path_label, label_files.ENDINGS, "label-", number, help)
+    upload, path = _file_fields(label, path_label, attached_files.ENDINGS, "label-", number, help)
     label, place = _("Image folder, if the file lists file names"), _("the file's own folder")
     help = _("Images are read only from this folder, from the file's own folder and from folders inside them.")
     pictures = st.text_input(label, key=f"vectors-pictures-{number}", placeholder=place, help=help)

@@ -33,7 +33,7 @@ from contrastive_core.compare.retrieval import NOT_TOWERS
 from contrastive_core.compare.towers import tower_notes
 from contrastive_core.data.captions import LENGTH, split_words
 from contrastive_core.engine import answers
-from contrastive_core.samples import annotations, corrected_data
+from contrastive_core.samples import annotations
 from contrastive_core.samples.issues import SampleInputs, build_table
 from contrastive_core.samples.label_audit import CLEAN, audit_table, is_wrong
 from contrastive_core.samples.run_samples import make_table
@@ -48,9 +48,9 @@ from contrastive_core.samples.sample_lists import (
 from contrastive_core.samples.sample_table import SampleRequest, SampleTable, request_of
 from contrastive_core.samples.tower_pairs import find_tower_pairs, pair_table
 from contrastive_core.spaces import file_formats
+from contrastive_core.spaces.attached_files import judgments_file, read_qrels
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.file_formats import has_lines
-from contrastive_core.spaces.label_files import judgments_file, read_qrels
 from contrastive_core.spaces.space import TOWERS, Space
 from contrastive_core.spaces.towers import towers_of
 
@@ -105,14 +105,14 @@ def _export(args: Namespace) -> None:
     if out.suffix in (".csv", ".sh"):
         out_path(args.export, out.suffix)
         text = (
-            corrected_data.folder_script(dataset, by_split)
+            annotations.folder_script(dataset, by_split)
             if out.suffix == ".sh"
             else annotations.labels_csv(by_split, run.config)
         )
         write_bytes(out, text.encode())
         said = f"{out}: {counted(count, 'decision')}"
     else:
-        images = corrected_data.write_folder(dataset, by_split, out, args.move)
+        images = annotations.write_folder(dataset, by_split, out, args.move)
         said = f"{out}: {counted(images, 'image')}, {counted(count, 'decision')}"
     print_result(args, {"run": run.name, "decisions": count, "export": str(out)}, said)
 
@@ -240,7 +240,7 @@ def _export_triplets(args: Namespace) -> None:
     out = out_path(args.export, path.suffix, option="--export")
     if out.exists():
         raise ValueError(f"{printable(out)} already exists")
-    counts = corrected_data.export_triplets(path, out, space_of(args.file, args).name)
+    counts = annotations.export_triplets(path, out, space_of(args.file, args).name)
     text = f"{printable(out)}: {counts['rows']:,} of {counted(counts['all_rows'], 'row')}, "
     text += f"{counted(counts['negatives'], 'negative')} removed, {counted(counts['positives'], 'positive')} replaced"
     print_result(args, {"file": args.file, "export": str(out), **counts}, text)

@@ -41,8 +41,8 @@ from contrastive_core.compare.verdicts import (
     paired_tests,
     say_best,
 )
+from contrastive_core.spaces.attached_files import LIMIT, Qrels, judgments_file
 from contrastive_core.spaces.embedding_set import EmbeddingSet, check_unique
-from contrastive_core.spaces.label_files import LIMIT, Qrels, judgments_file
 from contrastive_core.spaces.recorded_rows import numbered
 from contrastive_core.spaces.results import Values
 from contrastive_core.spaces.space import Space

@@ -28,7 +28,7 @@ from contrastive_core.base.score import log_capital, wilson
 from contrastive_core.compare.retrieval import rows_by_id
 from contrastive_core.compare.towers import UNPAIRED
 from contrastive_core.ops.partner_ranks import BLOCK, unit_rows
-from contrastive_core.spaces.label_files import Qrels, check_ids
+from contrastive_core.spaces.attached_files import Qrels, check_ids
 from contrastive_core.spaces.towers import Towers
 
 CONFIDENCE, RATE = 0.95, 0.01

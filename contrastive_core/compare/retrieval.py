@@ -27,8 +27,8 @@ from contrastive_core.base.progress import OnFraction, ignore_fraction
 from contrastive_core.base.score import mean_intervals
 from contrastive_core.compare.verdicts import Contrast
 from contrastive_core.ops.partner_ranks import BLOCK, unit_rows
+from contrastive_core.spaces.attached_files import Qrels, check_ids
 from contrastive_core.spaces.embedding_set import EmbeddingSet
-from contrastive_core.spaces.label_files import Qrels, check_ids
 from contrastive_core.spaces.towers import Towers, towers_of
 
 K = 10

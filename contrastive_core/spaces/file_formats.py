@@ -1,7 +1,7 @@
 """Readers of untrusted vector files: `.npy`, `.npz`, `.parquet`, `.csv`.
 
 Pickles are not opened, and sizes are checked before anything is unpacked. A header that declares more data than the
-file holds is refused, as is anything but a regular file. tables.py reads tables, attached_images.py images."""
+file holds is refused, as is anything but a regular file. tables.py reads tables, attached_files.py images."""
 
 import math
 import os

@@ -19,9 +19,8 @@ from contrastive_core.base.memory import read_npz, write_npz
 from contrastive_core.base.messages import N_, Message, join, message, printable, sentence
 from contrastive_core.base.sandbox import Limits, run_sandboxed
 from contrastive_core.base.storage import EXPANSION, data_home, file_stamp
-from contrastive_core.spaces import attached_images, file_formats, triplets
+from contrastive_core.spaces import attached_files, file_formats, triplets
 from contrastive_core.spaces.embedding_set import EmbeddingSet
-from contrastive_core.spaces.label_files import labeled
 from contrastive_core.spaces.towers import PAIR, RESERVED, joined, towers_of, why_ordinary, with_text
 
 PREFIX = "vectors:"  # what their names start with, before the key
@@ -99,12 +98,12 @@ def _keep(
 ) -> str:
     """Read, attach images and store; runs in the child process."""
     rows, files = read_vectors(Path(path), name, leave_out, labels, OtherTower(**other) if other else None)
-    attached = [attached_images.pictures_of(*each, Path(folder) if folder else None) for each in files]
-    images = [each.images for each in attached]
-    every, notes = images[0], [each.note for each in attached]
+    attached = [attached_files.pictures_of(*each, Path(folder) if folder else None) for each in files]
+    images, notes = [found for found, _ in attached], [note for _, note in attached]
+    every = images[0]
     if len(files) == 2:
-        every = attached_images.stacked_towers(images, (len(files[0][1]), len(files[1][1])))
-    elif every is None and (every := attached_images.dataset_pictures(rows)) is not None:
+        every = attached_files.stacked_towers(images, (len(files[0][1]), len(files[1][1])))
+    elif every is None and (every := attached_files.dataset_pictures(rows)) is not None:
         notes = []  # the names are ids of a data set
     said = _sentences(_taken(rows), note_of_towers(rows), triplets.note(rows))
     key = save_vectors(rows, f"{name} + {other['name']}" if other else name, every, _sentences(*notes), said)
@@ -122,7 +121,7 @@ def read_vectors(
     columns of either. Raises as `open_vectors` does."""
     if other is None or file_formats.are_triplets(path):
         rows = triplets.read(path, other.path) if other else file_formats.read(path, leave_out)
-        rows = labeled(rows, labels) if labels else rows
+        rows = attached_files.labeled(rows, labels) if labels else rows
         return rows, [(path, rows)]
     second = Path(other.path).expanduser().absolute()
     columns = file_formats.table_columns(second) if leave_out else ()
@@ -133,7 +132,7 @@ def read_vectors(
         if towers_of(rows) is not None:
             raise UnusableEmbedding(ONE_EACH, name=printable(known))
     if labels:
-        sets[0] = labeled(sets[0], labels)
+        sets[0] = attached_files.labeled(sets[0], labels)
     named = other.by.strip()
     for by in {"": BY, IN_ORDER: ()}.get(named, (named,)):
         groups = [_groups(rows, by, is_named=bool(named)) for rows in sets]

@@ -20,7 +20,7 @@ from contrastive_core.data.overrides import ImageRows
 from contrastive_core.runs import load
 from contrastive_core.runs.run import Run
 from contrastive_core.spaces import loaded_vectors, recorded_rows
-from contrastive_core.spaces.attached_images import dataset_pictures, spread
+from contrastive_core.spaces.attached_files import dataset_pictures, spread
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.towers import PAIR, picture_tower, towers_of
 

@@ -21,9 +21,9 @@ from contrastive_core.base.memory import MAX_NPZ, read_arrays, read_npz, write_n
 from contrastive_core.base.messages import N_, join, message, printable, thousands
 from contrastive_core.base.storage import data_home, open_regular
 from contrastive_core.spaces import file_formats
+from contrastive_core.spaces.attached_files import check_ids, judgments_file, read_qrels
 from contrastive_core.spaces.embedding_set import EmbeddingSet, Provenance, check_unique
 from contrastive_core.spaces.file_formats import NEGATIVE, POSITIVE, QUERY, explained_errors, is_beir, is_column_of
-from contrastive_core.spaces.label_files import check_ids, judgments_file, read_qrels
 from contrastive_core.spaces.towers import NEGATIVE_OF, TEXT, joined, towers_of
 
 NAMES = ("query", "document")

@@ -8,7 +8,7 @@ import streamlit as st
 from contrastive_core import runs
 from contrastive_core.runs.run import Run
 from contrastive_core.spaces import loaded_vectors
-from contrastive_core.spaces.label_files import judgments_file
+from contrastive_core.spaces.attached_files import judgments_file
 from contrastive_core.spaces.space import Space
 from contrastive_lab import cache, format, query_params, state
 from contrastive_lab.locale import _

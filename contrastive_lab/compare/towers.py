@@ -16,7 +16,7 @@ from contrastive_core.compare.match_threshold import RATE, JudgedPairs, MatchThr
 from contrastive_core.compare.towers import RECALL, SIDES
 from contrastive_core.samples import annotations
 from contrastive_core.samples.duels import BOTH, KEYS, MARGIN, NEITHER, Duels
-from contrastive_core.spaces.label_files import read_qrels
+from contrastive_core.spaces.attached_files import read_qrels
 from contrastive_core.spaces.results import Result
 from contrastive_core.spaces.space import Space
 from contrastive_lab import cache, figures, format, guard, locale, pictures, stage, texts

@@ -18,7 +18,6 @@ from contrastive_core.engine import jobs, queue, training
 from contrastive_core.runs.run import Run
 from contrastive_core.runs.train_config import settings_of
 from contrastive_core.samples import annotations as sample_annotations
-from contrastive_core.samples import corrected_data
 from contrastive_core.samples.sample_table import SampleRequest, SampleTable
 from contrastive_core.spaces import loaded_vectors
 from contrastive_lab import cache, format, guard, path_input, query_params, state
@@ -80,11 +79,11 @@ def _export_texts(request: SampleRequest, download: Callable[..., bool]) -> None
 
     def content() -> bytes:
         with scratch_folder() as folder:
-            corrected_data.export_triplets(source, out := folder / source.name, request.name)
+            sample_annotations.export_triplets(source, out := folder / source.name, request.name)
             return out.read_bytes()
 
     name = f"{loaded_vectors.about(request.space.key)['name'].split(source.suffix)[0]}_clean{source.suffix}"
-    has_any = any(sample_annotations.marks(request.decisions(of)) for of in ("", *corrected_data.DECISIONS))
+    has_any = any(sample_annotations.marks(request.decisions(of)) for of in ("", *sample_annotations.DECISIONS))
     help = _("The same file with the decisions of all lists: without wrong pairs and without negatives that match.")
     download(_("Training file with decisions"), content, name, disabled=not has_any, help=help)
 
@@ -95,7 +94,7 @@ def _export(run: Run, place: DeltaGenerator, download: Callable[..., bool]) -> N
     download(_("Download all labels"), partial(sample_annotations.labels_csv, by_split, run.config), "labels.csv")
     if not dataset.startswith("folder:"):
         return
-    script = partial(corrected_data.folder_script, dataset, by_split)
+    script = partial(sample_annotations.folder_script, dataset, by_split)
     download(_("Script that moves the files"), script, "correct.sh")
     help = _("A new folder with your decisions. Its files are hard links to yours and take no space.")
     if not place.button(_("Make a corrected folder"), help=help, width="stretch"):
@@ -103,7 +102,7 @@ def _export(run: Run, place: DeltaGenerator, download: Callable[..., bool]) -> N
     name, home = Path(dataset).name, data_home() / "corrected"
     out = next(path for q in range(1, 999) if not (path := home / f"{name}-{q}").exists())
     try:
-        n = corrected_data.write_folder(dataset, by_split, out)
+        n = sample_annotations.write_folder(dataset, by_split, out)
     except (BadSetting, OSError) as error:
         place.error(format.plain(error))
         return

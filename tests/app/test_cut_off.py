@@ -2,26 +2,16 @@
 
 from collections.abc import Callable
 
-import numpy as np
 import pytest
 from sample_desk import Desk, opened, text_of
 
 from contrastive_core import runs
 from contrastive_core.samples.run_samples import make_table
-from contrastive_core.samples.sample_lists import LISTS
-from contrastive_core.samples.sample_table import SampleTable, request_of
+from contrastive_core.samples.sample_table import request_of
 from contrastive_lab.components.cut_off import CutOff
-from contrastive_lab.samples import bench, lists
+from contrastive_lab.samples import lists
 
 pytestmark = pytest.mark.usefixtures("no_processes")
-
-
-def test_the_histogram_counts_each_score_once_on_its_side_of_the_cut() -> None:
-    score = np.concatenate([np.random.default_rng(0).beta(0.3, 2, 500), lists.CUTS])
-    counts = np.array(lists._said_of_cuts("", "en", score)[0])
-    assert counts.sum() == len(score)
-    for at, cut in enumerate(lists.CUTS[1:], 1):  # a score of 0 has no bin below it
-        assert counts[at:].sum() == (score > cut).sum(), cut
 
 
 def test_every_cut_off_counts_and_leaves_what_is_above(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -46,16 +36,3 @@ def test_every_cut_off_counts_and_leaves_what_is_above(desk: Desk, monkeypatch: 
     assert desk.place == "1 of 360"
     assert not any(said in text_of(app) for said in ("95 %", "look wrong", "labels are wrong", "wrong labels of"))
     assert not app.exception
-
-
-def test_the_bench_says_the_probability_in_the_words_of_the_list() -> None:
-    for p, told in ((1.0, "100 %"), (0.9998, "over 99 %"), (0.992, "over 99 %"), (0.98, "98 %")):
-        columns = {"label": np.array(["4"]), "mislabeled": np.array([p])}
-        extra = {
-            name: np.array(["3"])
-            for name in ("suggested", "min_loss_class", "knn_prediction", "probe_prediction", "discriminant_prediction")
-        }
-        extra["suggested_probability"] = np.array([p])
-        table = SampleTable(columns, ("3", "4"), "nt_xent", extra)
-        assert bench._sentence(table, "mislabeled", 0).endswith(f" with probability {told}.")
-        assert f"wrong with {told}; likely 3 ({told})" in LISTS["mislabeled"].reason(table, 0)

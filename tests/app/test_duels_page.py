@@ -12,8 +12,8 @@ from streamlit.testing.v1 import AppTest
 from contrastive_core.compare.match_threshold import JudgedPairs, find_threshold
 from contrastive_core.samples.duels import OPEN, Duels
 from contrastive_core.spaces import loaded_vectors
+from contrastive_core.spaces.attached_files import read_qrels
 from contrastive_core.spaces.embedding_set import EmbeddingSet
-from contrastive_core.spaces.label_files import read_qrels
 from contrastive_core.spaces.space import Space
 from contrastive_core.spaces.towers import joined, towers_of
 from contrastive_lab import path_input

@@ -175,14 +175,6 @@ def test_a_link_from_elsewhere_makes_no_example_until_it_is_asked_for(monkeypatc
     assert "ten labels of these training images were changed on purpose" in text_of(app)
 
 
-def test_the_front_page_s_door_makes_the_example_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    app = page_on("home", monkeypatch)
-    assert app.session_state[example.OFFERED]
-    app.query_params["example"] = "wrong-labels"
-    app.switch_page("pages/samples.py").run()
-    assert (runs_home() / example.NAME / "run.json").exists()
-
-
 def test_the_third_doors_example_is_said_to_be_planted(desk: Desk) -> None:
     example.make()
     app = opened(example="wrong-labels")  # its table came along: nothing is computed

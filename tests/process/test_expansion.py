@@ -36,7 +36,7 @@ from contrastive_core.base import json_files, memory
 from contrastive_core.data import image_decoding
 from contrastive_core.exchange import checkpoint_formats
 from contrastive_core.runs import run_metrics
-from contrastive_core.spaces import file_formats, label_files, tables
+from contrastive_core.spaces import file_formats, attached_files, tables
 READERS = {
     "vectors": lambda path: file_formats.read(path),
     "arrays": lambda path: memory.read_npz(path),

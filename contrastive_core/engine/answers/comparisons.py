@@ -24,8 +24,8 @@ from contrastive_core.compare.verdicts import ACCURACIES
 from contrastive_core.engine.answers import cached_graphs, rows_of, test_rows
 from contrastive_core.engine.answers.scores import two_towers
 from contrastive_core.spaces import results
+from contrastive_core.spaces.attached_files import read_qrels
 from contrastive_core.spaces.embedding_set import EmbeddingSet
-from contrastive_core.spaces.label_files import read_qrels
 from contrastive_core.spaces.neighbor_graphs import Graphs
 from contrastive_core.spaces.results import Result, Values
 from contrastive_core.spaces.space import Space

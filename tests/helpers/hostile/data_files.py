@@ -13,7 +13,7 @@ from PIL import Image
 from contrastive_core.base.memory import read_npz, write_npz
 from contrastive_core.base.storage import ROOT
 from contrastive_core.data import image_decoding, overrides
-from contrastive_core.spaces import attached_images, file_formats
+from contrastive_core.spaces import attached_files, file_formats
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.sweeps import sweep_file
 from hostile.attack import Target
@@ -82,7 +82,7 @@ def vectors(folder: Path) -> Iterator[Target]:
             found = file_formats.read(path)
             assert found.features.shape == (len(found), found.width)
             assert len(found.ids) == len(found)
-            attached_images.pictures_of(path, found)
+            attached_files.pictures_of(path, found)
 
         yield Target(path, read, structures=(b"", b"\x00" * 100, harm, pickled, DEEP))
 

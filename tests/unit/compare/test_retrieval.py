@@ -14,8 +14,8 @@ from contrastive_core.compare.comparison import Entry, compare
 from contrastive_core.compare.retrieval import CompressedScore, Relevant, best_by_size, compress, figures, smallest
 from contrastive_core.compare.verdicts import Contrast
 from contrastive_core.ops.partner_ranks import unit_rows
+from contrastive_core.spaces.attached_files import Qrels
 from contrastive_core.spaces.embedding_set import EmbeddingSet
-from contrastive_core.spaces.label_files import Qrels
 from contrastive_core.spaces.towers import joined, towers_of
 
 NAMES = ("query", "document")

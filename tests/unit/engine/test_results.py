@@ -13,7 +13,7 @@ from contrastive_core.base.errors import UnusableEmbedding
 from contrastive_core.base.storage import ROOT
 from contrastive_core.engine import answers
 from contrastive_core.runs.run_metrics import cost_of
-from contrastive_core.spaces import attached_images, file_formats, loaded_vectors, nearest, results
+from contrastive_core.spaces import attached_files, file_formats, loaded_vectors, nearest, results
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.space import Space, graph_path, train_test_split
 from contrastive_core.spaces.towers import joined
@@ -174,8 +174,8 @@ def test_what_was_exported_here_finds_its_images_again(tmp_path: Path, ending: s
     )
     given.save(tmp_path / f"out{ending}")
     read = file_formats.read(tmp_path / f"out{ending}")
-    np.testing.assert_array_equal(attached_images.dataset_pictures(read), found.images[3:8])
-    assert attached_images.dataset_pictures(rows(5)) is None
+    np.testing.assert_array_equal(attached_files.dataset_pictures(read), found.images[3:8])
+    assert attached_files.dataset_pictures(rows(5)) is None
 
 
 def test_what_points_are_colored_by() -> None:

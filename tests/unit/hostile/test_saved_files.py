@@ -18,7 +18,7 @@ from contrastive_core import runs
 from contrastive_core.base.storage import data_home
 from contrastive_core.data import datasets
 from contrastive_core.runs import checkpoints
-from contrastive_core.spaces import attached_images
+from contrastive_core.spaces import attached_files
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 
 CONFIG = {"method": "simclr", "dataset": "digits", "seed": 0}
@@ -75,5 +75,5 @@ def test_images(tmp_path: Path) -> None:
             found = make()
             assert len(found["images"]) + len(found.get("skipped", [])) == 10
             rows = EmbeddingSet(np.zeros((1, 2), np.float32), columns={"path": np.array([path.name])})
-            attached_images.pictures_of(tmp_path / "v.csv", rows)
+            attached_files.pictures_of(tmp_path / "v.csv", rows)
         path.write_bytes(whole)

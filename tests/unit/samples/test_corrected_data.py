@@ -15,7 +15,7 @@ from PIL import Image
 from contrastive_core.base.errors import BadSetting
 from contrastive_core.cli.main import main
 from contrastive_core.data import datasets, overrides
-from contrastive_core.samples import annotations, corrected_data
+from contrastive_core.samples import annotations
 from contrastive_core.samples.sample_table import decisions_path, request_of
 from contrastive_core.spaces import loaded_vectors
 from contrastive_core.spaces.loaded_vectors import open_vectors
@@ -126,7 +126,7 @@ def test_each_decision_changes_each_format(case: str, ending: str, tmp_path: Pat
     path, name = opened(tmp_path, ending)
     before = path.read_bytes()
     decide(name, decisions)
-    counts = corrected_data.export_triplets(path, out := tmp_path / f"clean{ending}", name)
+    counts = annotations.export_triplets(path, out := tmp_path / f"clean{ending}", name)
     assert counts == {"rows": len(lines), "all_rows": 4, "negatives": negatives, "positives": positives}
     expected = written(tmp_path / f"expected{ending}", lines)
     if ending == ".csv" and case == "a given negative of a pair that is named by its answer matches":
@@ -151,7 +151,7 @@ def test_negatives_of_queries_with_one_answer_go_together_unless_that_answer_is_
         decide(name, [decided("given_negatives", "relabel", "0", "document:0", "document:1")])
         if is_wrong:
             decide(name, [decided("mismatched", "drop", "0", "document:0")])
-        corrected_data.export_triplets(path, out := folder / "clean.jsonl", name)
+        annotations.export_triplets(path, out := folder / "clean.jsonl", name)
         assert content(out)[-1] == {"anchor": "b", "positive": "A", "negative": kept}
 
 
@@ -165,7 +165,7 @@ def test_vectors_in_the_file_stay_with_their_texts(tmp_path: Path) -> None:
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     name = loaded_vectors.PREFIX + open_vectors(path, path.name)
     decide(name, [decided("mismatched", "relabel", "0", "document:0", "document:2")])
-    corrected_data.export_triplets(path, out := tmp_path / "clean.jsonl", name)
+    annotations.export_triplets(path, out := tmp_path / "clean.jsonl", name)
     first = {**rows[0], "positive": "X", "positive_embedding": [3.0, 1.0], "negative": ["Y"]}
     assert content(out) == [first | {"negative_embedding": [[3.0, 2.0]]}, rows[1]]
 
@@ -240,27 +240,27 @@ def test_train_reads_the_saved_labels_as_they_were_meant(tmp_path: Path) -> None
 
 def test_a_corrected_folder_has_each_image_in_its_class_and_its_split(tmp_path: Path) -> None:
     dataset, by_split = made(tmp_path / "photos")
-    assert corrected_data.write_folder(dataset, by_split, tmp_path / "new") == 10
+    assert annotations.write_folder(dataset, by_split, tmp_path / "new") == 10
     train, test = (datasets.load(f"folder:{tmp_path / 'new'}", split) for split in ("train", "test"))
     assert train.ids == ["cat/0.png", "cat/2.png", "dog/0.png", "dog/1.png", "dog/cat-1.png"]
     assert len(test) == 5
     with pytest.raises(BadSetting, match="already exists"):
-        corrected_data.write_folder(dataset, by_split, tmp_path / "new")
+        annotations.write_folder(dataset, by_split, tmp_path / "new")
     assert len(list((tmp_path / "photos").rglob("*.png"))) == 12  # untouched
-    corrected_data.write_folder(dataset, by_split, tmp_path / "moved", should_move=True)
+    annotations.write_folder(dataset, by_split, tmp_path / "moved", should_move=True)
     left = sorted(str(path.relative_to(tmp_path / "photos")) for path in (tmp_path / "photos").rglob("*.png"))
     assert left == ["test/cat/0.png", "train/dog/2.png"]  # what was dropped
 
 
 def test_the_script_moves_only_what_was_decided(tmp_path: Path) -> None:
     dataset, by_split = made(tmp_path / "it's photos")
-    subprocess.run(["sh", "-c", corrected_data.folder_script(dataset, by_split)], check=True)
+    subprocess.run(["sh", "-c", annotations.folder_script(dataset, by_split)], check=True)
     assert datasets.load(dataset).ids == ["cat/0.png", "cat/2.png", "dog/0.png", "dog/1.png", "dog/cat-1.png"]
     dropped = tmp_path / "it's photos-dropped"
     moved = sorted(str(path.relative_to(dropped)) for path in dropped.rglob("*.png"))
     assert moved == ["test/cat/0.png", "train/dog/2.png"]
     with pytest.raises(BadSetting, match="a corrected folder needs a folder of images"):
-        corrected_data.folder_script("digits", {})
+        annotations.folder_script("digits", {})
     wrong = {"train": {"cat/0.png": annotations.Mark(what="relabel", label="../x")}}
     with pytest.raises(BadSetting, match="which is not a class of the folder"):
-        corrected_data.folder_script(dataset, wrong)
+        annotations.folder_script(dataset, wrong)

@@ -91,19 +91,6 @@ def test_a_voter_has_not_seen_the_label_of_the_row() -> None:
     np.testing.assert_allclose(p[0], classify(x[rest], rows.labels[rest])(x[:1])[0], atol=1e-6)
 
 
-def test_what_is_not_learned_from_has_no_vote() -> None:
-    rows = blobs(90)
-    graph, learned = nearest(rows.features, None, 60), np.ones(90, bool)
-    learned[rows.labels == 2] = False
-    learned[2] = True  # one row of the class is left
-    votes, _ = label_errors.vote(rows, graph, learned)
-    third = np.flatnonzero(rows.labels == 2)[1:]
-    for name in ("neighbors", "probe", "scaled_probe", "discriminant", "loss"):
-        assert votes[name].shape == (90, 3)
-        np.testing.assert_allclose(votes[name].sum(1), 1, atol=1e-6)
-    assert votes["neighbors"][third, 2].max() < 1
-
-
 @pytest.mark.parametrize("share", [0.05, 0.2])
 def test_wrong_labels_have_a_high_probability_and_right_ones_a_low_one(share: float) -> None:
     rows, wrong = flipped(overlapping(800, spread=0.7), share, pairwise=False)
@@ -118,14 +105,6 @@ def test_the_share_is_the_likeliest() -> None:
     shares = np.linspace(0.001, 0.89, 400)
     likelihood = np.log1p(shares[:, None] * (odds - 1)).mean(1)
     assert e == pytest.approx(shares[likelihood.argmax()], abs=0.003)
-
-
-def test_hardly_any_row_is_left_out_where_classes_cannot_be_told_apart() -> None:
-    rng = np.random.default_rng(0)
-    rows = EmbeddingSet(rng.normal(size=(400, 8)).astype(np.float32), np.arange(400) % 10)
-    votes, _ = label_errors.vote(rows, nearest(rows.features, None, 60), np.ones(400, bool))
-    p = np.mean(list(votes.values()), 0)
-    assert label_errors.doubtful(p, rows.labels).mean() < 0.02
 
 
 @cases(
@@ -147,18 +126,6 @@ def test_small_and_odd_sets_have_figures(labels: list[int], same: bool) -> None:
         assert np.isnan(values[~labeled]).all()
     assert (found.suggested[labeled] != rows.labels[labeled]).all()
     assert (found.suggested[~labeled] == -1).all()
-
-
-def test_the_voter_that_knows_most_weighs_most() -> None:
-    rng, y = np.random.default_rng(0), np.arange(300) % 3
-    knows = 0.8 * np.eye(3)[y] + 0.2 / 3
-    votes = {"knows": knows, "guesses": rng.dirichlet(np.ones(3), 300)}
-    every = np.ones(300, bool), np.arange(300)
-    _, weight = label_errors.mixture(votes, y, *every)
-    assert weight["knows"] > 0.95
-    assert sum(weight.values()) == pytest.approx(1)
-    _, alike = label_errors.mixture({"a": knows, "b": knows}, y, *every)
-    assert alike == pytest.approx({"a": 0.5, "b": 0.5})
 
 
 def test_classes_that_are_hard_to_tell_apart_are_not_taken_for_wrong_labels() -> None:

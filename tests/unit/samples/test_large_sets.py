@@ -62,16 +62,6 @@ def test_the_order_stays_much_alike(monkeypatch) -> None:
     np.testing.assert_array_equal(some.ranked("mislabeled"), exact.ranked("mislabeled"))
 
 
-@pytest.mark.parametrize(
-    ("samples", "views", "most"), [(88, None, None), (89, None, 8192), (44, 2, None), (45, 2, 4096)]
-)
-def test_from_which_size_losses_are_among_some(samples: int, views: int | None, most: int | None) -> None:
-    """From 88,000 images of 256 numbers on a CPU, of which pairs have two views each."""
-    rows = np.broadcast_to(np.float32(1), (1000 * samples, 256))
-    of_views = None if views is None else np.broadcast_to(np.float32(1), (1000 * samples, views, 256))
-    assert LossInputs(EmbeddingSet(rows), "nt_xent", views=of_views, device="cpu").candidates == most
-
-
 def test_the_lists_of_a_large_set_are_of_the_neighbors_that_were_found(monkeypatch) -> None:
     pytest.importorskip("faiss")
     rows = blobs(1200)

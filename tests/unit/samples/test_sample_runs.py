@@ -18,7 +18,6 @@ from contrastive_core.base.storage import SHIPPED
 from contrastive_core.compare.embed import load_model
 from contrastive_core.data import datasets
 from contrastive_core.engine import client, jobs
-from contrastive_core.samples import annotations as sample_annotations
 from contrastive_core.samples import losses as sample_losses
 from contrastive_core.samples import run_samples as sample_build
 from contrastive_core.samples.sample_table import request_of
@@ -49,8 +48,6 @@ def test_loaded_vectors_are_listed_by_a_process_that_can_be_stopped() -> None:
     np.testing.assert_allclose(table.columns["loss"], exact, rtol=1e-5)
     made = sample_build.explain_sample(request, "4")
     assert made.loss == pytest.approx(exact[4], rel=1e-5)
-    sample_annotations.add(request.decisions(), "4", "drop")
-    assert sample_annotations.export(request.decisions())[0] == "--exclude"
     with pytest.raises(ValueError, match="no sample 'x'"):
         sample_build.explain_sample(request, "x")
 
@@ -98,15 +95,3 @@ def changed(folder: Path, digits: datasets.Dataset) -> dict[str, str]:
     (folder / "gone.txt").write_text(f"{digits.ids[0]}\n")
     (folder / "new.csv").write_text(f"id,label\n{digits.ids[1]},7\n")
     return {"exclude": str(folder / "gone.txt"), "relabel": str(folder / "new.csv")}
-
-
-def test_pixels_are_thinned_where_they_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    images = np.random.default_rng(0).integers(0, 256, (10, 3, 32, 32), dtype=np.uint8)
-    whole = sample_build.pixel_rows(images)[0]
-    np.testing.assert_allclose(whole, images.reshape(10, -1) / 255, rtol=1e-6)
-    monkeypatch.setattr(sample_build, "MOST", 10 * 768)
-    np.testing.assert_allclose(
-        sample_build.pixel_rows(images)[0], images[:, :, ::2, ::2].reshape(10, -1) / 255, rtol=1e-6
-    )
-    monkeypatch.setattr(sample_build, "MOST", 1)
-    assert sample_build.pixel_rows(images)[0].shape == (10, 3)  # one pixel at least

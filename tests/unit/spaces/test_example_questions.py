@@ -9,7 +9,7 @@ from contrastive_core.base.messages import printable
 from contrastive_core.cli.main import main
 from contrastive_core.compare.retrieval import figures_of_rows
 from contrastive_core.spaces import example_questions, file_formats
-from contrastive_core.spaces.label_files import read_qrels
+from contrastive_core.spaces.attached_files import read_qrels
 from contrastive_core.spaces.towers import towers_of
 
 

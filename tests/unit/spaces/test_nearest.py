@@ -32,23 +32,6 @@ def test_of_equal_rows_the_first_comes_first(monkeypatch) -> None:
         assert many.tolist() == [[1, 2, 3], [0, 1, 2]]
 
 
-def test_parts_of_the_rows_give_what_all_at_once_do(monkeypatch) -> None:
-    x = np.random.default_rng(1).normal(size=(90, 5)).astype(np.float32)
-    x[40:60] = x[:20]  # ties between parts
-    rows, at = EmbeddingSet(x), np.array([0, 3, 45, 89])
-    whole, cosines = nearest.nearest_of(rows, at, 12)
-    unit = x / np.linalg.norm(x, axis=1, keepdims=True)
-    s = unit[at] @ unit.T
-    s[np.arange(4), at] = -np.inf
-    np.testing.assert_allclose(cosines, -np.sort(-s, axis=1)[:, :12], atol=1e-6)
-    for columns in (1, 13, 64):
-        monkeypatch.setattr(nearest, "COLUMNS", columns)
-        index, similarity = nearest.nearest_of(rows, at, 12)
-        np.testing.assert_allclose(similarity, cosines, atol=1e-6)
-        assert all(set(a) == set(b) for a, b in zip(index, whole, strict=True))
-    assert nearest.nearest_of(rows, at, 200)[0].shape == (4, 90)
-
-
 def test_a_kept_graph_comes_with_its_recall(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nearest, "graph_path", lambda *a: tmp_path / "graph.npz")
     rows = EmbeddingSet(np.random.default_rng(0).normal(size=(40, 6)).astype(np.float32))

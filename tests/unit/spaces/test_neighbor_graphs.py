@@ -8,7 +8,7 @@ import pytest
 
 from contrastive_core import metrics
 from contrastive_core.base.errors import UnusableEmbedding
-from contrastive_core.base.memory import in_common, lowest_recall
+from contrastive_core.base.memory import in_common
 from contrastive_core.spaces import neighbor_graphs
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.neighbor_graphs import LIKELY, Approximation, Graphs, nearest
@@ -178,9 +178,3 @@ def test_graphs_keep_the_recall_and_are_exact_where_asked(tmp_path, monkeypatch,
     assert of_all.get(x, None, 9, approximate=None).recall is None
     assert told[0] == ("nearest neighbors", 0.0)  # beforehand
     assert told[-2:] == [("nearest neighbors", 1.0), ("nearest neighbors found", None)]
-
-
-def test_the_lowest_recall_of_several_searches() -> None:
-    assert lowest_recall([]) is lowest_recall([None, None]) is None
-    assert lowest_recall([None, 0.9, 0.75]) == 0.75
-    assert lowest_recall([0.0, None]) == 0.0

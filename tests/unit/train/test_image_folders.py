@@ -12,7 +12,7 @@ from contrastive_core.cli.main import main
 from contrastive_core.compare.embed import embed_run
 from contrastive_core.data.image_cache import LIMIT
 from contrastive_core.engine import jobs
-from contrastive_core.spaces.attached_images import dataset_pictures
+from contrastive_core.spaces.attached_files import dataset_pictures
 from contrastive_core.spaces.space import Space
 from contrastive_core.train import loop
 

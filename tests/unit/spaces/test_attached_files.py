@@ -1,16 +1,20 @@
-"""Labels and relevance judgments from a file of their own: each form is read, all else is refused in one sentence."""
+"""Labels, relevance judgments and images beside vectors: each form is read, all else is refused in one sentence."""
 
+import os
 import pickle
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from cases import cases
+from PIL import Image
 
 from contrastive_core.base.errors import Damaged, NotRegular, UnusableEmbedding
-from contrastive_core.spaces import label_files, loaded_vectors
+from contrastive_core.spaces import attached_files, loaded_vectors
+from contrastive_core.spaces.attached_files import GRAY, SIDE, check_ids, pictures_of, read_qrels
 from contrastive_core.spaces.embedding_set import EmbeddingSet
-from contrastive_core.spaces.label_files import check_ids, read_qrels
 
 ROWS = EmbeddingSet(np.random.default_rng(0).normal(size=(5, 3)).astype(np.float32))
 REFUSED = UnusableEmbedding
@@ -41,7 +45,7 @@ def written(folder: Path, text: str | bytes, name: str = "labels.csv") -> Path:
 def test_arrays_of_numbers_and_names(
     tmp_path: Path, values: object, labels: list[int], classes: tuple[str, ...]
 ) -> None:
-    rows = label_files.labeled(ROWS, saved(tmp_path, values))
+    rows = attached_files.labeled(ROWS, saved(tmp_path, values))
     assert rows.labels is not None
     assert (rows.labels.tolist(), rows.classes) == (labels, classes)
     assert rows.features is ROWS.features
@@ -62,7 +66,7 @@ def test_arrays_of_numbers_and_names(
 def test_texts_with_and_without_a_line_of_names(
     tmp_path: Path, name: str, text: str, labels: list[int], classes: tuple[str, ...]
 ) -> None:
-    rows = label_files.labeled(ROWS, written(tmp_path, text, name))
+    rows = attached_files.labeled(ROWS, written(tmp_path, text, name))
     assert rows.labels is not None
     assert (rows.labels.tolist(), rows.classes) == (labels, classes)
 
@@ -87,7 +91,7 @@ def test_texts_with_and_without_a_line_of_names(
 def test_what_holds_no_labels_is_refused_with_a_sentence(tmp_path: Path, values: object, sentence: str) -> None:
     path = written(tmp_path, values, "a.csv") if isinstance(values, bytes) else saved(tmp_path, values)
     with pytest.raises((REFUSED, Damaged), match=sentence):
-        label_files.labeled(ROWS, path)
+        attached_files.labeled(ROWS, path)
 
 
 @cases(
@@ -100,19 +104,19 @@ def test_what_holds_no_labels_is_refused_with_a_sentence(tmp_path: Path, values:
 )
 def test_other_files_are_refused_with_a_sentence(tmp_path: Path, name: str, content: bytes, sentence: str) -> None:
     with pytest.raises((REFUSED, Damaged), match=sentence):
-        label_files.labeled(ROWS, written(tmp_path, content, name))
+        attached_files.labeled(ROWS, written(tmp_path, content, name))
 
 
 def test_a_header_that_promises_more_and_what_is_no_file(tmp_path: Path) -> None:
     path = saved(tmp_path, np.arange(5))
     path.write_bytes(path.read_bytes()[:-8])
     with pytest.raises(REFUSED, match="declares"):
-        label_files.labeled(ROWS, path)
+        attached_files.labeled(ROWS, path)
     with pytest.raises(FileNotFoundError):
-        label_files.labeled(ROWS, tmp_path / "gone.csv")
+        attached_files.labeled(ROWS, tmp_path / "gone.csv")
     (tmp_path / "folder.csv").mkdir()
     with pytest.raises((IsADirectoryError, NotRegular)):
-        label_files.labeled(ROWS, tmp_path / "folder.csv")
+        attached_files.labeled(ROWS, tmp_path / "folder.csv")
 
 
 def test_they_are_opened_beside_their_vectors_in_a_child(tmp_path: Path) -> None:
@@ -186,3 +190,91 @@ def test_ids_that_are_not_in_the_data_are_named():
         check_ids(JUDGED, ["q 1", "q2"], ["d1"], "test.tsv")
     with pytest.raises(UnusableEmbedding, match=r"'q 1'\. .* numbered from 0\. The fields id and positive_id"):
         check_ids(JUDGED, ["0", "1"], ["d1"], "test.tsv")
+
+
+# --- images ---
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """A folder with a vector file and a picture, in a folder with a picture that must be one of its
+    business."""
+    for file, shade in (("mine/a.png", 10), ("mine/deep/b.png", 20), ("secret.png", 200)):
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", (8, 8), (shade,) * 3).save(tmp_path / file)
+    return tmp_path
+
+
+def attached(home: Path, *names: str, folder: Path | None = None) -> tuple[np.ndarray | None, str]:
+    rows = EmbeddingSet(np.eye(len(names), 2, dtype=np.float32), columns={"image": np.array(names)})
+    return pictures_of(home / "mine" / "v.csv", rows, folder)
+
+
+def shades(found: tuple[np.ndarray | None, str]) -> list[int]:
+    assert found[0] is not None
+    assert found[0].shape[1:] == (3, SIDE, SIDE)
+    return [int(image[0, 0, 0]) for image in found[0]]
+
+
+def test_names_below_the_files_own_folder_are_followed(home: Path) -> None:
+    here = str(home / "mine" / "a.png")
+    found = attached(home, "a.png", "deep/b.png", "deep/../a.png", here, "", "gone.png")
+    assert shades(found) == [10, 20, 10, 10, GRAY, GRAY]
+    assert found[1].startswith("1 of 5 images were not opened, for example gone.png: they do not exist, are links")
+    assert attached(home, "a.png")[1] == ""
+
+
+def test_pictures_of_other_rows_are_not_decoded(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = home / "mine" / "v.parquet"
+    pq.write_table(pa.table({"image": [b"x"] * 3}), path)
+    monkeypatch.setattr("contrastive_core.spaces.attached_files._thumbnail", pytest.fail)
+    assert pictures_of(path, EmbeddingSet(np.eye(2, dtype=np.float32)))[0] is None
+
+
+@pytest.mark.parametrize("how", ["dots", "absolute", "file link", "folder link"])
+def test_a_name_that_leads_out_is_refused_with_a_sentence(home: Path, how: str) -> None:
+    (home / "mine" / "link.png").symlink_to(home / "secret.png")
+    (home / "mine" / "out").symlink_to(home)
+    name = {
+        "dots": "../secret.png",
+        "absolute": str(home / "secret.png"),
+        "file link": "link.png",
+        "folder link": "out/secret.png",
+    }[how]
+    found = attached(home, "a.png", name)
+    assert shades(found) == [10, GRAY]
+    assert found[1].startswith(f"1 of 2 images were not opened, for example {name[:50]}")
+    alone = attached(home, name)
+    assert alone[0] is None
+    assert alone[1].startswith("1 of 1 images")
+
+
+def test_a_folder_that_a_person_names_is_where_names_start(home: Path) -> None:
+    found = attached(home, "secret.png", str(home / "secret.png"), "a.png", folder=home)
+    assert shades(found) == [200, 200, 10]
+    assert found[1] == ""
+    deep = attached(home, "b.png", "../../secret.png", folder=home / "mine" / "deep")
+    assert shades(deep) == [20, GRAY]
+    assert "../../secret.png" in deep[1]
+    with pytest.raises(ValueError, match="no folder"):
+        attached(home, "a.png", folder=home / "gone")
+
+
+def test_a_folder_beside_with_a_longer_name_is_outside(home: Path) -> None:
+    (home / "mine2").mkdir()
+    Image.new("RGB", (8, 8)).save(home / "mine2" / "c.png")
+    assert attached(home, "../mine2/c.png")[0] is None
+
+
+def test_names_that_are_no_files_do_no_harm(home: Path) -> None:
+    """A pipe, which would never end; a folder; links in a circle; names that no system has."""
+    os.mkfifo(home / "mine" / "pipe.png")
+    (home / "mine" / "round.png").symlink_to(home / "mine" / "round.png")
+    odd = ("pipe.png", "deep", "round.png", "a\0b", "x" * 5000, "~/a.png", "file:///etc/passwd")
+    assert shades(attached(home, "a.png", *odd)) == [10] + [GRAY] * len(odd)
+
+
+def test_only_picture_formats_are_tried(home: Path) -> None:
+    """PostScript would be handed to another program."""
+    Image.new("RGB", (8, 8)).save(home / "mine" / "a.eps")
+    assert attached(home, "a.eps")[0] is None
