@@ -38,7 +38,7 @@ def one_side(side: str, n: int, threads: int) -> dict[str, float]:
     torch.set_num_threads(threads)
     from contrastive_core.compare import projection
     from contrastive_core.compare.projection import judge
-    from contrastive_core.spaces.nearest import pca
+    from contrastive_core.spaces.space import pca
 
     x, taken = some(n), {}
     start = time.perf_counter()

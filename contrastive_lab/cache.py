@@ -17,9 +17,8 @@ from contrastive_core.runs.run import Run
 from contrastive_core.samples.sample_table import SampleRequest, SampleTable, request_of
 from contrastive_core.spaces import results
 from contrastive_core.spaces.embedding_set import EmbeddingSet
-from contrastive_core.spaces.nearest import nearest_of, pca
 from contrastive_core.spaces.results import Result, Values
-from contrastive_core.spaces.space import TOWERS, Space, images_of_towers
+from contrastive_core.spaces.space import TOWERS, Space, images_of_towers, nearest_of, pca
 from contrastive_core.spaces.towers import Towers, towers_of
 from contrastive_lab.components.scatter import crowds as crowds_of
 from contrastive_lab.components.scatter import medoids as medoids_of

@@ -14,7 +14,7 @@ from contrastive_core.compare.representation_similarity import procrustes_chain
 from contrastive_core.data import datasets
 from contrastive_core.data.dataset import form_of
 from contrastive_core.runs.run import MAX_SNAPSHOT, NOW, SNAPSHOT, Run
-from contrastive_core.spaces.nearest import pca
+from contrastive_core.spaces.space import pca
 from contrastive_lab import cache, format
 from contrastive_lab.components.scatter import ScatterData, draw_scatter
 from contrastive_lab.components.shared.transport import thumbnail_sheet

@@ -27,8 +27,8 @@ from contrastive_core.base.memory import lowest_recall, rows_of_sample
 from contrastive_core.base.messages import N_, message
 from contrastive_core.base.progress import OnFraction
 from contrastive_core.spaces.embedding_set import EmbeddingSet
-from contrastive_core.spaces.nearest import pca
 from contrastive_core.spaces.neighbor_graphs import LIKELY, Graphs, Neighbors, nearest, unit_rows
+from contrastive_core.spaces.space import pca
 
 CELLS = 1 << 26  # distances at a time in each of the two spaces: 512 MiB of float64
 BLOCK = 1 << 22  # numbers of an embedding at a time

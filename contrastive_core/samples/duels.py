@@ -30,7 +30,7 @@ from contrastive_core.samples import annotations
 from contrastive_core.samples.annotations import Marks
 from contrastive_core.samples.label_audit import draw
 from contrastive_core.spaces.embedding_set import EmbeddingSet
-from contrastive_core.spaces.nearest import nearest_of
+from contrastive_core.spaces.space import nearest_of
 from contrastive_core.spaces.towers import TEXT, towers_of
 
 MOST = 2000  # queries, the first of the random order

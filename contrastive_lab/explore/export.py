@@ -15,9 +15,8 @@ import streamlit as st
 from contrastive_core.base import storage
 from contrastive_core.base.score import recall_text
 from contrastive_core.base.storage import BATCH, data_home, safe_cell
-from contrastive_core.spaces import nearest
 from contrastive_core.spaces.embedding_set import EmbeddingSet
-from contrastive_core.spaces.space import Space
+from contrastive_core.spaces.space import EXACT_UP_TO, Space, kept_graph, nearest_of
 from contrastive_lab import format
 from contrastive_lab.figures import draw_map_buttons
 from contrastive_lab.locale import _
@@ -48,9 +47,9 @@ def table(rows: EmbeddingSet, xy: np.ndarray, chosen: Sequence[int] | None, endi
         columns[f"{name} (given)" if is_taken else name] = values
     columns |= {"x": xy[at, 0], "y": xy[at, 1]}
     k = min(K, len(part) - 1)
-    found = nearest.kept_graph(part, k) if k > 0 else None
-    if k > 0 and found is None and len(part) <= nearest.EXACT_UP_TO:
-        found = (*nearest.nearest_of(part, np.arange(len(part)), k), None)
+    found = kept_graph(part, k) if k > 0 else None
+    if k > 0 and found is None and len(part) <= EXACT_UP_TO:
+        found = (*nearest_of(part, np.arange(len(part)), k), None)
     near = found and (found[0], np.maximum(0, 1 - found[1]), found[2])
     return (_parquet if ending == "parquet" else _csv)(columns, near)
 
@@ -157,8 +156,8 @@ def _describe_neighbors(rows: EmbeddingSet, chosen: int) -> None:
     """Explain the column names of the tables, and which tables have no neighbors."""
     text = _("The names x, y and neighbors follow Embedding Atlas. Neighbors are ids in CSV, row numbers in Parquet.")
     st.caption(text)
-    found, most = nearest.kept_graph(rows, min(K, len(rows) - 1)), f"{nearest.EXACT_UP_TO:,}"
-    if found is None and len(rows) > nearest.EXACT_UP_TO:
+    found, most = kept_graph(rows, min(K, len(rows) - 1)), f"{EXACT_UP_TO:,}"
+    if found is None and len(rows) > EXACT_UP_TO:
         text = _(
             "Neighbors are left out. Above {exact_up_to} rows they are only exported if a UMAP map by cosine has "
             "already found them."
@@ -167,6 +166,6 @@ def _describe_neighbors(rows: EmbeddingSet, chosen: int) -> None:
     elif found is not None and found[2] is not None:
         text = _("These are {neighbors}; the column neighbors_recall says so.")
         st.caption(text.format(neighbors=recall_text(found[2])))
-    if chosen > nearest.EXACT_UP_TO:
+    if chosen > EXACT_UP_TO:
         text = _("Neighbors are not exported for selections of more than {exact_up_to} rows.")
         st.caption(text.format(exact_up_to=most))

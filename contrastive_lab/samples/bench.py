@@ -14,7 +14,7 @@ from contrastive_core.samples import annotations as sample_annotations
 from contrastive_core.samples.sample_lists import LISTS, RANDOM, VOTERS
 from contrastive_core.samples.sample_table import SampleRequest, SampleTable, percent
 from contrastive_core.spaces.embedding_set import EmbeddingSet
-from contrastive_core.spaces.nearest import nearest_of, nearest_of_label
+from contrastive_core.spaces.space import nearest_of, nearest_of_label
 from contrastive_lab import cache, format, locale, pictures, query_params, texts
 from contrastive_lab.components.bench import (
     Bench,

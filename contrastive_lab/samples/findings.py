@@ -24,7 +24,7 @@ from contrastive_core.samples.annotations import Mark
 from contrastive_core.samples.label_audit import LabelAudit
 from contrastive_core.samples.sample_lists import LISTS, SampleList
 from contrastive_core.samples.sample_table import SampleRequest, SampleTable, decimals, merged_table, read_arrays
-from contrastive_core.spaces.nearest import nearest_of
+from contrastive_core.spaces.space import nearest_of
 from contrastive_lab import cache, format, query_params, state
 from contrastive_lab.locale import _
 from contrastive_lab.samples.subject import AT, Pictures, embedding_of, go_to, table_or_wait

@@ -16,7 +16,7 @@ import traitlets
 from contrastive_core.base.registry import Knobs
 from contrastive_core.lab.lab_view import LabBatch
 from contrastive_core.lab.view import about_loss, compute_view
-from contrastive_core.spaces.nearest import pca
+from contrastive_core.spaces.space import pca
 from contrastive_lab.components.circle import CircleStart, CircleView, pack_circle
 from contrastive_lab.components.loss_view import LossView, PairAxes
 from contrastive_lab.components.scatter import MAX_IMAGES, MAX_POINTS, ScatterData, pack_scatter

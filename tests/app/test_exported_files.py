@@ -17,7 +17,7 @@ from sample_sets import blobs
 
 from contrastive_core.base.memory import write_npz
 from contrastive_core.base.storage import ROOT, data_home
-from contrastive_core.spaces import file_formats, loaded_vectors, nearest, neighbor_graphs
+from contrastive_core.spaces import file_formats, loaded_vectors, neighbor_graphs, space
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_lab import state
 from contrastive_lab.components.shared import transport
@@ -27,9 +27,9 @@ from contrastive_lab.explore import export
 @pytest.fixture
 def graph_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where a graph is looked for; a search without one would fail."""
-    monkeypatch.setattr(nearest, "graph_path", lambda *a: tmp_path / "graph.npz")
-    monkeypatch.setattr(nearest, "EXACT_UP_TO", 50)
-    monkeypatch.setattr(nearest, "nearest_of", lambda *a: pytest.fail("all were searched"))
+    monkeypatch.setattr(space, "graph_path", lambda *a: tmp_path / "graph.npz")
+    monkeypatch.setattr(export, "EXACT_UP_TO", 50)
+    monkeypatch.setattr(export, "nearest_of", lambda *a: pytest.fail("all were searched"))
     return tmp_path / "graph.npz"
 
 
@@ -112,7 +112,7 @@ def test_a_page_offers_files_that_are_made_when_they_are_asked_for(monkeypatch: 
 
 
 def test_a_page_says_what_a_large_export_is_without(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(nearest, "EXACT_UP_TO", 50)
+    monkeypatch.setattr(export, "EXACT_UP_TO", 50)
     monkeypatch.setattr(export, "CSV_UP_TO", 100)
     offered, said = exported(monkeypatch, blobs(), chosen=60)
     assert {label for label in offered if "(.csv)" in label} == set()

@@ -10,7 +10,7 @@ from opened_page import opened
 from contrastive_core import runs
 from contrastive_core.base.memory import npz_bytes
 from contrastive_core.runs.run import NOW, Run
-from contrastive_core.spaces.nearest import pca
+from contrastive_core.spaces.space import pca
 from contrastive_lab import forming_map
 from contrastive_lab.components.scatter import ScatterData
 

@@ -75,10 +75,11 @@ def test_the_images_nearest_to_an_own_picture_in_both_splits_are_a_list_until_it
 def test_samples_on_which_reviewers_disagree_are_a_list_with_what_each_said(desk: Desk) -> None:
     table = make_table(request_of("simclr-digits", "test"))
     file = request_of("simclr-digits", "test", "nt_xent").decisions()
-    disputed, agreed = (str(table.columns["id"][row]) for row in (4, 9))
-    for name, what in (("Ada", "keep"), ("Ben", "drop")):
+    disputed, agreed, changed = (str(table.columns["id"][row]) for row in (4, 9, 12))
+    for name, what in (("Ada", "keep"), ("Ben", "keep"), ("Ben", "drop")):  # the last word counts
         sample_annotations.add(file, disputed, what, reviewer=name)
         sample_annotations.add(file, agreed, "keep", reviewer=name)
+        sample_annotations.add(file, changed, what, reviewer="Ben")
     app = opened(run="simclr-digits", split="test", every="yes", disagree="yes")
     assert not app.exception
     assert [item.id for item in desk.bench.items] == [disputed]

@@ -25,7 +25,7 @@ from contrastive_core.samples.sample_lists import LISTS
 from contrastive_core.samples.sample_table import request_of
 from contrastive_core.spaces import loaded_vectors
 from contrastive_core.spaces.embedding_set import EmbeddingSet
-from contrastive_core.spaces.nearest import nearest_of
+from contrastive_core.spaces.space import nearest_of
 from contrastive_lab import cache
 from contrastive_lab.samples import example, lists, subject
 from contrastive_lab.samples.retrain import change_of
@@ -182,10 +182,12 @@ def test_the_third_doors_example_is_said_to_be_planted(desk: Desk) -> None:
     assert "ten labels of these training images were changed on purpose" in text_of(app)
     assert app.query_params["run"] in (example.NAME, [example.NAME])
     assert "example" not in app.query_params
-    right, wrong = (datasets.load(name, "train") for name in ("digits", "digits_mislabeled"))
-    planted = {wrong.ids[i] for i in np.flatnonzero(right.labels != wrong.labels)}
+    names, planted = ("digits", "digits_mislabeled"), set[str]()
+    for split, count in (("test", 3), ("train", 10)):
+        right, wrong = (datasets.load(name, split) for name in names)
+        planted = {wrong.ids[i] for i in np.flatnonzero(right.labels != wrong.labels)}
+        assert (len(planted), right.ids) == (count, wrong.ids)
     suspects = [item.id for item in desk.bench.items]
-    assert len(planted) == 10
     assert planted <= set(suspects)
     assert desk.bench.total == len(suspects) <= 12
     assert runs.load(example.NAME).weights_hash() == runs.load("simclr-digits").weights_hash()

@@ -10,7 +10,7 @@ from patience import SLOW
 from PIL import Image
 from planted_spaces import POINTS, WRONG, Planted, planted
 
-from contrastive_core.spaces.nearest import nearest_of
+from contrastive_core.spaces.space import nearest_of
 
 __all__ = ["planted"]
 

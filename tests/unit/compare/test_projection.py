@@ -9,10 +9,10 @@ from contrastive_core.base.errors import UnusableEmbedding
 from contrastive_core.base.memory import rows_of_sample
 from contrastive_core.compare import projection
 from contrastive_core.compare.projection import judge, map_of, project_new, umap
-from contrastive_core.spaces import nearest as pca_module
+from contrastive_core.spaces import space
 from contrastive_core.spaces.embedding_set import EmbeddingSet
-from contrastive_core.spaces.nearest import pca
 from contrastive_core.spaces.neighbor_graphs import Graphs
+from contrastive_core.spaces.space import pca
 
 
 def rows(n: int = 60, d: int = 6, seed: int = 0) -> np.ndarray:
@@ -30,7 +30,7 @@ def test_pca_equals_the_singular_value_decomposition(n: int, d: int) -> None:
 def test_pca_of_blocks_is_that_of_the_whole(monkeypatch) -> None:
     x = rows(60, 6).astype(np.float32)
     whole, some = pca(x), pca(x, at_most=5)
-    monkeypatch.setattr(pca_module, "BLOCK", 50)  # eight rows at a time
+    monkeypatch.setattr(space, "CENTERED", 50)  # eight rows at a time
     assert np.allclose(pca(x), whole, atol=1e-4)
     assert np.allclose(pca(x, at_most=5), some, atol=1e-4)
 

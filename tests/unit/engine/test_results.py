@@ -13,9 +13,9 @@ from contrastive_core.base.errors import UnusableEmbedding
 from contrastive_core.base.storage import ROOT
 from contrastive_core.engine import answers
 from contrastive_core.runs.run_metrics import cost_of
-from contrastive_core.spaces import attached_files, file_formats, loaded_vectors, nearest, results
+from contrastive_core.spaces import attached_files, file_formats, loaded_vectors, results
 from contrastive_core.spaces.embedding_set import EmbeddingSet
-from contrastive_core.spaces.space import Space, graph_path, train_test_split
+from contrastive_core.spaces.space import Space, graph_path, kept_graph, train_test_split
 from contrastive_core.spaces.towers import joined
 from contrastive_lab import embedding_map
 from contrastive_lab.explore import export
@@ -105,8 +105,7 @@ def test_a_map_and_new_samples_share_one_graph(monkeypatch: pytest.MonkeyPatch) 
     assert graph_path(base.content_hash, "cosine").exists()
     with monkeypatch.context() as patch:
         patch.setattr("contrastive_core.spaces.neighbor_graphs.nearest", lambda *a, **k: pytest.fail("again"))
-        patch.setattr(nearest, "nearest_of", lambda *a: pytest.fail("again"))
-        kept = nearest.kept_graph(base, 15)
+        kept = kept_graph(base, 15)
         answers.make("map", {**values, "neighbors": 8})
     assert kept is not None
     assert kept[0].shape == kept[1].shape == (60, 15)

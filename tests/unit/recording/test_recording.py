@@ -54,18 +54,13 @@ def closed() -> str:
     return "watched"
 
 
-def test_its_samples_with_their_losses_over_time(closed: str, capsys) -> None:
-    main.main(["samples", closed, "--json"])
-    record = json.loads(capsys.readouterr().out)
-    assert record["run"] == "recording:watched@probe-2"
-    assert record["rows"] == 30
-    assert record["loss"] == "sup_con"
-
-
 def test_it_is_verified_listed_scored_and_mapped(closed: str, capsys, tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     main.main(["verify", "--files", closed, "--json"])
     assert json.loads(capsys.readouterr().out)["runs"] == {closed: []}
+    main.main(["samples", closed, "--json"])
+    record = json.loads(capsys.readouterr().out)
+    assert (record["run"], record["rows"], record["loss"]) == ("recording:watched@probe-2", 30, "sup_con")
     main.main(["list", "--json"])
     assert closed in capsys.readouterr().out
     assert main.main(["embed", closed]) != 0

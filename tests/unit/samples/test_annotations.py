@@ -11,7 +11,7 @@ import pytest
 from sample_sets import blobs, table_of
 
 from contrastive_core import runs
-from contrastive_core.data import datasets, overrides
+from contrastive_core.data import overrides
 from contrastive_core.samples import annotations as sample_annotations
 from contrastive_core.samples.sample_table import decisions_path, merged_table, request_of
 
@@ -124,15 +124,6 @@ def test_decisions_add_to_what_the_run_was_trained_without() -> None:
     assert sample_annotations.cleaned(first_run, [first_run, second_run]) == [second_run]
 
 
-def test_samples_on_which_reviewers_disagree_are_listed_by_their_last_words() -> None:
-    file = of()
-    words = "1 Ann keep, 1 Bob drop, 1 Ann relabel, 2 Ann keep, 2 Bob keep, 3 Ann keep, 3 Ann drop"
-    for sample, name, what in (line.split() for line in words.split(", ")):
-        sample_annotations.add(file, f"a/{sample}", what, "cat" if what == "relabel" else None, reviewer=name)
-    lines = sample_annotations.decisions(file)
-    assert sample_annotations.disagreements(lines) == {"a/1": {"Ann": "cat", "Bob": "drop"}}
-
-
 def test_new_labels_say_what_was_given_suggested_and_decided() -> None:
     file = of()
     about = {"given": "3", "suggested": "5", "confidence": 0.97, "wrong": 0.9999999}
@@ -165,13 +156,3 @@ def test_two_splits_are_one_list() -> None:
     assert alone.facts == train.facts
     assert all(alone.columns[k] is v for k, v in train.columns.items())  # no second copy
     assert set(alone.extra["split"].tolist()) == {"train"}
-
-
-def test_the_example_has_thirteen_wrong_labels() -> None:
-    wrong = {}
-    for split in ("train", "test"):
-        right, planted = (datasets.load(n, split) for n in ("digits", "digits_mislabeled"))
-        wrong[split] = int((right.labels != planted.labels).sum())
-        assert right.ids == planted.ids
-        np.testing.assert_array_equal(right.images, planted.images)
-    assert wrong == {"train": 10, "test": 3}

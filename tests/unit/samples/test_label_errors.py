@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from cases import cases
-from sample_sets import blobs
 from sklearn.metrics import average_precision_score
 
 from contrastive_core.base import memory
@@ -145,29 +144,3 @@ def test_classes_that_are_hard_to_tell_apart_are_not_taken_for_wrong_labels() ->
     assert doubted[0, 1] > 0.6  # were all counted that the voters doubt
     np.testing.assert_allclose(s.sum(1), 1)
     assert (s.diagonal() == 0).all()
-
-
-def test_the_scaled_probe_does_not_ask_how_long_the_columns_are() -> None:
-    rows = overlapping(120)
-    graph, learned = nearest(rows.features, None, 60), np.ones(120, bool)
-    units = np.geomspace(0.01, 100, 8).astype(np.float32)
-    stretched = EmbeddingSet(rows.features * units + 3 * units, rows.labels)
-    before, after = (label_errors.vote(r, graph, learned)[0]["scaled_probe"] for r in (rows, stretched))
-    np.testing.assert_allclose(before, after, atol=1e-3)
-    constant = EmbeddingSet(np.hstack([rows.features, np.ones((120, 1), np.float32)]), rows.labels)
-    same = label_errors.vote(constant, graph, learned)[0]["scaled_probe"]
-    np.testing.assert_allclose(before, same, atol=1e-3)
-
-
-def test_classifiers_of_a_large_set_learn_from_some_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As many as LEARNED, none of them of the row's own fold; and two folds where half are more."""
-    monkeypatch.setattr(label_errors, "LEARNED", 40)
-    rows, learned = blobs(100), []
-
-    def fit(x: np.ndarray, y: np.ndarray) -> label_errors.Vote:
-        learned.append(x)
-        return lambda other: np.array([[(x == row).all(1).any(), *[0] * y.max()] for row in other])
-
-    p = label_errors.out_of_fold(rows.features, rows.labels, int(rows.labels.max()) + 1, fit)
-    assert [len(x) for x in learned] == [40, 40]
-    assert not p.any()

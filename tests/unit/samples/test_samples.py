@@ -94,7 +94,7 @@ def test_the_nearest_of_the_own_and_of_another_class_are_exact(monkeypatch: pyte
     assert np.flatnonzero(found.same < 0).tolist() == [0, 1, 2, 3, 89]
 
 
-def test_progress_comes_by_stages_and_can_stop() -> None:
+def test_progress_comes_by_stages() -> None:
     calls: list[tuple[str, float | None]] = []
     table_of(blobs(), "sup_con", on_progress=lambda *call: calls.append(call))
     stages = list(dict.fromkeys(stage for stage, _ in calls))
@@ -103,12 +103,6 @@ def test_progress_comes_by_stages_and_can_stop() -> None:
         fractions = [fraction for name, fraction in calls if name == stage]
         assert fractions == sorted(fractions)
         assert fractions[-1] == 1
-
-    def stop(stage: str, fraction: float | None) -> None:
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        table_of(blobs(), "sup_con", on_progress=stop)
 
 
 def test_why_adds_up_and_names_the_hardest() -> None:

@@ -37,12 +37,11 @@ def test_problems_name_rows_and_can_be_left_out() -> None:
 
 
 def test_hash_follows_content() -> None:
-    a, b = make(), make()
-    assert a.content_hash == b.content_hash
-    b = make()
-    b.features[0, 0] += 1e-6
-    assert a.content_hash != b.content_hash
-    assert a.content_hash != make(labels=np.ones(6, np.int64)).content_hash
+    assert make().content_hash == make().content_hash
+    moved = make()
+    moved.features[0, 0] += 1e-6
+    others = [make(labels=np.ones(6, np.int64)), make(classes=()), make(classes=("dog", "cat"))]
+    assert len({one.content_hash for one in (make(), moved, *others)}) == 5
 
 
 def test_npz_brings_everything_back(tmp_path) -> None:

@@ -21,7 +21,6 @@ from contrastive_core.base.errors import Damaged, NotRegular, UnusableEmbedding
 from contrastive_core.base.storage import data_home
 from contrastive_core.spaces import file_formats, loaded_vectors
 from contrastive_core.spaces.embedding_set import EmbeddingSet
-from contrastive_core.spaces.space import Space
 
 X = np.random.default_rng(0).normal(size=(12, 3)).astype(np.float32)
 LABELS = np.arange(12) % 3
@@ -53,14 +52,7 @@ def test_every_format(tmp_path: Path, ending: str) -> None:
         assert found.ids[3] == "i3"
 
 
-def test_our_own_files_come_back_and_class_names_become_labels(tmp_path: Path) -> None:
-    rows = EmbeddingSet(X, LABELS.astype(np.int64), classes=("a", "b", "c"), split="test")
-    for name in ("a.npz", "a.parquet"):
-        rows.save(tmp_path / name)
-        found = file_formats.read(tmp_path / name)
-        np.testing.assert_allclose(found.features, X)
-        assert found.labels is not None
-        assert found.labels.tolist() == LABELS.tolist()
+def test_class_names_become_labels(tmp_path: Path) -> None:
     table = pd.DataFrame({"class": ["dog", "cat"] * 6, "x0": X[:, 0], "x1": X[:, 1]})
     table.to_csv(tmp_path / "v.csv", index=False)
     found = file_formats.read(tmp_path / "v.csv")
@@ -242,14 +234,6 @@ def test_a_constant_column_of_parquet_is_refused_before_it_is_spread_out(
     with pytest.raises(UnusableEmbedding, match=r"d\.parquet .*memory"):
         loaded_vectors.open_vectors(path, path.name)
     assert loaded_vectors.loaded() == {}
-
-
-def test_a_file_that_a_page_opens_is_kept_under_its_content(tmp_path: Path) -> None:
-    key = loaded_vectors.open_vectors(make(tmp_path, ".parquet"), "mine.parquet")
-    assert loaded_vectors.loaded()[key]["name"] == "mine.parquet"
-    np.testing.assert_allclose(Space.of_vectors(key).rows().features, X)  # type: ignore[union-attr]
-    with pytest.raises(FileNotFoundError):
-        loaded_vectors.open_vectors(tmp_path / "gone.npy", "gone.npy")
 
 
 def test_entries_of_version_0_2_are_read_and_the_same_file_keeps_its_key() -> None:

@@ -1,4 +1,4 @@
-"""The graph is exact: equal to a full sort, near rows and ties included; or its recall is told."""
+"""The graph is exact: equal to a full sort, near rows and ties included; or its recall is told. Pages find the same."""
 
 import subprocess
 import sys
@@ -9,7 +9,7 @@ import pytest
 from contrastive_core import metrics
 from contrastive_core.base.errors import UnusableEmbedding
 from contrastive_core.base.memory import in_common
-from contrastive_core.spaces import neighbor_graphs
+from contrastive_core.spaces import neighbor_graphs, space
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.neighbor_graphs import LIKELY, Approximation, Graphs, nearest
 
@@ -71,6 +71,22 @@ def test_one_graph_serves_every_smaller_k(monkeypatch) -> None:
     wide = graphs.get(a, b, 9)
     monkeypatch.setattr(neighbor_graphs, "nearest", lambda *a: pytest.fail("computed twice"))
     assert np.array_equal(graphs.get(a, b, 4).index, wide.index[:, :4])
+
+
+def test_pages_find_the_same_neighbors_and_of_equal_rows_the_first(monkeypatch) -> None:
+    monkeypatch.setattr(space, "BLOCK", 7)
+    some, graph = EmbeddingSet(3 * rows(40, 6)), nearest(3 * rows(40, 6), None, 9)
+    index, similarity = space.nearest_of(some, np.arange(40), 9)
+    assert np.array_equal(index, graph.index)
+    np.testing.assert_allclose(similarity, graph.score, atol=1e-6)
+    one, cosines = space.nearest_of(some, 3, 39)
+    assert np.array_equal(one[:9], graph.index[3])
+    assert 3 not in one
+    np.testing.assert_allclose(cosines[:9], graph.score[3], atol=1e-6)
+    equal = EmbeddingSet(np.ones((50, 2), np.float32))
+    for columns in (space.COLUMNS, 7, 1):
+        monkeypatch.setattr(space, "COLUMNS", columns)
+        assert space.nearest_of(equal, np.array([0, 2, 49]), 3)[0].tolist() == [[1, 2, 3], [0, 1, 3], [0, 1, 2]]
 
 
 # --- approximate ------------------------------------------------------------------------------
@@ -135,7 +151,7 @@ def test_rows_that_are_alike_have_their_neighbors(large) -> None:
 
 FAISS_AND_TORCH = """
 import numpy as np, torch
-from contrastive_core.spaces import neighbor_graphs
+from contrastive_core.spaces import neighbor_graphs, space
 neighbor_graphs.APPROXIMATE_FROM = neighbor_graphs.LARGE = neighbor_graphs.FEW = 0
 torch.set_num_threads(2)
 layer, x = torch.nn.Linear(32, 8), torch.randn(2000, 32)

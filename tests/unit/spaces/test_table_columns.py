@@ -10,7 +10,6 @@ from cases import cases
 
 from contrastive_core.base.errors import Damaged, UnusableEmbedding
 from contrastive_core.spaces import file_formats, loaded_vectors, tables
-from contrastive_core.spaces.embedding_set import EmbeddingSet
 
 X = np.random.default_rng(0).normal(size=(12, 3)).astype(np.float32)
 LABELS = np.arange(12) % 3
@@ -118,16 +117,6 @@ def test_a_column_that_turns_to_text_below_is_text(
     monkeypatch.setattr(file_formats, "LIMIT", 700)
     with pytest.raises(UnusableEmbedding, match="a column with both numbers and text"):
         file_formats.read(path)
-
-
-def test_other_names_of_classes_are_other_vectors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Else the page would go on with the names, or the lack of names, that it holds in memory."""
-    monkeypatch.setenv("CONTRASTIVE_LAB_HOME", str(tmp_path / "home"))
-    keys = {
-        loaded_vectors.save_vectors(EmbeddingSet(X, LABELS, classes=classes), "mine.npz")
-        for classes in ((), ("a", "b", "c"), ("c", "b", "a"))
-    }
-    assert len(keys) == 3
 
 
 @pytest.mark.parametrize(("head", "width"), [("x,y,label", 2), ("a,b,y", 2), ("a,b,y,class", 2), ("x,a,y", 2)])
