@@ -40,8 +40,7 @@ def test_hash_follows_content() -> None:
     assert make().content_hash == make().content_hash
     moved = make()
     moved.features[0, 0] += 1e-6
-    others = [make(labels=np.ones(6, np.int64)), make(classes=()), make(classes=("dog", "cat"))]
-    assert len({one.content_hash for one in (make(), moved, *others)}) == 5
+    assert len({one.content_hash for one in (make(), moved, make(labels=np.ones(6, np.int64)))}) == 3
 
 
 def test_npz_brings_everything_back(tmp_path) -> None:
