@@ -1,4 +1,4 @@
-"""Records as text and tables: figures with their unit, and nothing a spreadsheet would run."""
+"""Records and settings as text and tables: figures with their unit, words, and nothing a spreadsheet would run."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from contrastive_core.base.score import ClassShare, Score
-from contrastive_core.base.storage import safe_cell
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_lab import format
 from contrastive_lab.explore import export
+from contrastive_lab.setting_names import shown_name, shown_value
 
 
 def test_shares_are_per_cent_and_the_missing_is_a_dash() -> None:
@@ -46,13 +46,6 @@ def test_a_map_of_landmarks_says_so() -> None:
     told = format.map_of({**settings, "landmarks": 150_000})
     assert told.endswith("the other points are placed among their nearest landmarks. ")
     assert format.map_of({"kind": "pca"}) == "PCA. "
-
-
-def test_formulas_are_text() -> None:
-    for text in ("=1+1", "+cmd", "-x", "@sum", "\tx"):
-        assert safe_cell(text) == f"'{text}"
-        assert format.table_csv([{"a": text}]).splitlines()[1].strip('"') == f"'{text}"
-    assert all(safe_cell(text) == text for text in ("-1.5", "+3e4", "plain"))
 
 
 def test_headers_of_tables_are_no_formulas(tmp_path) -> None:
@@ -105,3 +98,24 @@ def test_a_row_without_a_label_is_empty_in_every_file() -> None:
 )
 def test_a_remedy_names_the_field_of_the_form(text: str, shown: str) -> None:
     assert shown in format.in_form(text)
+
+
+def test_what_a_step_is_like_is_told_where_the_step_is_on() -> None:
+    recipe = {
+        "crop": 1.0,
+        "crop_aspect": 4 / 3,
+        "rotation": 0.0,
+        "rotation_degrees": 15.0,
+        "blur": 0.5,
+        "blur_low": 0.1,
+        "solarize": 0.0,
+        "solarize_from": 0.5,
+    }
+    said = "crop 1; crop's aspect ratio 1.333; blur 0.5; smallest blur, pixels 0.1"
+    assert shown_value(recipe) == said
+    assert shown_value({"blur_low": 0.1}) == "smallest blur, pixels 0.1"  # of a part of a recipe
+
+
+def test_names_are_words() -> None:
+    assert shown_name("recipe.crop_low") == "augmentations: smallest crop"
+    assert shown_name("batch_size") == "batch size"

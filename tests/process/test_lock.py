@@ -1,4 +1,4 @@
-"""Locks keep others out and know the dead."""
+"""Locks keep others out and know the dead; the next process removes the scratch folders of killed ones."""
 
 import json
 import os
@@ -12,8 +12,8 @@ import psutil
 import pytest
 
 from contrastive_core.base.errors import Locked
-from contrastive_core.base.lock import is_locked, is_process, lock, lock_holder, process_start
-from contrastive_core.base.storage import data_home
+from contrastive_core.base.lock import YOUNG, is_locked, is_process, lock, lock_holder, process_start, scratch_folder
+from contrastive_core.base.storage import ROOT, data_home
 
 
 def test_a_lock_keeps_others_out_and_knows_the_dead(tmp_path: Path) -> None:
@@ -106,3 +106,40 @@ def test_only_one_of_many_takes_a_lock(tmp_path: Path) -> None:
     for child in children:
         child.communicate()  # closes its input: the holder goes on to its end
     assert sorted(outcomes) == ["got", "refused", "refused", "refused"]
+
+
+# --- scratch folders ---
+
+CHILD = """
+import sys, time
+from contrastive_core.base.lock import scratch_folder
+with scratch_folder() as folder:
+    (folder / "weights.safetensors").write_bytes(bytes(1000))
+    print(folder, flush=True)
+    time.sleep(600)
+"""
+
+
+def start() -> tuple[subprocess.Popen[str], Path]:
+    child = subprocess.Popen([sys.executable, "-c", CHILD], cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    assert child.stdout is not None
+    return child, Path(child.stdout.readline().strip())
+
+
+def test_what_a_killed_import_leaves_is_removed_by_the_next() -> None:
+    killed, left = start()
+    running, used = start()
+    killed.send_signal(signal.SIGKILL)
+    killed.wait()
+    assert left.parent == data_home() / "scratch"
+    old = left.stat().st_mtime - 2 * YOUNG
+    for folder in (left, used):
+        os.utime(folder, (old, old))
+    with scratch_folder() as own:
+        assert not left.exists()
+        assert (used / "weights.safetensors").exists()
+        assert own.stat().st_mode & 0o777 == 0o700
+        assert len(list((data_home() / "locks").iterdir())) == 2  # who holds these two
+    assert not own.exists()
+    running.kill()
+    running.wait()

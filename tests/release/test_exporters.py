@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from banded_images import folder, trained
 
 from contrastive_core import runs
 from contrastive_core.cli.main import main
@@ -12,14 +13,15 @@ from contrastive_core.compare.adapter import Adapter
 from contrastive_core.compare.embed import data_of, from_weights
 from contrastive_core.exchange import exporters
 
+__all__ = ["folder"]
 RUN = "sup_con-digits"
 
 
 def test_onnx_gives_what_torch_gives(tmp_path: Path) -> None:
     """z is h behind the head: both are tried at once."""
     onnxruntime = pytest.importorskip("onnxruntime")
-    (folder := tmp_path / "exported").mkdir()
-    out = folder / "encoder.onnx"
+    (place := tmp_path / "exported").mkdir()
+    out = place / "encoder.onnx"
     assert main(["export", RUN, "--out", str(out), "--layer", "z"]) == 0
     run = runs.load(RUN)
     dataset = data_of(run, "test")
@@ -27,7 +29,18 @@ def test_onnx_gives_what_torch_gives(tmp_path: Path) -> None:
     (given,) = session.run(None, {"images": dataset.images[:50].astype(np.float32) / 255})
     np.testing.assert_allclose(given, from_weights(run, dataset, "cpu")["z"].features[:50], 1e-5, 1e-5)
     assert session.get_outputs()[0].name == "z"
-    assert list(folder.iterdir()) == [out]  # one file, no parts
+    assert list(place.iterdir()) == [out]  # one file, no parts
+
+
+def test_onnx_takes_all_bands(folder: str, tmp_path: Path) -> None:
+    onnxruntime = pytest.importorskip("onnxruntime")
+    run = trained(folder)
+    exporters.export_onnx(run, tmp_path / "encoder.onnx")
+    dataset = data_of(run, "test")
+    session = onnxruntime.InferenceSession(str(tmp_path / "encoder.onnx"), providers=["CPUExecutionProvider"])
+    (given,) = session.run(None, {"images": np.asarray(dataset.images[:8]).astype(np.float32) / 255})
+    assert dataset.images.shape[1] == 5
+    np.testing.assert_allclose(given, from_weights(run, dataset, "cpu")["h"].features[:8], 1e-4, 1e-5)
 
 
 def test_an_adapter_in_onnx_gives_what_numpy_gives_or_is_not_written(

@@ -1,11 +1,13 @@
-"""Every page opens on a shipped run, and the worker answers what pages ask."""
+"""Every page opens on a shipped run, the worker answers what pages ask, and the server starts without torch."""
 
+import subprocess
+import sys
 import time
 
 import pytest
 from opened_page import page_on
 
-from contrastive_core.base.storage import SHIPPED, runs_home
+from contrastive_core.base.storage import ROOT, SHIPPED, runs_home
 from contrastive_core.engine.jobs import Job
 from contrastive_core.spaces import results
 
@@ -36,3 +38,14 @@ def test_the_worker_answers_and_a_refusal_says_why() -> None:
             time.sleep(0.02)
         assert (question.failure() is None) if said is None else (said in (question.failure() or ""))
     assert results.read("views", values) is not None
+
+
+def test_the_server_starts_without_torch() -> None:
+    code = "import sys, app\nassert 'torch' not in sys.modules"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_ruff_is_content() -> None:
+    done = subprocess.run([sys.executable, "-m", "ruff", "check", "."], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -91,20 +91,6 @@ def test_imports_of_the_app_run_one_way() -> None:
     assert not against(LAB_ORDER, ROOT / "contrastive_lab")
 
 
-# Participles, adverbs and prepositions say nothing of what a module holds.
-BANNED_MODULES = set(
-    """
-about alike apart as_before asked at at_hand at_once beside drawn filing found given handed joined judged known lanes
-left_out look_after opened regular remembered reported room said seen start_fits told traded tried where why
-""".split()
-)
-
-
-def test_modules_are_named_for_what_they_hold() -> None:
-    files = [*modules(CORE), *modules(ROOT / "contrastive_lab"), *modules(ROOT / "pages")]
-    assert not sorted(str(path.relative_to(ROOT)) for path in files if path.stem in BANNED_MODULES)
-
-
 # A loss and its method share the name of their paper; settings belong to a method.
 SHARED_CLASS_NAMES = {"Metric", "SupCon", "Settings"}
 

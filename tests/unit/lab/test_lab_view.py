@@ -1,5 +1,6 @@
 """The Loss Lab's batches: loaded vectors, who is compared with whom, and why nothing can be."""
 
+import math
 import shutil
 from pathlib import Path
 
@@ -230,3 +231,43 @@ def test_the_width_of_weights_is_dragged_only_where_positives_are_weighed() -> N
     losses = catalog.read()["losses"]
     for knobs, shown in (({}, []), ({"weighting": "none"}, []), ({"weighting": "von_mises"}, ["sigma"])):
         assert [knob.name for knob in further_knobs_of(losses["decoupled"], knobs)] == shown
+
+
+# --- what a temperature trades ---
+
+
+def test_a_trade_is_the_softmax_over_negatives_written_out() -> None:
+    scores = np.array([[9.0, 0.5, 0.2, -0.1]])
+    negative = np.array([[False, True, True, True]])  # what is positive does not count
+    same = np.array([[True, True, False, False]])
+    (found,) = lab_view.trade(scores, negative, same, (0.3,))
+    e = [math.exp(s / 0.3) for s in (0.5, 0.2, -0.1)]
+    p = [x / sum(e) for x in e]
+    assert found.own_class == pytest.approx(p[0])
+    assert found.hardest == pytest.approx(p[0])
+    assert found.spread == pytest.approx(math.exp(-sum(x * math.log(x) for x in p)) / 3)
+
+
+def test_a_low_temperature_pushes_the_own_class_and_a_high_one_all_alike() -> None:
+    rng = np.random.default_rng(0)
+    labels = np.arange(60) % 5
+    x = np.eye(5, 16)[labels] + 0.5 * rng.normal(size=(60, 16))
+    x /= np.linalg.norm(x, axis=1, keepdims=True)
+    negative, same = ~np.eye(60, dtype=bool), labels[:, None] == labels
+    found = lab_view.trade(x @ x.T, negative, same)
+    spread = [f.spread for f in found]
+    own = [f.own_class for f in found]
+    assert spread == sorted(spread)
+    assert own == sorted(own, reverse=True)
+    assert own[-1] < 0.3 < own[0]
+    assert [f.temperature for f in found] == list(lab_view.TEMPERATURES)
+    # at any τ: no overflow, and shares that are shares
+    extreme = lab_view.trade(1e4 * (x @ x.T), negative, same, (1e-4, 1e4))
+    assert all(0 < f.spread <= 1 and 0 <= f.own_class <= 1 for f in extreme)
+
+
+def test_a_trade_without_labels_or_negatives() -> None:
+    scores, none = np.zeros((2, 3)), np.zeros((2, 3), bool)
+    assert lab_view.trade(scores, ~none, None)[0].own_class is None
+    with pytest.raises(ValueError, match="no anchor"):
+        lab_view.trade(scores, none, None)
