@@ -7,8 +7,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -20,10 +18,9 @@ from patience import wait
 from contrastive_core import runs
 from contrastive_core.base.progress import Progress
 from contrastive_core.base.storage import ROOT, runs_home
-from contrastive_core.engine import client, jobs, process, queue, training, worker
+from contrastive_core.engine import client, jobs, process, queue, training
 from contrastive_core.engine.jobs import Job
 from contrastive_core.samples.sample_table import request_of
-from contrastive_core.spaces import results
 from contrastive_core.spaces.space import Space
 from contrastive_lab import activity
 
@@ -268,29 +265,3 @@ def test_a_question_of_a_killed_worker_fails_and_can_be_asked_again(
     assert question.is_running()
     assert question.failure() is None
     question.stop()
-
-
-def test_an_answer_is_kept_and_a_refusal_says_why() -> None:
-    values = {"method": "simclr", "dataset": "digits", "set": []}
-    question = jobs.analysis("views", values)
-    question.start()
-    wait(lambda: not question.is_running())
-    assert question.failure() is None
-    assert results.read("views", values) is not None
-    wrong = Job("wrong", runs_home() / "none", kind="views", values={**values, "set": ["color=1"]})
-    wrong.start()
-    wait(lambda: not wrong.is_running())
-    assert "unknown setting" in (wrong.failure() or "")
-
-
-def test_it_imports_ahead_only_while_nobody_waits(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    imported: list[str] = []
-    busy = worker.Worker((tmp_path / "replies").open("wb"), at_work={1})
-    monkeypatch.setattr(worker, "_import", imported.append)
-    thread = threading.Thread(target=busy.import_libraries, daemon=True)
-    thread.start()
-    time.sleep(3 * worker.STEP)
-    assert imported == []
-    busy.at_work.clear()
-    thread.join(10)
-    assert imported == list(worker.WARM)

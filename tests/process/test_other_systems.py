@@ -10,7 +10,6 @@ import pytest
 from platformdirs.macos import MacOS
 from platformdirs.windows import Windows
 
-from contrastive_core.base import lock as locks
 from contrastive_core.base import storage
 from contrastive_core.base.storage import ROOT
 from contrastive_lab.desktop import window
@@ -154,13 +153,3 @@ def test_browsers_are_found_where_they_are_installed(
     (tmp_path / program).parent.mkdir(parents=True)
     (tmp_path / program).touch()
     assert str(tmp_path / program) in list(window.chromiums())
-
-
-def test_a_lock_s_holder_is_read_where_a_locked_file_cannot_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(locks.sys, "platform", "win32")
-    path = tmp_path / "lock"
-    with locks.lock(path):
-        assert path.read_bytes() == b""  # reading or writing it would fail there
-        assert locks.lock_holder(path) == locks.os.getpid()
-        assert locks.is_locked(path)
-    assert not locks.is_locked(path)

@@ -8,12 +8,17 @@ from typing import Any
 import numpy as np
 
 from contrastive_core import runs
+from contrastive_core.base.errors import Damaged
 from contrastive_core.runs.run import Run
+from contrastive_core.runs.run_metrics import cost_of
+from contrastive_core.runs.train_config import TrainConfig, settings_of
 from contrastive_core.spaces import results
 from contrastive_core.spaces.results import Result
 from hostile.attack import Target
 
 CONFIG = {"method": "simclr", "dataset": "digits", "seed": 0, "encoder": "small"}
+EVERY = TrainConfig("simclr", "digits", recipe={"crop": 1.0}, loss_knobs={"temperature": 0.5}).to_dict()
+MORE = {"classes": ["a", "b"], "n_train": 3, "image_shape": [1, 8, 8], "processes": 1, "imported": {"kind": "x"}}
 FILES = ("run.json", "status.json", "meta.json", "metrics.jsonl")
 VALUES: tuple[Any, ...] = (
     None,
@@ -33,9 +38,9 @@ VALUES: tuple[Any, ...] = (
 )
 
 
-def broken_run(name: str) -> Run:
+def broken_run(name: str, config: dict[str, Any] = CONFIG, **more: Any) -> Run:
     """A run whose files are whole, for the tests to break."""
-    run = runs.create(name, CONFIG)
+    run = runs.create(name, config, **more)
     run.set_status("done", epoch=3)
     run.set_meta(title="t", tags=["a"], note="n")
     run.append_metrics([{"step": i, "epoch": 0, "loss": 0.5 + i, "lr": 0.001} for i in range(9)])
@@ -44,7 +49,7 @@ def broken_run(name: str) -> Run:
 
 
 def structures(whole: bytes) -> Iterator[bytes]:
-    """The file as another kind of value, and with each of its values as another."""
+    """The file as another kind of value, and with each of its values and settings as another."""
     for value in VALUES:
         yield json.dumps(value).encode()
     yield from (b"", b"{", b"NaN", b"[" * 100_000, b"\xff\xfe", b'{"a":' * 50_000)
@@ -54,21 +59,27 @@ def structures(whole: bytes) -> Iterator[bytes]:
         for other in VALUES:
             yield json.dumps({**value, key: other}).encode() + b"\n"
         yield json.dumps({k: v for k, v in value.items() if k != key}).encode() + b"\n"
+    for key in value.get("config", {}):
+        for other in VALUES:
+            yield json.dumps({**value, "config": {**value["config"], key: other}}).encode()
 
 
 def targets(folder: Path) -> Iterator[Target]:
-    run = broken_run("attacked")
+    run = broken_run("attacked", EVERY, **MORE)
     runs.create("healthy", CONFIG)
 
     def read() -> None:
-        listed = runs.list_runs()
-        assert "healthy" in {r.name for r in listed}
-        for other in (r for r in listed if not r.shipped):
-            other.status(), other.meta(), other.metrics()
+        listed = {r.name: r for r in runs.list_runs() if not r.shipped}
+        assert "healthy" in listed
+        if run.name not in listed:
+            raise Damaged(runs.damaged()[run.name])
+        for other in listed.values():
+            assert other.status()["status"] in ("queued", "running", "done", "stopped", "failed")
+            other.meta(), other.metrics(), cost_of(other), settings_of(other.config)
 
     for name in FILES:
         path = run.path / name
-        yield Target(path, read, (), tuple(structures(path.read_bytes())))
+        yield Target(path, read, (Damaged,), tuple(structures(path.read_bytes())))
     values = {"of": "attacked"}
     results.write("look", values, Result({"scores": {"h": {"knn": 0.5}}}, {"correct": np.arange(9.0)}))
     yield Target(results.path("look", values), lambda: results.read("look", values), (), ())

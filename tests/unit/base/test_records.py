@@ -1,14 +1,12 @@
-"""Files are old or new, whatever kills the writer; locks know the dead; damage is named."""
+"""Files are old or new, whatever kills the writer; locks know the dead; damage and wrong values are named."""
 
 import os
-import random
 import resource
 import signal
-import tempfile
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, TypedDict
 
 import numpy as np
 import pytest
@@ -16,6 +14,7 @@ from cases import cases
 
 from contrastive_core.base import json_files, storage
 from contrastive_core.base.errors import Damaged
+from contrastive_core.base.json_files import one_of, problem, schema_of
 from contrastive_core.base.lock import lock, lock_holder
 from contrastive_core.base.memory import read_npz, write_npz
 from contrastive_core.base.storage import data_home
@@ -126,14 +125,6 @@ def test_files_and_folders_are_their_owners_alone(tmp_path: Path, umask: int) ->
     assert (tmp_path / "asked-for").stat().st_mode & 0o777 == 0o644
 
 
-def forever(path: Path, kind: str) -> None:
-    """Write `path` again and again, each time with a higher number in every part of it."""
-    number = whole(path, kind)
-    while True:
-        number += 1
-        WRITERS[kind](path, number)
-
-
 def write_in_parts(path: Path, number: int) -> None:
     with storage.writing(path) as file:
         for part in range(4):
@@ -184,38 +175,6 @@ def whole(path: Path, kind: str) -> int:
             return 0
     assert len(found) == 1
     return int(found.pop())
-
-
-@pytest.fixture
-def memory() -> Iterator[Path]:
-    """A folder in memory where there is one: a kill is a kill, and nobody waits for a disk."""
-    place = Path("/dev/shm")
-    with tempfile.TemporaryDirectory(dir=place if os.access(place, os.W_OK) else None) as name:
-        yield Path(name)
-
-
-@pytest.mark.parametrize("kind", WRITERS)
-def test_a_kill_at_any_moment_leaves_the_old_file_or_the_new(memory: Path, kind: str) -> None:
-    """60 kills, each at a random moment, of each kind of writer; the next test kills at each call."""
-    path, rng = memory / "file", random.Random(kind)
-    seen, once = 0, 0.0
-    for number in range(61):
-        pid = os.fork()
-        if pid == 0:  # pragma: no cover
-            forever(path, kind)
-        if number == 0:  # how long a process takes until its first file is there, on this machine
-            begun = time.monotonic()
-            while not path.exists() and time.monotonic() < begun + 20:
-                time.sleep(0.0005)
-            once = time.monotonic() - begun
-        else:
-            time.sleep(rng.uniform(0, 2 * once + 0.003))
-        os.kill(pid, signal.SIGKILL)
-        os.waitpid(pid, 0)
-        seen += whole(path, kind) > 0
-    assert seen > 15 or kind == "lock"
-    storage.tidy(memory)
-    assert {p.name for p in memory.iterdir()} <= {"file"}
 
 
 CALLS = ("fdopen", "fsync", "chmod", "replace", "open", "close", "unlink", "truncate")
@@ -288,33 +247,45 @@ def test_a_full_disk_keeps_the_old_file(tmp_path: Path, kind: str) -> None:
     assert whole(path, kind) == 2
 
 
-def test_damage_is_named(tmp_path: Path) -> None:
-    (tmp_path / "a.json").write_text("{")
-    with pytest.raises(Damaged, match=r"a\.json"):
-        json_files.read_json(tmp_path / "a.json")
-    (tmp_path / "z.npz").write_bytes(b"PK")
-    with pytest.raises(Damaged, match=r"z\.npz"):
-        read_npz(tmp_path / "z.npz")
-    write_npz(tmp_path / "n.npz", x=np.arange(1000))
-    whole = (tmp_path / "n.npz").read_bytes()
-    rng = random.Random(1)
-    for _ in range(100):
-        cut = bytearray(whole)
-        if rng.random() < 0.5:
-            cut = cut[: rng.randrange(len(cut))]
-        else:
-            cut[rng.randrange(len(cut))] ^= 1 << rng.randrange(8)
-        (tmp_path / "n.npz").write_bytes(cut)
-        try:
-            found = read_npz(tmp_path / "n.npz")
-        except Damaged:
-            continue
-        else:  # a bit that nothing depends on: the numbers must be right, or gone with their name
-            assert all(v.tolist() == list(range(1000)) for v in found.values())
+class Job(TypedDict, total=False):
+    state: Annotated[str, one_of("waiting", "done")]
+    epochs: Annotated[int | None, json_files.whole(1)]
+    tags: list[str]
+    figures: dict[str, float | None]
+    free: dict[str, Any]
 
 
-def test_an_archive_that_would_unpack_too_far_is_refused(tmp_path: Path) -> None:
-    np.savez_compressed(tmp_path / "bomb.npz", x=np.zeros(1_000_000))
-    assert (tmp_path / "bomb.npz").stat().st_size < 20_000
-    with pytest.raises(Damaged, match="to 8,000"):
-        read_npz(tmp_path / "bomb.npz", limit=1_000_000)
+@dataclass
+class Row:
+    name: str
+    job: Job
+    share: float = 0.0
+    is_last: bool = False
+    more: dict[str, int] = field(default_factory=dict)
+
+
+GOOD = {"name": "a", "job": {"state": "done", "epochs": 3, "figures": {"x": None, "y": 1}, "free": {"k": [None]}}}
+
+
+@cases(
+    ("change", "why"),
+    [
+        ({}, ""),
+        ({"other": {"deep": [1]}}, ""),
+        ({"name": None}, "name is null, not text"),
+        ({"share": "half"}, "share is text, not a number"),
+        ({"is_last": 1}, "is_last is a whole number, not true or false"),
+        ({"more": {"k": -1}}, "more.k is too large, too small or not a number"),
+        ({"job": {"state": "lost"}}, "job.state must be one of waiting, done"),
+        ({"job": {"epochs": 0}}, "job.epochs is too large, too small or not a number"),
+        ({"job": {"tags": ("a", 3)}}, "job.tags[1] is a whole number, not text"),
+        ({"job": {"figures": {"x": [1]}}}, "job.figures.x is a list, not a number"),
+    ],
+)
+def test_a_type_says_what_a_file_may_hold(change: dict[str, Any], why: str) -> None:
+    assert problem({**GOOD, **change}, schema_of(Row)) == why
+
+
+def test_a_member_without_a_default_is_required() -> None:
+    assert problem({"name": "a"}, schema_of(Row)) == "it has no 'job'"
+    assert problem({}, schema_of(Job)) == ""

@@ -1,13 +1,9 @@
 """What was read of a file stays in memory until it changes; no spreadsheet runs the cells of a table; and where things
 lie: in a checkout, once installed, and where the environment says."""
 
-import importlib
 import os
-import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
@@ -89,24 +85,6 @@ def test_other_cells_stay(text: str) -> None:
 # --- folders ---
 
 
-@pytest.fixture
-def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
-    """storage.py as a wheel puts it: no app.py and no pyproject.toml beside the package."""
-    for name in HOMES:
-        monkeypatch.delenv(name)
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "user data ü"))
-    site = tmp_path / "site-packages"
-    base = site / "installed_core" / "base"
-    base.mkdir(parents=True)
-    for folder in (base.parent, base):
-        (folder / "__init__.py").touch()
-    (base / "storage.py").write_text(Path(storage.__file__).read_text())
-    monkeypatch.syspath_prepend(str(site))
-    yield importlib.import_module("installed_core.base.storage")
-    for name in ("installed_core.base.storage", "installed_core.base", "installed_core"):
-        sys.modules.pop(name, None)
-
-
 def test_a_checkout_keeps_everything_in_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in HOMES:
         monkeypatch.delenv(name)
@@ -114,21 +92,3 @@ def test_a_checkout_keeps_everything_in_itself(monkeypatch: pytest.MonkeyPatch) 
     assert storage.BUNDLE == storage.ROOT
     assert storage.runs_home() == storage.ROOT / "checkpoints" / "runs"
     assert storage.data_home() == storage.ROOT / ".cache"
-
-
-def test_installed_it_writes_to_the_users_data_folder(installed: ModuleType, tmp_path: Path) -> None:
-    assert not installed.is_checkout()
-    site = tmp_path / "site-packages"
-    assert site / "contrastive_lab" / "bundle" == installed.BUNDLE
-    homes = [installed.runs_home(), installed.data_home()]
-    assert [home.name for home in homes] == ["runs", "cache"]
-    assert {home.parent.name for home in homes} == {"contrastive-lab"}
-    assert not any(home.is_relative_to(installed.ROOT) for home in homes)
-    if sys.platform == "linux":
-        assert all(home.is_relative_to(tmp_path / "user data ü") for home in homes)
-
-
-def test_the_environment_goes_before(installed: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in HOMES:
-        monkeypatch.setenv(name, "/somewhere/else")
-    assert installed.runs_home() == installed.data_home() == Path("/somewhere/else")

@@ -1,6 +1,7 @@
-"""Messages from a file: whatever their structure, little memory and no more text than the file holds twice."""
+"""Messages from a file take little memory, whatever their structure; errors of libraries become our sentences."""
 
 import json
+import pickle
 import random
 import string
 import tracemalloc
@@ -10,11 +11,11 @@ from typing import Any
 
 import pytest
 
+from contrastive_core.__main__ import main
 from contrastive_core.base import json_files
 from contrastive_core.base.errors import Damaged
-from contrastive_core.base.messages import LONGEST, Message, decode, encode, join, message
-
-SHOWN = message("{a} of {b}", a=3, b=join(" ", ["the first.", message("the {name}", name="second")]))
+from contrastive_core.base.messages import LONGEST, Message, decode
+from contrastive_core.data import datasets
 
 
 def nested(levels: int, times: int, inner: Any = "x") -> Any:
@@ -79,12 +80,6 @@ def test_mutated_structures_never_grow(record_property: Callable[..., None]) -> 
     assert made > 20
 
 
-def test_our_own_messages_come_back_whole() -> None:
-    found = json.loads(json.dumps(encode(SHOWN)), object_hook=decode)
-    assert found == SHOWN
-    assert found.in_language(lambda text: text.replace("the", "le")) == "3 of le first. le second"
-
-
 def test_running_out_of_memory_is_a_damaged_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "status.json"
     path.write_text('{"message": "x", "values": {}}')
@@ -96,3 +91,25 @@ def test_running_out_of_memory_is_a_damaged_file(tmp_path: Path, monkeypatch: py
     with pytest.raises(Damaged):
         json_files.read_json(path)
     assert json_files.object_of(path.read_bytes()) is None
+
+
+NAMES = ("cifar10", "cifar100", "mnist", "fashion_mnist", "stl10")
+FOLDERS = ("cifar-10-batches-py", "cifar-100-python", "MNIST/raw", "FashionMNIST/raw", "stl10_binary")
+
+
+@pytest.mark.parametrize(("name", "folder"), zip(NAMES, FOLDERS, strict=True))
+def test_a_damaged_download_is_described_in_our_words(name: str, folder: str, tmp_path: Path) -> None:
+    (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / folder / "data_batch_1").write_bytes(pickle.dumps(print))
+    with pytest.raises(ValueError, match=r"is incomplete or damaged\. Delete its files") as caught:
+        datasets.load(name, "test", root=str(tmp_path))
+    assert "download=True" not in str(caught.value)
+
+
+@pytest.mark.parametrize("values", ["{", "[" * 100_000, "3", "null", '{"space": 3}', "{}", '{"space": {"other": 1}}'])
+def test_an_analysis_of_other_values_ends_in_one_sentence(values: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["analyze", "map", values]) == 2
+    text = capsys.readouterr().err
+    assert "Traceback" not in text
+    assert "--debug" not in text
+    assert len(text.strip().splitlines()) == 1

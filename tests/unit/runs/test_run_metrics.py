@@ -28,20 +28,6 @@ def epoch(number: int) -> dict[str, Any]:
     return {"epoch": number, "step": 100 * number, "loss": 0.5, "seconds": 1.0, "knn_train_sample": 0.9}
 
 
-def test_a_second_look_reads_only_what_is_new(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "metrics.jsonl"
-    path.write_text("".join(json.dumps(step(n)) + "\n" for n in range(1, 5001)))
-    reader = MetricsReader(path).update()
-    read: list[bytes] = []
-    monkeypatch.setattr(run_metrics, "_object", lambda line: read.append(line))
-    reader.update()
-    assert read == []
-    with path.open("a") as file:
-        file.write(json.dumps(epoch(50)) + "\n")
-    reader.update()
-    assert len(read) == 1
-
-
 def test_of_a_long_run_a_bounded_part_is_kept_and_parsed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, number = tmp_path / "metrics.jsonl", 50_000
     with path.open("w") as file:

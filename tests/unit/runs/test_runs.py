@@ -250,22 +250,6 @@ def test_odd_folders_hide_no_run() -> None:
             runs.load(name)
 
 
-def test_a_run_is_its_owners_alone() -> None:
-    before = os.umask(0)
-    try:
-        run = runs.create("mine", CONFIG)
-        run.set_meta(title="t")
-        run.append_metrics([{"step": 1, "epoch": 0}])
-        checkpoints.save_state(run, {"x": torch.zeros(2)}, {})
-        with run.lock():
-            pass
-    finally:
-        os.umask(before)
-    paths = [runs_home(), *runs_home().rglob("*")]
-    assert len(paths) > 8
-    assert [p for p in paths if p.stat().st_mode & 0o077] == []
-
-
 def test_a_failed_start_is_told_until_it_is_dismissed() -> None:
     queue.enqueue("bad", ["--set", "speed=1"], at_once=True)
     with pytest.raises(FileExistsError):  # its process is about to say why
