@@ -3,6 +3,7 @@
 import json
 import re
 from typing import Any
+from urllib.parse import parse_qsl
 
 import pytest
 from opened_page import opened
@@ -13,7 +14,6 @@ from contrastive_core.base.storage import BUNDLE
 from contrastive_core.engine import run_folders
 from contrastive_core.sweeps import sweep_file
 from contrastive_core.sweeps.sweep_file import load
-from contrastive_lab import cache
 from contrastive_lab.runs import detail, table
 from contrastive_lab.runs.sweeps import own_folder
 
@@ -86,26 +86,11 @@ def test_words_of_the_search_narrow_it(
     assert [name for name in listed(app) if name not in ("moco_v2-digits",)] == found
 
 
-def test_many_runs_ask_for_the_catalog_as_seldom_as_few(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each copy of it takes a moment; a search finds a run by its method's title all the same."""
-    calls: list[int] = []
-    of_all = cache.catalog
-    monkeypatch.setattr(cache, "catalog", lambda: calls.append(1) or of_all())
-    asked = []
-    for number in range(12):
-        runs.create(f"mine-{number}", {"method": "moco_v2", "dataset": "digits", "loss": "info_nce"})
-        if number in (1, 11):
-            app = opened("runs", monkeypatch, data="digits")
-            calls.clear()
-            app.button_group(key="runs-columns").set_value(["loss"])
-            app.text_input(key="runs-search").set_value("mine MoCo").run()
-            assert not app.exception
-            shown = app.dataframe[0].value
-            assert sorted(shown["name"]) == sorted(f"mine-{i}" for i in range(number + 1))
-            assert set(shown["method"]) == {of_all()["methods"]["moco_v2"]["title"]}
-            assert set(shown["loss"]) == {of_all()["losses"]["info_nce"]["title"]}
-            asked.append(len(calls))
-    assert asked[0] == asked[1] < 12
+def test_the_link_of_a_method_finds_its_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    app = opened("methods", monkeypatch, method="moco_v2")
+    link = next(link for link in app.get("page_link") if link.proto.label == "Its runs")
+    found = opened("runs", monkeypatch, **dict(parse_qsl(link.proto.query_string)))
+    assert {name.partition("-")[0] for name in listed(found)} == {"moco_v2"}
 
 
 def test_a_click_on_delete_counts_where_another_rerun_ends_its_own(monkeypatch: pytest.MonkeyPatch) -> None:

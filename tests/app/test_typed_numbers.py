@@ -2,10 +2,8 @@
 
 import pytest
 import streamlit as st
-from opened_page import field, opened, press, queued
+from opened_page import field, press, queued
 from streamlit.testing.v1 import AppTest
-
-from contrastive_lab.runs import import_form
 
 
 def test_a_clone_is_trained_with_what_stands_in_its_fields(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -42,20 +40,3 @@ def test_a_map_is_drawn_with_the_seed_that_stands_there() -> None:
         field(app, "Seed").set_value(right)
         press(app, "Draw this map")
         assert f'"seed":{right},' in app.json[0].value.replace(" ", "")
-
-
-def test_a_model_is_imported_at_the_size_that_stands_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    imported: list[list[str]] = []
-    report = {"encoder": "timm:resnet18", "matched": 1, "missing": [], "unlike": []}
-    monkeypatch.setattr(import_form, "preview_import", lambda *a: report)
-    monkeypatch.setattr(import_form, "preview", lambda report: None)
-    monkeypatch.setattr(import_form, "begin", lambda name, words: imported.append(words))
-    app = opened("runs", monkeypatch, view="import", source="model")
-    field(app, "Model").input("timm:resnet18").run()
-    label = "Image size in pixels (0: its own)"
-    assert (field(app, label).min, field(app, label).max) == (0, 2048)
-    for number, right in enumerate((32, 64, 224), 1):
-        field(app, label).set_value(right).run()
-        press(app, "Import")
-        assert imported[-1][:3] == ["timm:resnet18", "--pixels", str(right)]
-        assert len(imported) == number

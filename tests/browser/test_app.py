@@ -16,18 +16,6 @@ def app(serve: Callable[..., str]) -> str:
     return serve(ROOT / "app.py", is_new=True)
 
 
-def test_explore_shows_a_scored_map_without_another_click(app: str, page: Any) -> None:
-    page.goto(f"{app}/?run=simclr-digits")
-    page.get_by_text("kNN accuracy").first.wait_for(timeout=SLOW)
-    page.locator(".map canvas").first.wait_for(timeout=SLOW)
-    assert "raw pixels" in page.locator("body").inner_text()
-    page.get_by_text(re.compile(r"\d+ points")).first.wait_for(timeout=SLOW)
-    page.goto(f"{app}/explore?run=sup_con-digits")  # it has an address of its own
-    page.get_by_role("heading", name="sup_con-digits").wait_for(timeout=SLOW)
-    page.get_by_text("360 points").wait_for(timeout=SLOW)
-    assert page.get_by_text("Page not found").count() == 0
-
-
 def test_dragging_the_temperature_changes_the_softmax_without_the_server(app: str, page: Any) -> None:
     sent: list[str] = []
     page.on("websocket", lambda socket: socket.on("framesent", lambda _: sent.append("frame")))

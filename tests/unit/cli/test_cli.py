@@ -3,8 +3,6 @@
 import json
 import os
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +12,7 @@ from cases import cases
 
 from contrastive_core import runs
 from contrastive_core.base.progress import read_progress
-from contrastive_core.base.storage import SHIPPED, write_table
+from contrastive_core.base.storage import SHIPPED
 from contrastive_core.cli import train
 from contrastive_core.cli.main import COMMANDS, main, parser
 
@@ -189,11 +187,6 @@ def test_verify_names_the_damaged_file(capsys: pytest.CaptureFixture[str]) -> No
     assert "status.json" in capsys.readouterr().out
 
 
-def test_a_table_is_safe_in_a_spreadsheet(tmp_path: Path) -> None:
-    write_table(tmp_path / "t.csv", {"id": ["=1+1", "a"], "x": [-1.5, 2.0]})
-    assert (tmp_path / "t.csv").read_text().splitlines() == ["id,x", "'=1+1,-1.5", "a,2.0"]
-
-
 def test_messages_hold_no_control_characters_and_are_not_too_long(capsys: pytest.CaptureFixture[str]) -> None:
     """What a name or a file says can neither colour nor clear a terminal, nor fill it."""
     line = fails(capsys, "evaluate", "\x1b[2J\x07evil\u202e\udcff")
@@ -293,24 +286,3 @@ def test_commands_that_read_run_in_one_process(capsys: pytest.CaptureFixture[str
     monkeypatch.setenv("RANK", "0")
     monkeypatch.setenv("WORLD_SIZE", "2")
     assert "evaluate runs in one process" in fails(capsys, "evaluate", "vectors.npz")
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="the setting is one of libgomp")
-@pytest.mark.parametrize("module", ["contrastive_core", "contrastive_core.engine.worker"])
-def test_torch_does_not_spin_for_long(module: str) -> None:
-    """OpenMP prints its settings when torch loads it."""
-    environment = {k: v for k, v in os.environ.items() if not k.startswith(("GOMP_", "OMP_"))}
-    arguments = ["evaluate", "none.npz", "--debug"] if module == "contrastive_core" else []
-    child = subprocess.Popen(
-        [sys.executable, "-m", module, *arguments],
-        env=environment | {"OMP_DISPLAY_ENV": "verbose"},
-        stdin=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    assert child.stderr is not None
-    with child:
-        line = next((line for line in child.stderr if "GOMP_SPINCOUNT" in line), "")
-        child.kill()
-    assert "'1000'" in line
