@@ -10,15 +10,12 @@ import signal
 import subprocess
 import sys
 import sysconfig
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from patience import PATIENCE, SLOW
 from PIL import Image
@@ -40,16 +37,6 @@ class Installed:
         self.data = place / "user data"
         self.environment = {**kept, "XDG_DATA_HOME": str(self.data), "HOME": str(place)}
 
-    def begin(self, *arguments: str) -> subprocess.Popen[str]:
-        return subprocess.Popen(
-            [str(self.program), *arguments],
-            cwd=self.place,
-            env=self.environment,
-            text=True,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-        )
-
     def call(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [str(self.program), *arguments],
@@ -62,7 +49,13 @@ class Installed:
 
     def address(self, *arguments: str) -> str:
         """Where a start, which `end` ends, says a thing is shown."""
-        process = self.begin(*arguments, "--no-window")
+        process = subprocess.Popen(
+            [str(self.program), *arguments, "--no-window"],
+            cwd=self.place,
+            env=self.environment,
+            text=True,
+            stderr=subprocess.PIPE,
+        )
         self.started.append(process)
         assert process.stderr is not None
         for line in process.stderr:
@@ -114,16 +107,6 @@ def things(place: Path) -> None:
     rng, labels = np.random.default_rng(0), np.arange(60) % 3
     rows = (np.eye(3, 8)[labels] + 0.1 * rng.normal(size=(60, 8))).astype(np.float32)
     np.savez(place / "größe 1.npz", features=rows, labels=labels)
-    pq.write_table(
-        pa.table(
-            {
-                "text": [f"row {i}" for i in range(60)],
-                "projection_x": rows[:, 0],
-                "vector": pa.FixedSizeListArray.from_arrays(pa.array(rows.ravel()), 8),
-            }
-        ),
-        place / "atlas.parquet",
-    )
     for label, name in enumerate(CLASSES):
         (place / "my images" / name).mkdir(parents=True)
         for i in range(10):
@@ -173,59 +156,20 @@ def test_doctor_finds_everything_in_order(installed: Installed) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_vectors_open_on_their_map_scores_and_lists(installed: Installed, page: Any) -> None:
-    page.goto(installed.address("größe 1.npz"))
-    page.get_by_role("heading", name="größe 1.npz").wait_for(timeout=SLOW)
-    page.get_by_text("60 points").first.wait_for(timeout=SLOW)
-    page.locator(".map canvas").first.wait_for(timeout=SLOW)
-    page.get_by_text("Uniformity").locator("visible=true").first.wait_for(timeout=SLOW)
-    page.get_by_role("link", name=re.compile("Find wrong labels|Find duplicates")).click()
-    page.get_by_role("heading", name="Samples").wait_for(timeout=SLOW)
-    page.wait_for_url(re.compile(r"/samples\?.*on=vectors"), timeout=SLOW)
-    page.get_by_role("button", name=re.compile("Likely mislabeled|Near-duplicates|Outliers")).first.wait_for(
-        timeout=SLOW
-    )
-
-
-def test_a_table_of_vectors_opens_on_its_points(installed: Installed, page: Any) -> None:
-    name = "atlas.parquet"
-    page.goto(f"{installed.address(name)}&map=pca")  # no process that lays out a UMAP is waited for
-    page.get_by_role("heading", name=name).wait_for(timeout=SLOW)
-    page.get_by_text("60 rows × 8").wait_for(timeout=SLOW)
-    page.get_by_text("60 points").first.wait_for(timeout=SLOW)
-
-
-def test_a_folder_opens_on_its_images_and_classes(installed: Installed, page: Any) -> None:
-    from playwright.sync_api import expect  # where it is missing, tests are skipped
-
-    address = installed.address("my images")
-    page.goto(address)
-    page.get_by_text(re.compile("20 images · 2 classes · .* · 16 train, 4 test")).wait_for(timeout=SLOW)
-    page.get_by_text(re.compile(r"Birnen \d \+ \d, Äpfel \d \+ \d")).wait_for(timeout=SLOW)
-    field = page.get_by_role("textbox", name="Folder (one folder per class")
-    expect(field).to_have_value(str(installed.place / "my images"), timeout=SLOW)
-    page.get_by_role("button", name="Start", exact=True).wait_for(timeout=SLOW)
-    images = page.get_by_role("group", name="images of the folder").get_by_role("button")
-    images.first.wait_for(timeout=SLOW)
-    assert images.count() == 16  # of the training part
-    images.first.click()
-    page.get_by_text(re.compile(r"Birnen/Bild \d+\.png")).wait_for(timeout=SLOW)
-
-
-def test_a_checkpoint_says_which_encoder_it_seems_to_be(installed: Installed, page: Any) -> None:
-    page.goto(installed.address("elsewhere.safetensors"))
-    page.get_by_role("heading", name="Contrastive Lab, small").wait_for(timeout=SLOW)
-    page.get_by_text("Tensors matched").wait_for(timeout=SLOW)
-    assert page.get_by_label("or its path on this computer").input_value().endswith("elsewhere.safetensors")
-
-
-def test_a_run_and_a_sweep_open_on_their_pages(installed: Installed, page: Any) -> None:
-    page.goto(installed.address("sup_con-digits"))
-    page.get_by_role("heading", name="sup_con-digits").wait_for(timeout=SLOW)
-    page.get_by_text("360 points").wait_for(timeout=SLOW)
-    page.goto(installed.address("Köpfe.toml"))
-    page.get_by_text("Still to train").wait_for(timeout=SLOW)
-    assert "sweep=K%C3%B6pfe" in page.url
+@pytest.mark.parametrize(
+    ("name", "signs"),
+    [
+        ("größe 1.npz", ["größe 1.npz", "60 points", "Uniformity"]),
+        ("my images", ["20 images · 2 classes", "Birnen 8 + 2, Äpfel 8 + 2"]),
+        ("elsewhere.safetensors", ["Contrastive Lab, small", "Tensors matched"]),
+        ("sup_con-digits", ["sup_con-digits", "360 points"]),
+        ("Köpfe.toml", ["Still to train"]),
+    ],
+)
+def test_each_kind_of_thing_opens_on_its_page(installed: Installed, page: Any, name: str, signs: list[str]) -> None:
+    page.goto(installed.address(name))
+    for sign in signs:
+        page.get_by_text(sign).locator("visible=true").first.wait_for(timeout=SLOW)
 
 
 def test_a_start_has_its_own_server_and_ends_it(installed: Installed) -> None:
@@ -234,29 +178,3 @@ def test_a_start_has_its_own_server_and_ends_it(installed: Installed) -> None:
     installed.end()
     assert not answers(first)
     assert not answers(second)
-
-
-def test_closing_the_window_ends_the_server(installed: Installed, tmp_path: Path) -> None:
-    """A browser in app mode, waited for; the runs' folder is another, and so is the server."""
-    closed = tmp_path / "closed"
-    chromium = tmp_path / "chromium"
-    chromium.write_text(f'#!/bin/sh\necho "$1" > "{tmp_path}/address"\nwhile [ ! -e "{closed}" ]; do sleep 0.1; done\n')
-    chromium.chmod(0o755)
-    installed = Installed(installed.place, installed.program)
-    path = os.pathsep.join([str(tmp_path), os.environ["PATH"]])
-    installed.environment |= {"PATH": path, "DISPLAY": ":9", "CONTRASTIVE_LAB_RUNS": str(tmp_path / "runs")}
-    process = installed.begin()
-    end = time.monotonic() + PATIENCE
-    while not (tmp_path / "address").exists() and time.monotonic() < end:
-        time.sleep(0.1)
-    link = (tmp_path / "address").read_text().strip().removeprefix("--app=")
-    assert link.startswith("file:///")
-    file = Path(unquote(urlsplit(link).path))
-    found = ADDRESS.search(file.read_text())
-    assert found
-    assert "token=" in found[0]
-    assert answers(found[0])
-    closed.touch()
-    assert process.wait(PATIENCE) == 0
-    assert not answers(found[0])
-    assert not file.exists()

@@ -24,7 +24,6 @@ from benchmarks import browser as real
 from contrastive_core import runs
 from contrastive_core.base import json_files, storage
 from contrastive_core.base.lock import lock_holder
-from contrastive_core.base.storage import SHIPPED
 from contrastive_core.engine import process, queue, training
 from contrastive_lab.runs.table import HEAD, ROW
 
@@ -257,7 +256,7 @@ def test_a_sweep_runs_cell_by_cell_and_is_drawn(server: Server, home: Path, page
 
 
 def test_a_checkpoint_is_shown_before_it_is_imported(server: Server, home: Path, page: Any, tmp_path: Path) -> None:
-    """One with a part missing is not taken; our own, exported, comes back under another name."""
+    """One with a part missing is not taken; test_long_import.py imports a whole one."""
     net = models.resnet18()
     net.fc = torch.nn.Identity()
     state = {f"module.encoder_q.{k}": v for k, v in net.state_dict().items()}
@@ -269,20 +268,6 @@ def test_a_checkpoint_is_shown_before_it_is_imported(server: Server, home: Path,
     page.get_by_role("heading", name="MoCo, resnet18").wait_for(timeout=SLOW)
     page.get_by_text("Missing: 1").wait_for(timeout=SLOW)
     assert page.get_by_role("button", name="Import", exact=True).is_disabled()
-
-    path = SHIPPED / "simclr-digits" / "weights.safetensors"
-    page.goto(f"{server.address}/runs?view=import")
-    page.get_by_label("or its path on this computer").fill(str(path), timeout=SLOW)
-    page.get_by_label("or its path on this computer").press("Enter")
-    page.get_by_role("heading", name="Contrastive Lab, small").wait_for(timeout=SLOW)
-    page.get_by_label("Name of the run").fill("come-back")
-    page.get_by_label("Name of the run").press("Enter")
-    page.get_by_role("combobox", name="Evaluation data").click()
-    page.get_by_role("option", name="digits").click()
-    page.get_by_role("button", name="Import", exact=True).click()
-    wait(lambda: "come-back" in mine())
-    page.get_by_role("heading", name="come-back").wait_for(timeout=SLOW)  # Explore shows it
-    assert mine()["come-back"] == "done"
 
 
 def test_nobody_was_called(server: Server) -> None:
