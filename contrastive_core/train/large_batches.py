@@ -25,14 +25,7 @@ from contrastive_core.data.batch_loader import Batch
 from contrastive_core.losses import LossOutput
 from contrastive_core.methods._base import Rows
 from contrastive_core.models.encoders import SplitBatchNorm
-from contrastive_core.ops.collectives import (
-    all_gather,
-    all_gather_ints,
-    all_reduce_sum,
-    is_single_process,
-    new_group,
-    world,
-)
+from contrastive_core.ops import collectives
 from contrastive_core.pairs.types import NO_GROUP, NO_ROW, Pairs
 
 if TYPE_CHECKING:
@@ -46,11 +39,11 @@ StepLoss = tuple[Pairs, LossOutput, Tensor]  # pairs of all processes, their los
 def global_pairs(pairs: Pairs, by_label: bool) -> Pairs:
     """Return the pairs of local anchors with the candidates of every process, except those without a row id (bank,
     queue, keys). Row ids, and groups unless they are labels (`by_label`), become unique over the processes."""
-    if is_single_process() or not pairs.by_id or not (pairs.candidate_rows != NO_ROW).any():
+    if collectives.is_single_process() or not pairs.by_id or not (pairs.candidate_rows != NO_ROW).any():
         return pairs
     group_ids = torch.cat([pairs.anchor_groups, pairs.candidate_groups])
     row_ids = torch.cat([pairs.anchor_rows, pairs.candidate_rows])
-    sizes = all_gather_ints(len(pairs.candidates), _above(row_ids), _above(group_ids))
+    sizes = collectives.all_gather_ints(len(pairs.candidates), _above(row_ids), _above(group_ids))
     widths, row_counts, group_counts = (list(one) for one in zip(*sizes, strict=True))
     before = slice(0, dist.get_rank())
     shift_row = sum(row_counts[before])
@@ -60,10 +53,10 @@ def global_pairs(pairs: Pairs, by_label: bool) -> Pairs:
     anchor_rows, own_rows = torch.where(row_ids == NO_ROW, row_ids, row_ids + shift_row).tensor_split([len(pairs)])
     local_roles = pairs.as_positive.long() + 2 * pairs.as_negative.long()
     columns = (own_groups, own_rows, pairs.candidate_views, local_roles)
-    groups, numbers, views, roles = all_gather(torch.stack(columns, 1), widths).unbind(1)
+    groups, numbers, views, roles = collectives.all_gather(torch.stack(columns, 1), widths).unbind(1)
     return dataclasses.replace(
         pairs,
-        candidates=all_gather(pairs.candidates, widths),
+        candidates=collectives.all_gather(pairs.candidates, widths),
         anchor_groups=anchor_groups,
         candidate_groups=groups.contiguous(),
         anchor_rows=anchor_rows,
@@ -81,7 +74,7 @@ def _above(ids: Tensor) -> int:
 
 def local_value(out: LossOutput) -> Tensor:
     """Return this process's part of the loss, local Σ w·L over global Σ w. Parts and gradients sum to the whole."""
-    if is_single_process():
+    if collectives.is_single_process():
         return out.value
     weight = out.weight.sum().detach().clone()
     dist.all_reduce(weight)
@@ -97,7 +90,7 @@ class GradientBuckets:
         self._buckets: list[list[nn.Parameter]] = []  # each of one dtype
         self._missing: list[int] = []  # gradients of each bucket; [] between steps
         self._sent: list[tuple[Tensor, Any]] = []  # a bucket's gradients, and what waits for their sums
-        if is_single_process():
+        if collectives.is_single_process():
             return
         unfilled: dict[torch.dtype, list[nn.Parameter]] = {}
         for p in [p for p in parameters if p.requires_grad][::-1]:
@@ -107,7 +100,7 @@ class GradientBuckets:
                 self._buckets.append(unfilled.pop(p.dtype))
         self._buckets += unfilled.values()
         # of its own with gloo: buckets do not queue with the messages of batch norms
-        self._group: Any = new_group() if dist.get_backend() == "gloo" else None
+        self._group: Any = collectives.new_group() if dist.get_backend() == "gloo" else None
         for i, bucket in enumerate(self._buckets):
             for p in bucket:
                 p.register_post_accumulate_grad_hook(partial(self._arrive, i))
@@ -154,7 +147,7 @@ class SyncBatchNorm(_BatchNorm):
             raise ValueError(message("expected (n, channels, …); got shape {shape}", shape=tuple(input.shape)))
 
     def forward(self, input: Tensor) -> Tensor:
-        if not self.training or is_single_process():
+        if not self.training or collectives.is_single_process():
             return super().forward(input)
         x = input.float() if input.dtype in (torch.bfloat16, torch.float16) else input
         n, c = x.shape[:2]
@@ -164,7 +157,7 @@ class SyncBatchNorm(_BatchNorm):
         def sum_by_part(x: Tensor, *further: Tensor) -> Tensor:
             """Sum x (n, c, …) over pixels, and then the rows of all processes by part: (splits, c), with gradient."""
             rows = torch.cat([x.sum(pixels) if pixels else x, *further], 1)
-            return all_reduce_sum((member * rows[:, None]).sum(0))
+            return collectives.all_reduce_sum((member * rows[:, None]).sum(0))
 
         def of_rows(parts: Tensor) -> Tensor:
             """Return the values of each row's part, (splits, c) to (n, c, 1, …), beside its pixels."""
@@ -186,12 +179,12 @@ class SyncBatchNorm(_BatchNorm):
         """Return (n, splits): which part of the global batch each of this process's rows is in."""
         if self.splits == 1:
             return torch.ones(n, 1)
-        counts = [one for (one,) in all_gather_ints(n)]
+        counts = [one for (one,) in collectives.all_gather_ints(n)]
         if sum(counts) < 2 * self.splits:
             return torch.ones(n, 1)
         parts = torch.arange(sum(counts)).tensor_split(self.splits)
         part = torch.cat([torch.full_like(rows, i) for i, rows in enumerate(parts)])
-        start = sum(counts[: world().rank])
+        start = sum(counts[: collectives.world().rank])
         return F.one_hot(part[start : start + n], self.splits)
 
     @torch.no_grad()
@@ -211,7 +204,7 @@ def synchronize_norms(module: nn.Module) -> nn.Module:
     """Replace every BatchNorm by one over all processes: torch's on CUDA, unless it has parts. Names, state and the
     parameters stay the same."""
     norm: Any
-    for norm in () if is_single_process() else module.modules():
+    for norm in () if collectives.is_single_process() else module.modules():
         if type(norm) in (nn.BatchNorm1d, nn.BatchNorm2d, SplitBatchNorm):
             on_cuda = norm.running_mean is not None and norm.running_mean.is_cuda
             norm.__class__ = nn.SyncBatchNorm if on_cuda and type(norm) is not SplitBatchNorm else SyncBatchNorm
@@ -281,7 +274,7 @@ def backward(setup: TrainSetup, batch: Batch, parts: list[Batch], evaluate: Call
         encoded.append([x.detach() for x in rows])
         outputs.append((output.per_anchor.detach(), output.weight.detach()))
     per_anchor, weight = (torch.cat(x) for x in zip(*outputs, strict=True))
-    total = all_reduce_sum(weight.sum())
+    total = collectives.all_reduce_sum(weight.sum())
     total = torch.where(total > 0, total, 1.0)
     for p in setup.method.parameters():
         if p.grad is not None:

@@ -32,18 +32,10 @@ from contrastive_core.ops.collectives import World
 from contrastive_core.runs import checkpoints
 from contrastive_core.runs.run import Run
 from contrastive_core.runs.train_config import Resolved, TrainConfig, with_settings
+from contrastive_core.train import settings
 from contrastive_core.train.large_batches import GradientBuckets, synchronize_norms
 from contrastive_core.train.monitor import MonitoredSample, fixed_sample
 from contrastive_core.train.optim import create_optimizer, learning_rate_scales
-from contrastive_core.train.settings import (
-    check_names,
-    facts_of,
-    none_as_no_value,
-    resolve,
-    size_of,
-    with_cache,
-    with_image_size,
-)
 
 CAPTURE = N_(
     "capture needs a CUDA GPU and a single process, and does not work with compile, micro_batch or freeze; turn it off"
@@ -80,18 +72,18 @@ def prepare(config: TrainConfig, world: World | None = None, dataset: Dataset | 
     """Load the data, fill in defaults, build model and optimizer. `dataset`: the training set, if it is already loaded.
     Raises ValueError with a sentence for settings that cannot be trained."""
     world = world or collectives.world()
-    check_names(config)
+    settings.check_names(config)
     device = for_process(config.device, world.local_rank, world.local_size)
     torch.set_flush_denormal(True)  # once learned, tiny gradients made CPU steps 20 times slower
     torch.backends.cudnn.benchmark = device.type == "cuda"  # shapes stay the same, so the search pays off
     if config.threads:
         torch.set_num_threads(config.threads)
     if dataset is None:
-        config = with_cache(with_image_size(config))
+        config = settings.with_cache(settings.with_image_size(config))
         dataset = datasets.of_config(config.to_dict())
     needs_captions = methods.get(config.method).card.needs_captions
     dataset = training_set(dataset, needs_captions, config.exclude, config.relabel)
-    resolved = resolve(config, facts_of(dataset), device, world.size)
+    resolved = settings.resolve(config, settings.facts_of(dataset), device, world.size)
     config = resolved.config
     with weights_lock:
         torch.manual_seed(config.seed)
@@ -138,14 +130,15 @@ def prepare(config: TrainConfig, world: World | None = None, dataset: Dataset | 
 
 def of_page(config: TrainConfig, facts: DatasetInfo) -> Resolved:
     """Resolve the settings of a form before the data set is loaded. Raises ValueError as `resolve` does."""
-    check_names(config)
-    methods.checked_settings(config.method, none_as_no_value(methods.knobs(config.method), config.method_knobs))
+    settings.check_names(config)
+    knobs = settings.none_as_no_value(methods.knobs(config.method), config.method_knobs)
+    methods.checked_settings(config.method, knobs)
     channels, median, _ = facts.image_shape
     if datasets.is_files(config.dataset):
-        side = config.image_size or size_of(config, lambda: median)
+        side = config.image_size or settings.size_of(config, lambda: median)
         config = dataclasses.replace(config, image_size=side)
         facts = dataclasses.replace(facts, image_shape=(channels, side, side))
-    found = resolve(config, facts)
+    found = settings.resolve(config, facts)
     if config.start and (why := misfit(runs.load(config.start), channels, config.encoder_knobs)):
         return dataclasses.replace(found, refusal=why)
     return found

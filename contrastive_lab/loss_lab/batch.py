@@ -17,19 +17,7 @@ from contrastive_core.data import datasets
 from contrastive_core.data.dataset import KNOWN
 from contrastive_core.engine import calls
 from contrastive_core.lab import lab_view
-from contrastive_core.lab.lab_view import (
-    DIRECTIONS,
-    EPOCH,
-    NEGATIVE,
-    SNAPSHOT,
-    SOURCE,
-    SOURCES,
-    STEP,
-    BatchRequest,
-    LabBatch,
-    LabView,
-    TowerBatch,
-)
+from contrastive_core.lab.lab_view import BatchRequest, LabBatch, LabView, TowerBatch
 from contrastive_core.runs.run import Run
 from contrastive_core.spaces import loaded_vectors, recorded_rows
 from contrastive_core.spaces.space import Space
@@ -39,29 +27,8 @@ from contrastive_lab.components.loss_view import LossSetting, LossView, PairAxes
 from contrastive_lab.components.shared.mount import mount
 from contrastive_lab.components.shared.transport import NO_THUMBNAILS, ThumbnailSheet, pack, thumbnail_sheet
 from contrastive_lab.locale import N_, Deferred, _, message, sentence
-from contrastive_lab.loss_lab.choices import (
-    LOSS_KEY,
-    STAGE,
-    STAGES,
-    asked_export,
-    choose_batch,
-    choose_stage,
-    loss_title,
-    offered_losses,
-    offered_stages,
-    shown_source,
-)
+from contrastive_lab.loss_lab import choices, lesson_panel
 from contrastive_lab.loss_lab.controls import ViewState, draw_trade, formula, knob_form, reported, view_state
-from contrastive_lab.loss_lab.lesson_panel import (
-    REVIEW,
-    WITH_THIS,
-    NextStep,
-    hear,
-    is_pressed,
-    key_of,
-    next_step,
-    panel_of,
-)
 from contrastive_lab.loss_setting import further_knobs_of, knobs_to_compute, live_knob, setting_of
 from contrastive_lab.state import pick_run, set_subject
 
@@ -92,7 +59,7 @@ class Lab:
     stage: str
     key: str  # of the component
     lesson: int
-    forward: NextStep | None
+    forward: lesson_panel.NextStep | None
 
 
 def on_batch(
@@ -100,18 +67,18 @@ def on_batch(
 ) -> str:
     """Draw the settings in the toolbar, and the view; return the name of the shown space for `Space.of_name`, or ""."""
     above = st.container(key="lab-above")
-    set_subject(file := shown_source(run)[1])
+    set_subject(file := choices.shown_source(run)[1])
     name = loaded_vectors.loaded()[file]["name"] if file else run.name
-    title = f"{name} · {loss_title(run, losses)}"  # a name has no markup; a screen reader would hear its escapes
+    title = f"{name} · {choices.loss_title(run, losses)}"  # no markup: a screen reader would hear its escapes
     with subject, st.popover(title, key="lab-settings"):
         pick_run(file)
-        loss, pairing, request = choose_batch(run, losses, above)
+        loss, pairing, request = choices.choose_batch(run, losses, above)
         about = losses[loss]
         is_file = request is None or request.source.startswith("file:")
-        key = key_of("lab-dimensions" if about["matrix"] else "lab", lesson)
+        key = lesson_panel.key_of("lab-dimensions" if about["matrix"] else "lab", lesson)
         state = view_state(key)
         kind, _colon, epoch = request.source.partition(":") if request else ("", "", "")
-        is_past = f"{kind}:" in (EPOCH, SNAPSHOT) and not run.is_recording
+        is_past = f"{kind}:" in (lab_view.EPOCH, lab_view.SNAPSHOT) and not run.is_recording
         of_run = {} if is_file else lab_view.loss_knobs(run, int(epoch) if is_past else None)
         if run.config.get("loss") != loss:
             of_run = {name: of_run[name] for name in ("temperature",) if name in of_run}
@@ -122,23 +89,24 @@ def on_batch(
     order = kept.pop("order")
     query_params.keep(**kept, arrange="" if order == "group" else order)  # by group: as at first
     with stages:  # a star needs a picture of each row; a loss over dimensions has matrices alone
-        has_pictures = not is_file and pairing not in DIRECTIONS and not run.is_recording
-        offered = offered_stages(left_out=["star"] * (not has_pictures) + ["star", "curves"] * bool(about["matrix"]))
-        stage = choose_stage(offered, "matrix" if lesson else offered[0])
+        has_pictures = not is_file and pairing not in lab_view.DIRECTIONS and not run.is_recording
+        left_out = ["star"] * (not has_pictures) + ["star", "curves"] * bool(about["matrix"])
+        offered = choices.offered_stages(left_out=left_out)
+        stage = choices.choose_stage(offered, "matrix" if lesson else offered[0])
     if request is None:
         above.info(_("Open a file of vectors to see them under the loss."))
         return ""
     shown = f"{loaded_vectors.PREFIX}{request.source.removeprefix('file:')}" if is_file else run.name
     content = str(run.manifest.get("id")) if run.is_recording else run.weights_hash()  # a recorded step never changes
     setting = LabSetting((run.name, content, request), pairing, loss, about, knobs)
-    forward = next_step()
+    forward = lesson_panel.next_step()
     if is_file:
-        forward = NextStep(number=REVIEW, text=_("Review these rows →"))
-        if is_pressed(REVIEW):
+        forward = lesson_panel.NextStep(number=lesson_panel.REVIEW, text=_("Review these rows →"))
+        if lesson_panel.is_pressed(lesson_panel.REVIEW):
             st.switch_page("pages/samples.py", query_params={"on": shown})
     elif can_train(run):
-        forward = NextStep(number=WITH_THIS, text=_("Train with this →"))
-        if is_pressed(WITH_THIS):
+        forward = lesson_panel.NextStep(number=lesson_panel.WITH_THIS, text=_("Train with this →"))
+        if lesson_panel.is_pressed(lesson_panel.WITH_THIS):
             st.switch_page("pages/train.py", query_params=train_address(run, setting))
     try:
         view = computed(setting)
@@ -169,29 +137,30 @@ def _draw_dimensions(lab: Lab, views: np.ndarray) -> None:
         title=setting.about["title"],
         knobs=further_knobs_of(setting.about, setting.knobs),
         heard=reported(lab.key).get("report"),
-        lesson=panel_of(lab.lesson),
+        lesson=lesson_panel.panel_of(lab.lesson),
         forward=lab.forward,
-        export=asked_export(),
+        export=choices.asked_export(),
     )
-    mount("dimension_view", blob, "chosen", lab.key, first={}, on_change=partial(hear, lab.key))
+    mount("dimension_view", blob, "chosen", lab.key, first={}, on_change=partial(lesson_panel.hear, lab.key))
 
 
 def _draw_pairs(lab: Lab) -> None:
     """Draw the live view of all pairs, optionally with a pinned second loss or other rows of the same images."""
     setting, view, run, request = lab.setting, lab.view, lab.run, lab.setting.rows[2]
     others: dict[str, str] = {}
-    if not request.source.startswith("file:") and request.source not in SOURCE:
-        is_encoded = request.source in SOURCES or request.source.startswith(EPOCH)
-        others = SOURCES | lab_view.epochs_of(run) if is_encoded else _some(lab_view.snapshots_of(run))
+    if not request.source.startswith("file:") and request.source not in lab_view.SOURCE:
+        is_encoded = request.source in lab_view.SOURCES or request.source.startswith(lab_view.EPOCH)
+        others = lab_view.SOURCES | lab_view.epochs_of(run) if is_encoded else _some(lab_view.snapshots_of(run))
         if run.is_recording:
-            steps = {f"{STEP}{n}": message("Vectors of step {step}", step=f"{n:,}") for n in recorded_rows.steps(run)}
+            numbers = recorded_rows.steps(run)
+            steps = {f"{lab_view.STEP}{n}": message("Vectors of step {step}", step=f"{n:,}") for n in numbers}
             others = _some(steps) | others
         others = {source: title for source, title in others.items() if source not in (request.source, "file")}
     kind, _colon, name = request.source.partition(":")
     lacks_images = kind == "file" and not loaded_vectors.loaded()[name]["images"]
     lacks_images |= run.is_recording and bool(request.memory)
     anchor = lab_view.confusable_anchor(view) if lab.state.anchor is None else lab.state.anchor
-    losses = offered_losses(lab.losses, setting.pairing in DIRECTIONS)
+    losses = choices.offered_losses(lab.losses, setting.pairing in lab_view.DIRECTIONS)
     first = setting_of(view, setting.about, setting.knobs, setting.rows, setting.pairing)
     if lab.lesson:  # the margin is the one of the two limits on false negatives that lesson 9 is about
         first = replace(first, more=[knob for knob in first.more if knob.name != "positive_share"])
@@ -206,22 +175,22 @@ def _draw_pairs(lab: Lab) -> None:
         other_rows=[(f"rows:{source}", title) for source, title in others.items()],
         choice=lab.state.second,
         second=_second(lab, others),
-        lesson=panel_of(lab.lesson),
+        lesson=lesson_panel.panel_of(lab.lesson),
         stage=lab.stage,
         forward=lab.forward,
-        export=asked_export(),
+        export=choices.asked_export(),
         heard=reported(lab.key).get("report"),
     )
 
     def hear_view() -> None:
-        hear(lab.key)
+        lesson_panel.hear(lab.key)
         report = reported(lab.key)
         if report.get("go") is not None:  # another lesson has its own stage
             return
-        if report.get("stage") in STAGES:
-            query_params.choose(STAGE, report["stage"])
+        if report.get("stage") in choices.STAGES:
+            query_params.choose(choices.STAGE, report["stage"])
         if loss := report.get("loss"):
-            query_params.choose(LOSS_KEY, loss, in_popover=True)
+            query_params.choose(choices.LOSS_KEY, loss, in_popover=True)
 
     draw_loss_view(shown, lab.key, hear_view)
 
@@ -259,7 +228,8 @@ def _draw_notes(lab: Lab, trained_at: float | None) -> None:
     """Draw what stands below the picture: why a pair is alike, notes, and the trade-off of the temperature. Args:
     trained_at: the run's temperature."""
     setting, view = lab.setting, lab.view
-    is_split = setting.rows[2].source in ("z", "h", *SOURCE) and not lab.run.is_recording and view.views is None
+    is_encoded = setting.rows[2].source in ("z", "h", *lab_view.SOURCE)
+    is_split = is_encoded and not lab.run.is_recording and view.views is None
     if not lab.lesson and is_split and pictures.is_likeness_wanted():
         _explain_pair(lab)
     if view.note:
@@ -281,7 +251,7 @@ def _explain_pair(lab: Lab) -> None:
     """Draw why the anchor is similar to the candidate last clicked in the matrix, at first to its nearest negative."""
     view, request, anchor = lab.view, lab.setting.rows[2], lab.state.anchor
     anchor = min(lab_view.confusable_anchor(view) if anchor is None else anchor, len(view.names) - 1)
-    negative = np.where(view.mask[anchor] == NEGATIVE, view.scores[anchor], np.nan)
+    negative = np.where(view.mask[anchor] == lab_view.NEGATIVE, view.scores[anchor], np.nan)
     if (candidate := reported(lab.key).get("candidate")) is None or candidate >= len(negative):
         near = np.nan_to_num(-negative if "distance" in view.score_name else negative, nan=-np.inf)
         candidate = int(near.argmax())

@@ -8,21 +8,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from contrastive_core.base.cards import LossEntry
-from contrastive_core.lab.lab_view import (
-    FILE_PAIRINGS,
-    PAIRINGS,
-    RUN_TOWERS,
-    SNAPSHOT,
-    SOURCE,
-    SOURCES,
-    STEP,
-    BatchRequest,
-    default_pairing,
-    direction_names,
-    epochs_of,
-    request_of,
-    snapshots_of,
-)
+from contrastive_core.lab import lab_view
 from contrastive_core.runs.run import Run
 from contrastive_core.spaces import loaded_vectors, recorded_rows
 from contrastive_core.spaces.space import Space
@@ -96,16 +82,16 @@ def loss_title(run: Run, losses: dict[str, LossEntry]) -> str:
 
 def choose_batch(
     run: Run, losses: dict[str, LossEntry], of_file: DeltaGenerator
-) -> tuple[str, str, BatchRequest | None]:
+) -> tuple[str, str, lab_view.BatchRequest | None]:
     """Draw the choices; return loss, pairing or direction, and batch. The batch is None until a file of vectors is
     opened in `of_file`."""
     of_loss, of_pairing = st.container(), st.container()
     sources = _sources(run)
     source = query_params.one_of(st.selectbox, _("Vectors from"), sources, name="rows", key=ROWS_KEY, help=VECTORS)
-    paired = "classes" if source == "file" or source.startswith(SNAPSHOT) else default_pairing(run)
+    paired = "classes" if source == "file" or source.startswith(lab_view.SNAPSHOT) else lab_view.default_pairing(run)
     are_rows = source == "file" or run.is_recording
-    if source == STEP:
-        source = f"{STEP}{choose_step(run, 'step', recorded_rows.steps(run))}"
+    if source == lab_view.STEP:
+        source = f"{lab_view.STEP}{choose_step(run, 'step', recorded_rows.steps(run))}"
     with of_file:
         file = _choose_vectors() if source == "file" else None
     directions = _directions_of(run, source, file)
@@ -118,10 +104,10 @@ def choose_batch(
     loss = query_params.one_of(of_loss.selectbox, _("Loss"), titles, name="loss", key=LOSS_KEY, default=first)
     label, columns = _("Images (views)"), _("Candidates: columns of the matrix.")
     other = _("Change the number to draw different images and augmentations.")
-    shown, help = PAIRINGS, PAIRED
+    shown, help = lab_view.PAIRINGS, PAIRED
     if are_rows:
         label, other = _("Rows"), _("Change the number to draw different rows.")
-        shown, help = FILE_PAIRINGS, PAIRED_ROWS
+        shown, help = lab_view.FILE_PAIRINGS, PAIRED_ROWS
     if directions:
         label, other = _("Rows of a tower, at most"), _("Change the number to draw different rows.")
         columns = _("A query comes with its answers and given negatives, so there may be fewer queries than documents.")
@@ -135,23 +121,25 @@ def choose_batch(
     if source == "file" and file is None:
         return loss, pairing, None
     source = f"file:{file}" if source == "file" else source
-    return loss, pairing, BatchRequest(source, size, 1, seed) if directions else request_of(source, pairing, size, seed)
+    if directions:
+        return loss, pairing, lab_view.BatchRequest(source, size, 1, seed)
+    return loss, pairing, lab_view.request_of(source, pairing, size, seed)
 
 
 def _directions_of(run: Run, source: str, file: str | None) -> dict[str, str]:
     """Return the directions between the towers of a source, by name; {} for rows of one tower or missing ones. file:
     the key of the chosen vectors, if any."""
-    if source in SOURCE:
-        return direction_names(RUN_TOWERS)
+    if source in lab_view.SOURCE:
+        return lab_view.direction_names(lab_view.RUN_TOWERS)
     if source != "file":
-        names = run.manifest.get("recording", {}).get("towers") if source.startswith(STEP) else None
-        return direction_names((names[0], names[1])) if are_tower_names(names) else {}
+        names = run.manifest.get("recording", {}).get("towers") if source.startswith(lab_view.STEP) else None
+        return lab_view.direction_names((names[0], names[1])) if are_tower_names(names) else {}
     try:
         rows = cache.embedding(Space.of_vectors(file)) if file else None
     except ValueError:
         return {}
     towers = None if rows is None else cache.towers(rows)
-    return {} if towers is None else direction_names(towers.names)
+    return {} if towers is None else lab_view.direction_names(towers.names)
 
 
 def offered_losses(losses: dict[str, LossEntry], has_towers: bool) -> dict[str, LossEntry]:
@@ -170,11 +158,11 @@ def _sources(run: Run) -> dict[str, str]:
     """Return the sources of vectors: the data set and snapshots of a run, or the steps, snapshots and files of a
     recording."""
     if run.has_towers:
-        return SOURCE | SOURCES | snapshots_of(run)
+        return lab_view.SOURCE | lab_view.SOURCES | lab_view.snapshots_of(run)
     if not run.is_recording:
-        return SOURCES | epochs_of(run) | snapshots_of(run)
-    steps = {STEP: _("Vectors of a step")} if recorded_rows.steps(run) else {}
-    return steps | snapshots_of(run) | {"file": SOURCES["file"]}
+        return lab_view.SOURCES | lab_view.epochs_of(run) | lab_view.snapshots_of(run)
+    steps = {lab_view.STEP: _("Vectors of a step")} if recorded_rows.steps(run) else {}
+    return steps | lab_view.snapshots_of(run) | {"file": lab_view.SOURCES["file"]}
 
 
 def _choose_vectors() -> str | None:

@@ -8,21 +8,7 @@ from typing import Any
 
 import streamlit as st
 
-from contrastive_core.advice.plan import (
-    CRITERION,
-    NEEDS_LABELS,
-    QUESTIONS,
-    START,
-    Answer,
-    AnswerRow,
-    Plan,
-    adviser_names,
-    folder_of,
-    load_plan,
-    lock_of,
-    read_answer,
-    save_plan,
-)
+from contrastive_core.advice import plan as plans
 from contrastive_core.base.lock import is_locked
 from contrastive_core.base.progress import STARTING
 from contrastive_core.compare.evaluation import references_on
@@ -40,7 +26,7 @@ from contrastive_lab.progress import answer_or_wait, bar
 from contrastive_lab.train.folder import with_change
 from contrastive_lab.train.watch import watch_next
 
-SHOWN = {START: N_("whether to train")}  # of questions whose name says too little
+SHOWN = {plans.START: N_("whether to train")}  # of questions whose name says too little
 MINUTES = "adviser-minutes"  # the key of their field
 NAMES = {"batch_size": N_("Batch size"), "loss.temperature": N_("Temperature τ"), "recipe.flip": N_("Mirroring")}
 NAMES["recipe.hue"] = N_("Color")
@@ -102,26 +88,26 @@ def _adviser(data: str, method: str) -> None:
     if n_classes is None or n_classes > 1:
         _show_start(data, method, fitting)
     else:
-        st.caption(_(NEEDS_LABELS))
-    if plans := _plans_on(data):
+        st.caption(_(plans.NEEDS_LABELS))
+    if here := _plans_on(data):
         template, titles = _("{name}: {choose}, {minutes} min"), dict[str, str]()
-        for name, plan in plans.items():
+        for name, plan in here.items():
             choose = ", ".join(locale.text(SHOWN.get(q, q)) for q in plan.choose)
             titles[name] = template.format(name=name, choose=choose, minutes=f"{plan.minutes:g}")
         name = query_params.one_of(st.selectbox, _("Adviser"), titles, name="advice", key=_picker(data))
-        _show_progress(plans[name])
+        _show_progress(here[name])
 
 
 def _picker(data: str) -> str:
     return f"advice-{cache.digest(data)}"
 
 
-def _plans_on(data: str) -> dict[str, Plan]:
+def _plans_on(data: str) -> dict[str, plans.Plan]:
     """Return the plans of the advisers on these images by name, without damaged ones."""
     found = {}
-    for name in adviser_names():
+    for name in plans.adviser_names():
         with contextlib.suppress(ValueError):
-            if (plan := load_plan(name)) is not None and plan.dataset == data:
+            if (plan := plans.load_plan(name)) is not None and plan.dataset == data:
                 found[name] = plan
     return found
 
@@ -131,12 +117,12 @@ def _show_start(data: str, method: str, fitting: list[str]) -> None:
     choose = query_params.many_of(
         st.multiselect,
         _("Questions"),
-        [*QUESTIONS],
+        [*plans.QUESTIONS],
         name="choose",
         default=["temperature"],
         format_func=lambda name: locale.text(SHOWN.get(name, name)),
     )
-    if START in choose:
+    if plans.START in choose:
         score_strip.manage_references()
     methods: list[str] = []
     if choose == ["method"]:
@@ -158,11 +144,11 @@ def _show_start(data: str, method: str, fitting: list[str]) -> None:
         st.caption(_("Choose at least two methods, or none to compare all that fit."))
     elif choose:
         values = {"methods": methods} if methods else {}
-        if START in choose:
+        if plans.START in choose:
             values["references"] = [run.name for run in references_on(data_key(data, None))]
         _plan_and_try(data, method, float(minutes), choose, values)
     else:
-        offered = [f"{locale.text(name)}: {locale.text(QUESTIONS[name])}" for name in QUESTIONS]
+        offered = [f"{locale.text(name)}: {locale.text(plans.QUESTIONS[name])}" for name in plans.QUESTIONS]
         st.caption(_("Choose at least one question: {questions}").format(questions="; ".join(offered)))
 
 
@@ -194,14 +180,14 @@ def _plan_and_try(data: str, method: str, minutes: float, choose: list[str], com
         text = _("{busy} is already running on these images. Wait for it to finish or stop it.")
         st.caption(format.plain(text.format(busy=busy)))
     if st.button(_("Let it try"), icon=icon, key=key, disabled=busy is not None):
-        plan = Plan.from_dict(found.meta["plan"])
-        plan = replace(plan, name=free_name(plan.name, adviser_names()))
+        plan = plans.Plan.from_dict(found.meta["plan"])
+        plan = replace(plan, name=free_name(plan.name, plans.adviser_names()))
         query_params.choose(_picker(data), plan.name)
-        save_plan(plan)  # what was said is what is tried
+        plans.save_plan(plan)  # what was said is what is tried
         _start(plan)
 
 
-def _start(plan: Plan) -> None:
+def _start(plan: plans.Plan) -> None:
     """Start or continue a saved plan; finished trials are kept."""
     with guard.errors_shown():
         job = job_of(plan.name, (plan.dataset, "--name", plan.name))
@@ -210,17 +196,17 @@ def _start(plan: Plan) -> None:
 
 
 @st.fragment(run_every=2.0)
-def _show_progress(plan: Plan) -> None:
+def _show_progress(plan: plans.Plan) -> None:
     """Draw the progress of a search, and its results so far."""
     name = plan.name
-    answer, job = read_answer(name), job_of(name)
+    answer, job = plans.read_answer(name), job_of(name)
     is_done = answer is not None and answer["done"]
     if job.is_running():
         a, b = st.columns([5, 1], vertical_alignment="center")
         bar(job.progress() or STARTING, name, a)
         if b.button(_("Stop"), icon=":material/stop:", key=f"stop-{name}"):
             job.stop()
-    elif is_locked(lock_of(name)):
+    elif is_locked(plans.lock_of(name)):
         st.info(format.plain(_("{name} is running in another process. Its answer appears below.").format(name=name)))
     elif not is_done:
         st.warning(format.plain(job.failure() or message("{name} is not running.", name=name)))
@@ -233,7 +219,7 @@ def _show_progress(plan: Plan) -> None:
 # --- its answer ---
 
 
-def show_answer(plan: Plan, answer: Answer) -> None:
+def show_answer(plan: plans.Plan, answer: plans.Answer) -> None:
     """Draw the verdict, the table, the chart and the comparisons of the trials so far."""
     is_final = answer["done"] and answer["is_shown"]
     (st.success if is_final else st.info)(format.plain(answer["verdict"]))
@@ -245,7 +231,7 @@ def show_answer(plan: Plan, answer: Answer) -> None:
         shown.append(
             {
                 "settings": _("{value} (default)").format(value=label) if one["is_default"] else label,
-                CRITERION: round(100 * one["mean"], 1),
+                plans.CRITERION: round(100 * one["mean"], 1),
                 "95 %": f"{100 * ends[0]:.1f} – {100 * ends[1]:.1f}" if ends else "",
                 N_("interval over"): one["basis"],
                 "epochs": one["epochs"] or "",
@@ -257,7 +243,7 @@ def show_answer(plan: Plan, answer: Answer) -> None:
     draw_table(shown, hide_index=True)
     text = _("{criterion}: {held_out} of {all} training images, which are not used for training.")
     counts = {"held_out": f"{plan.held_out:,}", "all": f"{plan.train + plan.held_out:,}"}
-    st.caption(format.plain(text.format(criterion=locale.text(CRITERION), **counts)))
+    st.caption(format.plain(text.format(criterion=locale.text(plans.CRITERION), **counts)))
     for label, why in answer["failed"].items():
         st.caption(format.plain(_("{label} failed: {why}").format(label=label, why=why)))
     if untried := answer["untried"]:
@@ -280,7 +266,7 @@ def show_answer(plan: Plan, answer: Answer) -> None:
                 st.rerun()
 
 
-def _chart(rows: list[AnswerRow]) -> Any:
+def _chart(rows: list[plans.AnswerRow]) -> Any:
     """Return a figure with the mean at each value, its interval, and a dot for each seed."""
     import plotly.graph_objects as go
 
@@ -297,7 +283,7 @@ def _chart(rows: list[AnswerRow]) -> Any:
     figure.update_layout(
         height=340,
         margin={"l": 10, "r": 10, "t": 30, "b": 10},
-        yaxis_title=f"{locale.text(CRITERION)}, %",
+        yaxis_title=f"{locale.text(plans.CRITERION)}, %",
         legend={"orientation": "h", "yanchor": "top", "y": -0.25},  # above stands Plotly's bar
     )
     return figure
@@ -308,17 +294,17 @@ def _chart(rows: list[AnswerRow]) -> Any:
 
 def job_of(name: str, arguments: tuple[str, ...] = ()) -> Job:
     """Return the job of an adviser. arguments: of the command line after `advise`."""
-    return Job(f"_adviser.{name}", folder_of(name) / "answer.json", ("advise", *arguments))
+    return Job(f"_adviser.{name}", plans.folder_of(name) / "answer.json", ("advise", *arguments))
 
 
 def is_running(name: str) -> bool:
     """Return whether an adviser runs here or in another process, such as a terminal."""
-    return job_of(name).is_running() or is_locked(lock_of(name))
+    return job_of(name).is_running() or is_locked(plans.lock_of(name))
 
 
 def running() -> list[str]:
     """Return the names of the running advisers, newest first."""
-    return [name for name in adviser_names() if is_running(name)]
+    return [name for name in plans.adviser_names() if is_running(name)]
 
 
 @st.fragment(run_every=2.0)
@@ -329,7 +315,7 @@ def _watch() -> None:
         st.rerun()
     for name in names:
         try:
-            plan = load_plan(name)
+            plan = plans.load_plan(name)
         except ValueError:  # its plan is damaged: the adviser says so
             continue
         if plan is None:  # it was deleted meanwhile
@@ -346,7 +332,7 @@ def _watch() -> None:
             st.rerun()  # all of the page
 
 
-def _open(plan: Plan) -> None:
+def _open(plan: plans.Plan) -> None:
     """Restart the page with an adviser and its images, before the fields are drawn."""
     where = path_input.address_of(plan.dataset)
     query_params.begin({**where, "method": plan.method, "adviser": "yes", "advice": plan.name})

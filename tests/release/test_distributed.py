@@ -308,7 +308,7 @@ def test_a_world_of_one_changes_nothing() -> None:
 
 
 def test_cuda_takes_torchs_batch_norm_over_processes_but_for_parts(monkeypatch) -> None:
-    monkeypatch.setattr(large_batches, "is_single_process", lambda: False)
+    monkeypatch.setattr(collectives, "is_single_process", lambda: False)
 
     def norms(device: str) -> list[type]:
         layers = nn.BatchNorm2d(3, device=device), nn.BatchNorm1d(3, device=device), SplitBatchNorm(3, device=device)

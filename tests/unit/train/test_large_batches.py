@@ -248,6 +248,14 @@ def test_dropout_is_the_same_in_both_passes_and_norms_remember_one() -> None:
     assert count == len(parts)
 
 
+def test_norms_remember_again_after_a_first_pass_that_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    method, images = exact("simclr", norms=True), batch(n=IMAGES)
+    monkeypatch.setattr(method, "rows", lambda *_: pytest.fail("out of memory"))
+    with pytest.raises(pytest.fail.Exception):
+        backward(method, images, parts_of(images, 3, 1))
+    assert all(m.track_running_stats for m in method.modules() if isinstance(m, _BatchNorm))
+
+
 def test_parts_are_about_as_large_as_asked_and_as_many_everywhere() -> None:
     images = batch(n=IMAGES)
     assert parts_of(images, 20, 1) == [images]
