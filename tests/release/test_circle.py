@@ -1,4 +1,4 @@
-"""The circle in a browser: its points do what the loss wants (unit/components/test_circle_gradients.py holds their
+"""The circle in a browser: its points do what the loss wants (unit/components/test_browser_losses.py holds their
 gradients), the work of a frame, downloads, and two towers."""
 
 import re
