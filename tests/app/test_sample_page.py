@@ -27,6 +27,7 @@ from contrastive_core.spaces import loaded_vectors
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.space import nearest_of
 from contrastive_lab import cache
+from contrastive_lab.components.cut_off import CutOff
 from contrastive_lab.samples import example, lists, subject
 from contrastive_lab.samples.retrain import change_of
 
@@ -325,4 +326,28 @@ def test_a_long_list_is_shown_in_part_and_saved_whole(desk: Desk, monkeypatch: p
     listed = list(csv.DictReader(io.StringIO(str(files["outlier.csv"]()))))
     assert [line["id"] for line in listed] == ids
     assert [line["place"] for line in listed] == [str(place) for place in range(1, 301)]
+    assert not app.exception
+
+
+def test_every_cut_off_counts_and_leaves_what_is_above(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = runs.load("simclr-digits")
+    table = make_table(request_of(run.name, "test"))
+    score = table.score("mislabeled")
+    drawn: list[tuple[CutOff, Callable[[], None]]] = []
+    monkeypatch.setattr(lists, "draw_cut_off", lambda *a: drawn.append((a[0], a[2])))
+    app = opened(run=run.name, split="test")
+    for cut in (0.02, 0.06, 0.1):
+        app = opened(run=run.name, split="test", cut=str(cut))
+        shown, _ = drawn[-1]
+        assert shown.cut == pytest.approx(cut)
+        count = int((score > cut).sum())
+        assert count > 0
+        assert desk.place == f"1 of {count}"
+        assert shown.heads[round(cut * 50)] == f"{count} with P(wrong) > {cut:.2f}"
+    assert sum(drawn[-1][0].counts) == 360
+    opened(run=run.name, split="test", cut="1")
+    assert desk.place == "1 of 360"  # nothing above: all, the likeliest first
+    opened(run=run.name, split="test", cut="0.02", every="yes")
+    assert desk.place == "1 of 360"
+    assert not any(said in text_of(app) for said in ("95 %", "look wrong", "labels are wrong", "wrong labels of"))
     assert not app.exception

@@ -11,7 +11,7 @@ import pytest
 from cases import cases
 from PIL import Image
 
-from contrastive_core.base.errors import Damaged, NotRegular, UnusableEmbedding
+from contrastive_core.base.errors import Damaged, UnusableEmbedding
 from contrastive_core.spaces import attached_files, loaded_vectors
 from contrastive_core.spaces.attached_files import GRAY, SIDE, check_ids, pictures_of, read_qrels
 from contrastive_core.spaces.embedding_set import EmbeddingSet
@@ -72,51 +72,31 @@ def test_texts_with_and_without_a_line_of_names(
 
 
 @cases(
-    ("values", "sentence"),
+    ("name", "values", "sentence"),
     [
-        ([0, 1, 2], "labels.npy has 3 labels, but there are 5 rows of embeddings"),
-        (np.zeros((5, 2)), r"must contain \(n\) labels, as numbers or texts; got float64 \(5, 2\)"),
-        (np.array(3), r"must contain \(n\) labels"),
-        (np.array([{"a": 1}] * 5), "pickled objects; these are never loaded"),
-        (np.zeros(5, complex), "numbers or texts; got complex128"),
-        ([], "labels.npy has 0 labels"),
-        ([np.nan, -1, np.nan, -1, -1], "has no label: all are empty, NaN or below 0"),
-        (b"", "a.csv is empty"),
-        (b"\n\n\n\n\n", "has no label"),
-        (b"label\n1\n2\n3\n4\n", "a.csv has 4 labels, but there are 5 rows"),
-        (b"a,b\n" + b"1,2\n" * 5, "2 columns; the column of labels must be named label"),
-        (b"\xff\xfe\x00", "a.csv is not text in UTF-8"),
-    ],
-)
-def test_what_holds_no_labels_is_refused_with_a_sentence(tmp_path: Path, values: object, sentence: str) -> None:
-    path = written(tmp_path, values, "a.csv") if isinstance(values, bytes) else saved(tmp_path, values)
-    with pytest.raises((REFUSED, Damaged), match=sentence):
-        attached_files.labeled(ROWS, path)
-
-
-@cases(
-    ("name", "content", "sentence"),
-    [
+        ("labels.npy", [0, 1, 2], "labels.npy has 3 labels, but there are 5 rows of embeddings"),
+        ("labels.npy", np.zeros((5, 2)), r"must contain \(n\) labels, as numbers or texts; got float64 \(5, 2\)"),
+        ("labels.npy", np.array(3), r"must contain \(n\) labels"),
+        ("labels.npy", np.array([{"a": 1}] * 5), "pickled objects; these are never loaded"),
+        ("labels.npy", np.zeros(5, complex), "numbers or texts; got complex128"),
+        ("labels.npy", [], "labels.npy has 0 labels"),
+        ("labels.npy", [np.nan, -1, np.nan, -1, -1], "has no label: all are empty, NaN or below 0"),
+        ("a.csv", b"", "a.csv is empty"),
+        ("a.csv", b"\n\n\n\n\n", "has no label"),
+        ("a.csv", b"label\n1\n2\n3\n4\n", "a.csv has 4 labels, but there are 5 rows"),
+        ("a.csv", b"a,b\n" + b"1,2\n" * 5, "2 columns; the column of labels must be named label"),
+        ("a.csv", b"\xff\xfe\x00", "a.csv is not text in UTF-8"),
         ("a.txt", b"1\n" * 9, "a.txt has 9 labels, but there are 5 rows"),
         ("a.npy", pickle.dumps([1, 2, 3, 4, 5]), "does not begin like a .npy file"),
         ("a.json", b"[1]", "label files must end in .npy, .txt, .csv, .tsv; got 'a.json'"),
     ],
 )
-def test_other_files_are_refused_with_a_sentence(tmp_path: Path, name: str, content: bytes, sentence: str) -> None:
+def test_what_holds_no_labels_is_refused_with_a_sentence(
+    tmp_path: Path, name: str, values: object, sentence: str
+) -> None:
+    path = (written if isinstance(values, bytes) else saved)(tmp_path, values, name)
     with pytest.raises((REFUSED, Damaged), match=sentence):
-        attached_files.labeled(ROWS, written(tmp_path, content, name))
-
-
-def test_a_header_that_promises_more_and_what_is_no_file(tmp_path: Path) -> None:
-    path = saved(tmp_path, np.arange(5))
-    path.write_bytes(path.read_bytes()[:-8])
-    with pytest.raises(REFUSED, match="declares"):
         attached_files.labeled(ROWS, path)
-    with pytest.raises(FileNotFoundError):
-        attached_files.labeled(ROWS, tmp_path / "gone.csv")
-    (tmp_path / "folder.csv").mkdir()
-    with pytest.raises((IsADirectoryError, NotRegular)):
-        attached_files.labeled(ROWS, tmp_path / "folder.csv")
 
 
 def test_they_are_opened_beside_their_vectors_in_a_child(tmp_path: Path) -> None:
@@ -149,10 +129,7 @@ JUDGED = {"q 1": {"d1": 2, "d2": 0}, "q2": {"d9": 1}}
 def test_each_form_is_read(tmp_path, name, text):
     (tmp_path / name).write_text(text)
     assert read_qrels(tmp_path / name) == JUDGED
-
-
-def test_trec_has_four_columns(tmp_path):
-    (tmp_path / "qrels.txt").write_text("1 0 d1 2\n1 Q0 d2 -1\n2\t0\td9\t1\n")
+    (tmp_path / "qrels.txt").write_text("1 0 d1 2\n1 Q0 d2 -1\n2\t0\td9\t1\n")  # of TREC, with four columns
     assert read_qrels(tmp_path / "qrels.txt") == {"1": {"d1": 2, "d2": -1}, "2": {"d9": 1}}
 
 
