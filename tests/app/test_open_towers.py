@@ -1,4 +1,4 @@
-"""A second file is given in "Open my embeddings": Explore then shows two towers, or one sentence says why not."""
+"""A second file or labels are given in "Open my embeddings": Explore shows them, or one sentence says why not."""
 
 from pathlib import Path
 
@@ -57,3 +57,18 @@ def test_a_bad_second_file_is_one_sentence_and_the_first_stays(app: AppTest, tmp
         assert len(app.error) == 1
         assert words in app.error[0].value
         assert app.session_state["vectors"] == before
+
+
+def test_labels_of_a_file_of_their_own_count_or_are_refused(app: AppTest, tmp_path: Path) -> None:
+    (tmp_path / "short.csv").write_text("1\n2\n")
+    asked(app, path=str(tmp_path / "question.npy"), label_path=str(tmp_path / "short.csv"))
+    (error,) = app.error
+    assert "has 2 labels, but there are 30 rows of embeddings" in error.value
+    field = next(field for field in app.file_uploader if field.label.startswith("Labels of its rows"))
+    field.upload("names.csv", b"label\n" + b"cat\ndog\nowl\n" * 10).run()
+    asked(app, path=str(tmp_path / "question.npy"), label_path="")
+    assert not app.exception
+    assert not app.error
+    rows = loaded_vectors.rows(app.session_state["vectors"])
+    assert rows.labels is not None
+    assert (rows.labels.tolist(), rows.classes) == ([0, 1, 2] * 10, ("cat", "dog", "owl"))
