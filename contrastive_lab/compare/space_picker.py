@@ -6,6 +6,7 @@ from pathlib import Path
 import streamlit as st
 
 from contrastive_core import runs
+from contrastive_core.compare.comparison import MOST
 from contrastive_core.runs.run import Run
 from contrastive_core.spaces import loaded_vectors
 from contrastive_core.spaces.attached_files import judgments_file
@@ -15,7 +16,6 @@ from contrastive_lab.locale import _
 from contrastive_lab.path_input import path_input
 from contrastive_lab.recordings import has_rows
 
-MOST = 8
 SHAPES = "●○▲■◆▼★✚"  # tell spaces apart, in the order in which they are chosen
 A, B = SHAPES[0], SHAPES[1]
 LIST = "compare-runs"  # the key of the list of all that are compared

@@ -1,7 +1,6 @@
 """Two towers on Compare: recall in both directions, the threshold of a match, and duels: the first answers of A and B
 without their names, one key each, and the verdict so far."""
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +12,7 @@ from contrastive_core.base.score import Scores, scores_from_json
 from contrastive_core.compare.comparison import hash_of
 from contrastive_core.compare.evaluation import TOWERS
 from contrastive_core.compare.match_threshold import RATE, JudgedPairs, MatchThreshold, find_threshold
-from contrastive_core.compare.towers import RECALL, SIDES
+from contrastive_core.compare.towers import KS, RECALL, SIDES
 from contrastive_core.samples import annotations
 from contrastive_core.samples.duels import BOTH, KEYS, MARGIN, NEITHER, Duels
 from contrastive_core.spaces.attached_files import read_qrels
@@ -30,7 +29,6 @@ THRESHOLD, DUELS = N_("Match threshold"), N_("Duels")  # views of the page
 LABELS = dict(zip(KEYS, (N_("Left is better"), N_("Right is better"), N_("Both are good"), N_("Neither")), strict=True))
 SHORTCUTS = dict(zip(KEYS, ("Left", "Right", BOTH[0].upper(), NEITHER[0].upper()), strict=True))
 PICTURE = 160  # pixels
-RECALL_KEY = re.compile(r"recall_(?P<k>\d+)_(?P<way>forth|back)")  # keys of scores
 AT_1 = ("recall_1_forth", "recall_1_back")  # in the verdict
 
 
@@ -62,11 +60,8 @@ def side_by_side(scores: Sequence[Scores]) -> list[Scores]:
     alone."""
     if len({str(one[AT_1[0]].title) for one in scores if AT_1[0] in one}) < 2:
         return list(scores)
-    titles = {}
-    for key in {key for one in scores for key in one}:
-        if found := RECALL_KEY.fullmatch(key):
-            a, b = SIDES if found["way"] == "forth" else SIDES[::-1]
-            titles[key] = message(RECALL, k=found["k"], a=a, b=b)
+    ways = {"forth": SIDES, "back": SIDES[::-1]}
+    titles = {f"recall_{k}_{way}": message(RECALL, k=k, a=a, b=b) for k in KS for way, (a, b) in ways.items()}
     return [{key: replace(score, title=titles.get(key, score.title)) for key, score in one.items()} for one in scores]
 
 

@@ -36,7 +36,6 @@ from contrastive_lab.loss_setting import setting_of
 from contrastive_lab.report import views_asked
 from contrastive_lab.setting_names import shown_name, shown_value
 
-MOST = 8  # runs
 POINTS = 2000  # of each run's map
 BATCH = 64  # columns of the live view
 TITLED = {"method": "methods", "loss": "losses"}

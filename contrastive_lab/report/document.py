@@ -12,14 +12,14 @@ from contrastive_core.base.score import Scores
 from contrastive_core.cli.command_io import out_path, print_result, progress_of, spaces_of
 from contrastive_core.cli.compare import adapter_sentences, query_figures
 from contrastive_core.cli.evaluate import cost_cells, cost_sentences
-from contrastive_core.compare.comparison import CLAIMED, MARGIN
+from contrastive_core.compare.comparison import CLAIMED, MARGIN, MOST
 from contrastive_core.compare.evaluation import name_of
 from contrastive_core.compare.verdicts import ACCURACIES
 from contrastive_lab import format, texts
 from contrastive_lab.components.scatter import ScatterData, pack_scatter
 from contrastive_lab.components.shared.mount import bundle, style_sheet
 from contrastive_lab.components.shared.transport import ALIGN, ThumbnailSheet, digest, pack, thumbnail_sheet
-from contrastive_lab.report.contents import MOST, Contents, Part, gather
+from contrastive_lab.report.contents import Contents, Part, gather
 from contrastive_lab.texts import Html, data_script, el, verbatim
 
 STYLE = Path(__file__).with_name("page.css")

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -31,6 +32,19 @@ def pair(names: tuple[str, str], labels: bool = False) -> EmbeddingSet:
     return joined(*sides, names)
 
 
+def files(noises: tuple[float, float], of_question: dict[str, Any], of_answer: dict[str, Any]) -> list[Space]:
+    """Two opened files of questions and answers, which lie further off with more noise."""
+    rng = np.random.default_rng(0)
+    x, move = rng.normal(size=(N, 4)).astype(np.float32), rng.normal(size=(N, 4)).astype(np.float32)
+    keys = []
+    for noise in noises:
+        rows = joined(
+            EmbeddingSet(x, **of_question), EmbeddingSet(x + noise * move, **of_answer), ("question", "answer")
+        )
+        keys.append(loaded_vectors.save_vectors(rows, f"{noise}.npz"))
+    return [Space.of_vectors(key) for key in keys]
+
+
 def recall(names: tuple[str, str]) -> Scores:
     towers = towers_of(pair(names))
     assert towers is not None
@@ -46,14 +60,8 @@ def test_no_row_teaches_one_of_the_other_tower_and_all_are_judged(labels: bool) 
 
 
 def test_the_page_says_which_is_better_and_shows_both_answers_to_a_query(monkeypatch: pytest.MonkeyPatch) -> None:
-    rng = np.random.default_rng(0)
-    a, move = rng.normal(size=(N, 4)).astype(np.float32), rng.normal(size=(N, 4)).astype(np.float32)
-    texts = [np.array([f"{name} {i}" for i in range(N)]) for name in ("why", "because")]
-    keys = []
-    for noise in (0.1, 4.0):
-        sides = [EmbeddingSet(x, columns={"text": t}) for x, t in zip((a, a + noise * move), texts, strict=True)]
-        keys.append(loaded_vectors.save_vectors(joined(*sides, ("question", "answer")), f"{noise}.npz"))
-    spaces = [Space.of_vectors(key) for key in keys]
+    texts = [{"columns": {"text": np.array([f"{name} {i}" for i in range(N)])}} for name in ("why", "because")]
+    spaces = files((0.1, 4.0), *texts)
     for every_score in (False, True):
         answers.make("comparison", comparison_request(spaces, every_score=every_score))
     app = opened("compare", monkeypatch, runs=",".join(space.name for space in spaces), view="Disagreements")
@@ -84,14 +92,7 @@ def test_files_of_the_same_samples_are_compared_first(monkeypatch: pytest.Monkey
 def test_the_page_compares_by_relevance_judgments_and_orders_queries_by_their_difference(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    rng = np.random.default_rng(0)
-    x, move = rng.normal(size=(N, 4)).astype(np.float32), rng.normal(size=(N, 4)).astype(np.float32)
-    ids = [tuple(f"{letter}{i}" for i in range(N)) for letter in "qd"]
-    keys = []
-    for noise in (0.1, 2.0):
-        sides = [EmbeddingSet(part, ids=own) for part, own in zip((x, x + noise * move), ids, strict=True)]
-        keys.append(loaded_vectors.save_vectors(joined(*sides, ("question", "answer")), f"judged {noise}.npz"))
-    spaces = [Space.of_vectors(key) for key in keys]
+    spaces = files((0.1, 2.0), *({"ids": tuple(f"{letter}{i}" for i in range(N))} for letter in "qd"))
     judged = tmp_path / "test.tsv"
     judged.write_text("".join(f"q{i}\td{i}\t2\nq{i}\td{(i + 1) % N}\t1\n" for i in range(N)))
     for every_score in (False, True):

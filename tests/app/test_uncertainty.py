@@ -9,16 +9,8 @@ from contrastive_core import runs
 from contrastive_core.base.storage import ROOT, runs_home
 from contrastive_core.compare.evaluation import read_evaluation
 from contrastive_core.sweeps.sweep_file import load, read
-from contrastive_lab import figures
 from contrastive_lab.runs.sweeps import toml_of
 from contrastive_lab.train.curves import shares, since
-
-
-def test_a_band_lies_between_its_ends() -> None:
-    figure = figures.curves({"kNN": ([1, 2], [50.0, 60.0])}, "epoch", "%")
-    figures.band(figure, [1, 2], [(40.0, 60.0), (50.0, 70.0)], "95 %", "#123456")
-    assert list(figure.data[1].x) == [1, 2, 2, 1]
-    assert list(figure.data[1].y) == [60.0, 70.0, 50.0, 40.0]
 
 
 def test_from_where_on_no_difference_is_shown() -> None:

@@ -55,6 +55,8 @@ def test_a_clear_difference_is_found() -> None:
     )
     three = [tried("0.1", 80, 82, 81), tried("0.2", 40, 41, 39), tried("0.5", 120, 121, 119)]
     assert best_setting("τ", three)[0].endswith(" τ 0.2 is significantly better than τ 0.5.")
+    level = [tried("0.2", 40, 41, 39), tried("0.5", 42, 41, 42), tried("0.7", 42, 42, 42)]
+    assert best_setting("τ", level)[0].endswith(" It does not differ significantly from τ 0.7.")
 
 
 def test_fewer_than_three_seeds_show_nothing() -> None:

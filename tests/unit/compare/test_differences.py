@@ -9,10 +9,8 @@ import pytest
 
 from contrastive_core.base.errors import CannotScore
 from contrastive_core.cli.main import main
-from contrastive_core.compare.differences import Differences, contrast_axes, differences_request, find_differences
-from contrastive_core.engine import answers
+from contrastive_core.compare.differences import contrast_axes, find_differences
 from contrastive_core.spaces.embedding_set import EmbeddingSet
-from contrastive_core.spaces.space import Space
 
 N, WIDTH, KINDS = 600, 32, 6
 generator = np.random.default_rng(0)
@@ -120,13 +118,3 @@ def test_the_command_names_the_groups_of_the_shared_rows(tmp_path: Path, capsys:
     assert capsys.readouterr().out.startswith("No difference stands out.\nA group is shown if its gap exceeds ")
     assert main(["compare", *files, "simclr-shapes", "--differences"]) == 2
     assert "differences compare two spaces; got 3" in capsys.readouterr().err
-
-
-def test_two_shipped_runs_differ_in_their_classes() -> None:
-    spaces = [Space.of_name(name) for name in ("simclr-shapes", "sup_con-shapes")]
-    values = differences_request(spaces)
-    assert values["seeds"] == []
-    found = Differences.of(answers.make("differences", values, device="cpu").meta)
-    first = next(group for group in found.groups if group.near == 1)
-    assert first.facts[0].factor == "class"
-    assert first.facts[0].share > 0.9

@@ -201,16 +201,6 @@ def test_a_folder_that_nobody_may_write_into(
     assert "nothing can be written into" in capsys.readouterr().err
 
 
-def test_the_button_asks_for_what_the_page_shows() -> None:
-    from contrastive_lab.report.button import job_of
-
-    first = job_of(["sup_con-digits"], "test", "h")
-    assert first.arguments[:2] == ("report", "sup_con-digits")
-    others = [job_of(["sup_con-digits"], *how) for how in (("train", "h"), ("test", "z"))]
-    assert len({first.key, *(t.key for t in others)}) == 3
-    assert runs.load("sup_con-digits").weights_hash()
-
-
 def test_compressed_vectors_and_a_map_are_in_the_report_once_they_are_computed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
