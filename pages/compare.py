@@ -87,8 +87,7 @@ def _tools(names: list[str], spaces: list[Space], layer: str, samples: ComparedS
     with stage.more():
         overview.choose_map(spaces, samples)
         if samples is not None and len(samples.comparison.correct) > 1:
-            box, accuracies = st.segmented_control, samples.comparison.correct
-            query_params.one_of(box, _("By"), accuracies, name="by", format_func=samples.comparison.titles.get)
+            query_params.one_of(st.segmented_control, _("By"), samples.comparison.titles, name="by")
         st.button(_("Swap A and B"), on_click=space_picker.put_at, args=(0, names[1], names), type="tertiary")
         st.button(_("Plot by setting"), on_click=overview.open_view, args=(CURVES,), type="tertiary")
         if are_towers:
