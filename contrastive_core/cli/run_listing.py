@@ -21,8 +21,8 @@ from contrastive_core.base.messages import printable
 from contrastive_core.base.storage import ROOT, SHIPPED, data_home, read_regular, runs_home
 from contrastive_core.cli.command_io import counted, print_result, progress_of
 from contrastive_core.compare.evaluate import ScoreCache, deviations
-from contrastive_core.compare.verify import damage
 from contrastive_core.data import datasets
+from contrastive_core.engine.run_folders import damage
 from contrastive_core.recording.doctor import diagnose
 from contrastive_core.recording.loop_checks import CheckCopy
 from contrastive_core.recording.steps import Omissions, copy_step

@@ -77,7 +77,7 @@ def nearest_to_picture(run: Run, split: str, picture: bytes, count: int) -> list
 @in_worker
 def damage_of(run: Run) -> list[str]:
     """List the damaged files of a run, one sentence each, without changing anything."""
-    from contrastive_core.compare.verify import damage
+    from contrastive_core.engine.run_folders import damage
 
     return list(damage(run))
 

@@ -12,7 +12,6 @@ from contrastive_core.advice.plan import adviser_of, load_plan, trial_score
 from contrastive_core.base import json_files
 from contrastive_core.base.memory import MAX_NPZ
 from contrastive_core.base.storage import read_regular
-from contrastive_core.compare import verify as run_verify
 from contrastive_core.engine import calls, process, queue, run_folders, training
 from contrastive_core.lab import lab_view
 from contrastive_core.runs.changes import schedule_of
@@ -126,7 +125,7 @@ def _heading(run: Run, status: Status) -> None:
         st.error(format.plain(_("It could not continue: {problem}").format(problem=problem)))
     if note := status.get("note"):
         (st.warning if status.get("is_warned") else st.info)(format.plain(format.in_form(note)))
-    for why in run_verify.damaged_records(run):
+    for why in run_folders.damaged_records(run):
         if why != reason:
             st.warning(format.plain(_("{why}. It is unchanged.").format(why=why)))
 

@@ -9,8 +9,8 @@ from test_pages import text_of
 
 from contrastive_core import losses, pairs, runs, watch
 from contrastive_core.cli.main import main
-from contrastive_core.compare.verify import damage
 from contrastive_core.engine import queue, run_folders, training
+from contrastive_core.engine.run_folders import damage
 from contrastive_core.runs.records import CHECK_FILE
 from contrastive_core.samples.sample_table import request_of
 from contrastive_core.spaces import recorded_rows

@@ -13,7 +13,7 @@ from worlds import forks
 from contrastive_core import runs
 from contrastive_core.base.memory import read_npz
 from contrastive_core.base.storage import runs_home
-from contrastive_core.compare import verify as run_verify
+from contrastive_core.engine import run_folders
 from contrastive_core.runs import checkpoints
 from contrastive_core.runs.train_config import TrainConfig
 from contrastive_core.train import loop
@@ -70,7 +70,7 @@ def test_a_training_killed_again_and_again_ends_bit_equal(method: str) -> None:
         child.join()
         run = runs.load("killed")
         assert run.status()["status"] in ("failed", "done")
-        assert run_verify.damage(run) == []
+        assert run_folders.damage(run) == []
     work(method, "killed", homes)
     one, two = (checkpoints.load_state(runs.load(n)) for n in ("whole", "killed"))
     assert one[0].keys() == two[0].keys()
@@ -99,7 +99,7 @@ def test_the_state_before_a_damaged_one_is_taken_and_both_are_named() -> None:
     data[len(data) // 2] ^= 16
     newest.write_bytes(data)
     before = {p: p.read_bytes() for p in run.path.rglob("*") if p.is_file()}
-    assert any(newest.name in line for line in run_verify.damage(run))
+    assert any(newest.name in line for line in run_folders.damage(run))
     _, plain = checkpoints.load_state(run)
     assert plain["place"]["epoch"] == 3
     assert plain["damaged"] == [f"state/{newest.name}"]
@@ -120,13 +120,13 @@ def test_a_flipped_bit_in_any_file_is_named_or_changes_nothing() -> None:
             data = bytearray(whole)
             data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
             path.write_bytes(data)
-            named = run_verify.damage(run)
+            named = run_folders.damage(run)
             if not named:  # a bit that nothing depends on
                 assert same(path, whole, bytes(data)), path
             else:
                 assert all(path.stem in line for line in named)
         path.write_bytes(whole)
-    assert run_verify.damage(run) == []
+    assert run_folders.damage(run) == []
 
 
 def same(path, whole: bytes, data: bytes) -> bool:

@@ -13,7 +13,7 @@ from cases import cases
 from contrastive_core import losses, pairs, watch
 from contrastive_core.base import storage
 from contrastive_core.base.json_files import read_object
-from contrastive_core.compare.verify import damage
+from contrastive_core.engine.run_folders import damage
 from contrastive_core.recording import steps
 from contrastive_core.runs.records import CHECK, CHECK_FILE
 from contrastive_core.spaces import recorded_rows

@@ -14,7 +14,7 @@ from contrastive_core.base.errors import Damaged
 from contrastive_core.base.json_files import problem
 from contrastive_core.base.memory import npz_bytes
 from contrastive_core.base.storage import ROOT
-from contrastive_core.compare import verify as run_verify
+from contrastive_core.engine import run_folders
 from contrastive_core.runs.records import CONFIG, FORMAT
 from contrastive_core.runs.train_config import TrainConfig
 from contrastive_core.sweeps import sweep_file
@@ -24,7 +24,7 @@ def test_null_as_notes_costs_nothing_but_the_notes() -> None:
     run = broken_run("noted")
     (run.path / "meta.json").write_text("null")
     assert run.meta() == {}
-    assert run_verify.damaged_records(run) == ["meta.json is damaged: it is null, not an object"]
+    assert run_folders.damaged_records(run) == ["meta.json is damaged: it is null, not an object"]
     run.set_meta(title="new")
     assert run.meta() == {"title": "new"}
     assert (run.path / "meta.damaged.json").read_text() == "null"
@@ -68,7 +68,7 @@ def test_every_shipped_run_has_the_present_format() -> None:
     assert {run.name for run in shipped} == {cell.run for cell in cells}
     for run in shipped:
         assert run.manifest["format"] == FORMAT
-        assert run_verify.damage(run) == []
+        assert run_folders.damage(run) == []
         text = "".join(p.read_text() for p in run.path.glob("*.json*"))
         assert '"seal"' not in text
         assert not any(word in text for word in ("grey", "colour", "neighbour", "normalis"))

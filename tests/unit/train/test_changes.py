@@ -15,7 +15,7 @@ from worlds import spread
 
 from contrastive_core import losses, methods, runs
 from contrastive_core.base.errors import BadSetting, CannotGoOn
-from contrastive_core.compare import verify
+from contrastive_core.engine import run_folders
 from contrastive_core.lab import lab_view
 from contrastive_core.lab.batch import load_batch
 from contrastive_core.lab.lab_view import BatchRequest
@@ -243,7 +243,7 @@ def test_a_branch_goes_on_from_the_last_saved_epoch_with_another_value() -> None
     assert told(same) == TOLD
     assert told(other) == [*TOLD[:2], (7, "loss.temperature", 0.1, 0.4)]
     assert [line["step"] for line in other.metrics()] == [line["step"] for line in whole.metrics()]
-    assert verify.damage(other) == []
+    assert run_folders.damage(other) == []
     with pytest.raises(BadSetting, match="must be at least"):
         branch(origin, {"lr": -1})
     assert list(live_changes.saved_epochs(whole)) == [1, 2]  # not its end

@@ -15,7 +15,7 @@ from trainings import SHORT, assert_bit_equal, start, stop_at
 from contrastive_core import runs
 from contrastive_core.base.errors import BadSetting, CannotGoOn, Locked
 from contrastive_core.base.memory import read_npz
-from contrastive_core.compare import verify
+from contrastive_core.engine import run_folders
 from contrastive_core.runs.run import NOW, Run
 from contrastive_core.train import loop, monitor, state
 from contrastive_core.train.setup import prepare
@@ -125,7 +125,7 @@ def test_looks_between_epochs_are_written_and_change_nothing(monkeypatch: pytest
     assert not np.array_equal(seen[7], seen[8])
     assert not path.exists()
     assert_bit_equal(run, usual)
-    assert verify.damage(run) == []
+    assert run_folders.damage(run) == []
 
 
 def test_nobody_sees_an_end_without_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:
