@@ -1,4 +1,4 @@
-"""Small sets of vectors that several tests look for odd samples in."""
+"""Small sets of vectors that several tests score or look for odd samples in."""
 
 from typing import Any
 
@@ -25,3 +25,10 @@ def table_of(
     **more: Any,
 ) -> sample_table.SampleTable:
     return issues.build_table(issues.SampleInputs(rows, loss, knobs, **more), on_progress)
+
+
+def spread_blobs(n: int, spread: float, seed: int = 0, classes: int = 3, d: int = 8, **more) -> EmbeddingSet:
+    draw = np.random.default_rng(seed)
+    labels = np.arange(n) % classes
+    features = np.eye(classes, d)[labels] * 3 + draw.normal(scale=spread, size=(n, d))
+    return EmbeddingSet(features.astype(np.float32), labels, **more)

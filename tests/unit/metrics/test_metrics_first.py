@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 from cases import cases
+from sample_sets import spread_blobs
 
 from benchmarks.probe import objective
 from contrastive_core import metrics
@@ -24,13 +25,6 @@ def circle(degrees: list[float], labels: list[int] | None = None, **more) -> Emb
     return EmbeddingSet(features, None if labels is None else np.array(labels), **more)
 
 
-def blobs(n: int, spread: float, seed: int = 0, classes: int = 3, d: int = 8) -> EmbeddingSet:
-    draw = np.random.default_rng(seed)
-    labels = np.arange(n) % classes
-    features = np.eye(classes, d)[labels] * 3 + draw.normal(scale=spread, size=(n, d))
-    return EmbeddingSet(features.astype(np.float32), labels)
-
-
 def test_knn_votes_by_hand() -> None:
     train = circle([0, 50, 55], [0, 1, 1])
     test = circle([20], [0])
@@ -45,7 +39,7 @@ def test_knn_votes_by_hand() -> None:
 
 
 def test_knn_survives_small_temperatures_and_counts_only_labeled_rows() -> None:
-    train, test = blobs(60, 0.3), blobs(30, 0.3, seed=1)
+    train, test = spread_blobs(60, 0.3), spread_blobs(30, 0.3, seed=1)
     assert test.labels is not None
     test.labels[:5] = -1
     result = metrics.create("knn", temperature=0.001)(train, test)
@@ -61,7 +55,7 @@ def test_knn_survives_small_temperatures_and_counts_only_labeled_rows() -> None:
 def test_probe_reaches_scikit_learns_objective(c: float) -> None:
     from sklearn.linear_model import LogisticRegression
 
-    rows = blobs(150, 1.5)
+    rows = spread_blobs(150, 1.5)
     peer = LogisticRegression(C=c, tol=1e-8, max_iter=5000)
     peer.fit(rows.features.astype(np.float64), rows.labels)
     x = torch.from_numpy(rows.features).double()
@@ -75,7 +69,7 @@ def test_probe_reaches_scikit_learns_objective(c: float) -> None:
 
 
 def test_probe_is_right_on_separable_rows_and_chooses_on_train_only() -> None:
-    train, test = blobs(90, 0.2), blobs(30, 0.2, seed=1)
+    train, test = spread_blobs(90, 0.2), spread_blobs(30, 0.2, seed=1)
     result = metrics.create("linear_probe")(train, test)
     assert result.value == 1
     assert result.interval == wilson(30, 30)
@@ -155,7 +149,7 @@ def test_strength_is_where_the_cross_validated_log_loss_is_least() -> None:
 
 
 def test_probe_takes_constant_and_zero_columns() -> None:
-    train, test = blobs(60, 0.2), blobs(30, 0.2, seed=1)
+    train, test = spread_blobs(60, 0.2), spread_blobs(30, 0.2, seed=1)
     train.features[:, -1], test.features[:, -1] = 1e6, 1e6
     assert metrics.create("linear_probe")(train, test).value == 1
 
@@ -170,7 +164,7 @@ def test_probe_takes_products_that_rounding_has_left_indefinite() -> None:
 
 def test_alignment_of_two_towers_is_that_of_their_partners() -> None:
     """Against a plain loop; labels and rows without a partner change nothing."""
-    a, b = blobs(6, 1.0), blobs(9, 1.0, seed=1)
+    a, b = spread_blobs(6, 1.0), spread_blobs(9, 1.0, seed=1)
     rows = joined(a, b, ("image", "caption"), [0, 1, 2, 3, 4, -1], [0, 0, 0, 1, 2, 3, 3, 4, 9])
     unit = rows.features / np.linalg.norm(rows.features, axis=1, keepdims=True)
     pairs = rows.columns["pair"]

@@ -2,17 +2,11 @@
 
 import numpy as np
 import pytest
+from sample_sets import spread_blobs
 
 from contrastive_core import metrics
 from contrastive_core.base.errors import CannotScore
 from contrastive_core.spaces.embedding_set import EmbeddingSet
-
-
-def blobs(n: int, spread: float, seed: int = 0, classes: int = 3, d: int = 8, **more) -> EmbeddingSet:
-    draw = np.random.default_rng(seed)
-    labels = np.arange(n) % classes
-    features = np.eye(classes, d)[labels] * 3 + draw.normal(scale=spread, size=(n, d))
-    return EmbeddingSet(features.astype(np.float32), labels, **more)
 
 
 def unit(rows: EmbeddingSet) -> np.ndarray:
@@ -21,7 +15,7 @@ def unit(rows: EmbeddingSet) -> np.ndarray:
 
 
 def test_tolerance_equals_the_loop_over_pairs() -> None:
-    rows = blobs(31, 1.0)
+    rows = spread_blobs(31, 1.0)
     x, y = unit(rows), rows.labels
     pairs = [x[i] @ x[j] for i in range(31) for j in range(i) if y[i] == y[j]]
     result = metrics.create("tolerance")(None, rows)
@@ -30,7 +24,7 @@ def test_tolerance_equals_the_loop_over_pairs() -> None:
     collapsed = EmbeddingSet(np.ones((6, 3), np.float32), np.arange(6) % 2)
     assert metrics.create("tolerance")(None, collapsed).value == pytest.approx(1)
     with pytest.raises(CannotScore, match="class with two rows"):
-        metrics.create("tolerance")(None, blobs(3, 1.0))
+        metrics.create("tolerance")(None, spread_blobs(3, 1.0))
 
 
 def test_hubness_counts_by_hand_and_matches_scipy() -> None:
@@ -39,10 +33,9 @@ def test_hubness_counts_by_hand_and_matches_scipy() -> None:
     # Three spokes around a hub: each spoke's nearest is the hub, the hub's is the closest spoke.
     angle = np.radians([0, 10, -11, 12])
     star = np.stack([np.cos(angle), np.sin(angle)], 1)
-    star[:, 1] *= [1, 1, 1, 1]
     rows = EmbeddingSet(star.astype(np.float32))
     assert metrics.create("hubness", k=1)(None, rows).per_sample.sum() == 4
-    many = blobs(200, 1.0)
+    many = spread_blobs(200, 1.0)
     result = metrics.create("hubness", k=7)(None, many)
     assert result.value == pytest.approx(skew(result.per_sample), abs=1e-9)
     assert result.per_sample.sum() == 7 * 200
@@ -55,7 +48,7 @@ def test_hubness_counts_by_hand_and_matches_scipy() -> None:
 
 
 def test_purity_equals_the_loop_and_leaves_unlabeled_rows_out() -> None:
-    rows = blobs(60, 1.5)
+    rows = spread_blobs(60, 1.5)
     rows.labels[:7] = -1
     x, y = unit(rows)[7:], rows.labels[7:]
     s = x @ x.T
@@ -71,7 +64,7 @@ def test_purity_equals_the_loop_and_leaves_unlabeled_rows_out() -> None:
 def test_silhouette_matches_scikit_learn() -> None:
     from sklearn.metrics import silhouette_samples
 
-    rows = blobs(90, 1.5)
+    rows = spread_blobs(90, 1.5)
     rows.labels[0] = 3  # alone in its class
     result = metrics.create("silhouette")(None, rows)
     expected = silhouette_samples(unit(rows), rows.labels)
@@ -117,13 +110,13 @@ def test_factors_finds_what_is_there_and_nothing_in_noise() -> None:
     assert "text" not in found
     assert "same" not in found
     assert result.value == pytest.approx(np.mean([max(0, found[k]) for k in ("size", "hue", "kind", "hidden")]))
-    plain = blobs(20, 1.0)
+    plain = spread_blobs(20, 1.0)
     with pytest.raises(CannotScore, match="known factors"):
         metrics.create("factors")(plain, plain)
 
 
 def test_knn_tells_curve_classes_and_confusion() -> None:
-    train, test = blobs(90, 1.8), blobs(60, 1.8, seed=1, classes=3)
+    train, test = spread_blobs(90, 1.8), spread_blobs(60, 1.8, seed=1, classes=3)
     result = metrics.create("knn")(train, test)
     predicted, table = result.arrays["predicted"], result.arrays["confusion"]
     for a in range(3):
