@@ -20,6 +20,7 @@ from contrastive_core.base.json_files import JsonObject, schema_of
 from contrastive_core.base.messages import N_, message, sentence
 from contrastive_core.base.score import Score, Scores, scores_from_json, scores_to_json
 from contrastive_core.base.storage import data_home
+from contrastive_core.compare.verdicts import ACCURACIES
 from contrastive_core.runs.run import Run
 from contrastive_core.spaces import results
 from contrastive_core.spaces.results import Result, Values
@@ -34,7 +35,6 @@ SOURCES = {
 }
 BESIDE = ("raw", "random")  # baselines of every run
 OF_TOWERS = N_("image and text z")
-ACCURACIES = ("knn", "linear_probe")  # shown in the table of all runs
 ZERO_SHOT = N_("Zero-shot accuracy")
 PREFIX = "reference:"  # of a source of scores; the run's name follows
 NO_REFERENCE = "none"  # on the command line: no reference

@@ -1,9 +1,6 @@
 """The command for the day a GPU is there, whole, at tiny sizes on a CPU."""
 
-import argparse
 import json
-import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -59,24 +56,4 @@ def test_a_part_that_fails_gives_its_reason_and_the_others_go_on(tmp_path: Path)
     first, *others = out.read_text().splitlines()[6:]
     assert first.startswith("| step | – | ")
     assert str(tmp_path / "empty") in first
-    assert len(others) == 2
-
-
-def test_a_part_stops_after_its_seconds_and_the_next_one_begins(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def endless(args: argparse.Namespace) -> Iterator[gpu.Row]:
-        yield gpu.Row("begun", "", 1.0)
-        time.sleep(60)
-
-    monkeypatch.setitem(gpu.PARTS, "waits", endless)
-    out = tmp_path / "gpu.md"
-    started = time.monotonic()
-    gpu.main(
-        ["--images", str(folder), "--device", "cpu", "--out", str(out), "--only", "waits:1", "loss", "--rows", "64"]
-    )
-    assert time.monotonic() - started < 30
-    begun, stopped, *others = out.read_text().splitlines()[6:]
-    assert begun.startswith("| begun | 1 ")
-    assert "OutOfTime: stopped after 1 s" in stopped
     assert len(others) == 2
