@@ -85,9 +85,8 @@ def on_batch(
         knobs = knob_form(key, loss, about, of_run)
         st.caption(_(FROZEN) + (f" {_(recordings.LACKS)}" if run.is_recording else ""))
         formula(loss, about)
-    kept = asdict(state)
-    order = kept.pop("order")
-    query_params.keep(**kept, arrange="" if order == "group" else order)  # by group: as at first
+    kept = {name: value for name, value in asdict(state).items() if name != "order"}
+    query_params.keep(**kept, arrange="" if state.order == "group" else state.order)  # by group: as at first
     with stages:  # a star needs a picture of each row; a loss over dimensions has matrices alone
         has_pictures = not is_file and pairing not in lab_view.DIRECTIONS and not run.is_recording
         left_out = ["star"] * (not has_pictures) + ["star", "curves"] * bool(about["matrix"])
