@@ -8,7 +8,7 @@
     python -m benchmarks.ship --loss-lab   # of that, what the Loss Lab opens on alone
 
 Of each run: manifest, status, the lines of its epochs, encoder, head and text tower in float16, scores
-made from these very weights, and four snapshots of a few images with their captions. So that pages open
+made from these very weights, and four snapshots of a few images. So that pages open
 without torch and without a wait, also, all compressed: h and z of the test images in float16, their maps
 (PCA and UMAP), every score with what it says of each sample in float32 (Compare tests pairs on these,
 engine/answers/comparisons.py), the table of the training images by the loss

@@ -188,6 +188,7 @@ def plan_advice(request: AdviceRequest, on_progress: OnProgress = ignore_progres
         return earlier
     on_progress(N_("reading images"), None)
     data = datasets.load(request.dataset, "train", request.root)
+    datasets.count(request.dataset, "test", request.root)  # on which the answer is tested at last
     stem = "advice-" + "".join(c if c.isalnum() else "_" for c in request.dataset.split("/")[-1])[:24]
     request = dataclasses.replace(request, name=request.name or free_name(stem, adviser_names()))
     return make_plan(request, data, lambda config: seconds_per_epoch(config), on_progress)

@@ -69,11 +69,7 @@ def look(
 ) -> Look:
     """Inspect the training images of a data set without training. Raises ValueError if it cannot be loaded."""
     on_progress(N_("reading images"), None)
-    train = datasets.load(name, "train", root)
-    if datasets.is_files(name):  # counted without decoding them
-        n_test = len(datasets.listings_of(name)["test"].files)
-    else:
-        n_test = len(datasets.load(name, "test", root))
+    train, n_test = datasets.load(name, "train", root), datasets.count(name, "test", root)
     _, channels, height, width = train.images.shape
     facts: Facts = {"train": len(train), "test": n_test, "channels": channels, "height": height, "width": width}
     counts = np.bincount(train.labels[train.labels >= 0], minlength=len(train.classes) or 1)

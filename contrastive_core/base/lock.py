@@ -135,7 +135,8 @@ def scratch_folder() -> Iterator[Path]:
         stamp = file_stamp(folder)
         is_old = stamp is not None and time.time() - stamp[2] / 1e9 > YOUNG
         if is_old and not is_locked(folder / "lock"):
-            _text_path(folder / "lock").unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                _text_path(folder / "lock").unlink(missing_ok=True)
             shutil.rmtree(folder, ignore_errors=True)
     folder = Path(tempfile.mkdtemp(dir=home))
     try:

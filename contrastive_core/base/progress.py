@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from contrastive_core.base.messages import decode, encode, message
+from contrastive_core.base.messages import N_, decode, encode, message
 
 TAIL = 4096  # bytes read from a file's end to find its last complete line
 LONGEST = 200  # maximum characters of a stage
@@ -47,7 +47,7 @@ class Progress:
         return (1.0 - self.fraction) * seconds / (self.fraction - self.begun)
 
 
-STARTING, ENDING = Progress("starting"), Progress("ending", 1.0)  # before the first report, and after the last
+STARTING, ENDING = Progress(N_("starting")), Progress(N_("ending"), 1.0)  # before the first report, and after the last
 OnProgress = Callable[[str, float | None], None]
 OnFraction = Callable[[float], None]
 

@@ -297,6 +297,17 @@ def known(name: str, split: str, form: ImageForm = USUAL) -> Split | None:
     return found.splits.get(split) if is_same else None
 
 
+def count(name: str, split: str, root: str | None = None) -> int:
+    """Return the number of images of a split, without decoding those of a folder or list. Raises ValueError if it has
+    none."""
+    if not is_files(name):
+        return len(load(name, split, root))
+    listing = listings_of(name)[split]
+    if not listing.files:
+        raise ValueError(why_empty(name, listing, split))
+    return len(listing.files)
+
+
 def why_empty(name: str, listing: Listing, split: str) -> str:
     """Return the error text for a split without images."""
     if not name.startswith(LIST):

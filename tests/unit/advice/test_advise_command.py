@@ -1,6 +1,7 @@
 """`advise` on the command line: real trainings of a small folder, stopped and gone on with."""
 
 import json
+import shutil
 import signal
 from pathlib import Path
 
@@ -82,3 +83,10 @@ def test_a_look_and_a_dry_run_train_nothing(folder: str, capsys) -> None:
     assert main(["advise", folder, "--dry-run", "--minutes", "20", "--device", "cpu"]) == 0
     assert "16 of 80 training images are held out" in capsys.readouterr().out
     assert runs.list_runs() == [r for r in runs.list_runs() if r.shipped]
+    shutil.rmtree(Path(folder.removeprefix("folder:")) / "test")  # of one image per class none is kept for the test
+    for image in Path(folder.removeprefix("folder:")).rglob("*.png"):
+        if image.stem != "0":
+            image.unlink()
+    for option in ("--look", "--dry-run"):
+        assert main(["advise", folder, option, "--device", "cpu"]) != 0
+        assert "has no images for test" in capsys.readouterr().err
