@@ -312,8 +312,9 @@ def current(name: str, options: Iterable[str], default: str, key: str = "") -> s
 
 def _titled(options: Iterable[Any], more: dict[str, Any]) -> dict[str, Any]:
     """Return the arguments of a widget whose options may be a dict of their titles."""
-    has_titles = isinstance(options, dict) and all(isinstance(title, str) for title in options.values())
-    return {"format_func": options.get, **more} if isinstance(options, dict) and has_titles else more
+    if not isinstance(options, dict) or not all(isinstance(title, str) for title in options.values()):
+        return more
+    return {"format_func": lambda option: options.get(option, str(option)), **more}  # also of a choice that has gone
 
 
 def _value(name: str, key: str, default: Any, read: Callable[[str], Any], is_valid: Callable[[Any], bool]) -> Any:
