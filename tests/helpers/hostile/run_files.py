@@ -79,7 +79,7 @@ def targets(folder: Path) -> Iterator[Target]:
 
     for name in FILES:
         path = run.path / name
-        yield Target(path, read, (Damaged,), tuple(structures(path.read_bytes())))
+        yield Target(path, read, (Damaged,) if name == "run.json" else (), tuple(structures(path.read_bytes())))
     values = {"of": "attacked"}
     results.write("look", values, Result({"scores": {"h": {"knn": 0.5}}}, {"correct": np.arange(9.0)}))
     yield Target(results.path("look", values), lambda: results.read("look", values), (), ())

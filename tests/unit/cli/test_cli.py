@@ -3,6 +3,8 @@
 import json
 import os
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -286,3 +288,10 @@ def test_commands_that_read_run_in_one_process(capsys: pytest.CaptureFixture[str
     monkeypatch.setenv("RANK", "0")
     monkeypatch.setenv("WORLD_SIZE", "2")
     assert "evaluate runs in one process" in fails(capsys, "evaluate", "vectors.npz")
+
+
+def test_torch_does_not_spin_for_long() -> None:
+    """It reads the setting when it is loaded."""
+    code = "import os, sys, contrastive_core; print(os.environ['GOMP_SPINCOUNT'], 'torch' in sys.modules)"
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(("GOMP_", "OMP_"))}
+    assert subprocess.check_output([sys.executable, "-c", code], env=environment, text=True) == "1000 False\n"

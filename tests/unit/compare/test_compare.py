@@ -128,6 +128,17 @@ def test_a_comparison_comes_back_with_where_its_neighbors_are_approximate(monkey
         assert np.array_equal(getattr(again, name)["linear_probe"], getattr(made, name)["linear_probe"])
 
 
+def test_an_interval_that_excludes_zero_is_not_claimed_where_the_corrected_p_is_large() -> None:
+    """Seven samples of 400 differ, all in favor of b."""
+    right = np.stack([np.arange(400) < limit for limit in (300, 307, 307)])
+    found = verdicts.compare_runs(["a", "b", "c"], {"knn": right, "linear_probe": right})
+    made = next(d for d in found if (d.a, d.b) == ("a", "b"))
+    assert made.interval[1] < 0
+    assert made.p_corrected >= 0.05
+    assert not made.claimed
+    assert "but that is not significant: the corrected p value is" in made.contrast.sentence
+
+
 def test_differences_of_classes_have_intervals_that_cover() -> None:
     """Two runs that are right at random, A more often in one class; one sample has no label, one is not judged."""
     rng, truth, covered, n = RNG(0), np.array([0.0, 0.1]), 0, 400

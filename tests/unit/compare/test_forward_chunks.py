@@ -1,6 +1,7 @@
 """Large images pass an encoder a few at a time; where even they do not fit, a sentence says so."""
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +12,11 @@ from contrastive_core.base.errors import CannotGoOn
 from contrastive_core.compare import embed
 from contrastive_core.data import datasets
 from contrastive_core.data.recipe import Recipe
+from contrastive_core.lab.batch import load_batch
+from contrastive_core.lab.lab_view import BatchRequest
 from contrastive_core.methods import Method
+from contrastive_core.samples import run_samples
+from contrastive_core.samples.sample_table import request_of
 from contrastive_core.train import monitor
 
 
@@ -73,6 +78,34 @@ def test_the_fixed_sample_of_a_training(large: datasets.Dataset) -> None:
     scores = monitor.sample_scores(method, sample, rows)
     assert scores == monitor.sample_scores(method, sample, rows)
     assert {"alignment", "uniformity"} <= scores.keys()
+
+
+def test_augmented_views(large: datasets.Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+    encoder, made = Mean(), list[Any]()
+    for module in (embed, run_samples):
+        monkeypatch.setattr(module, "load_model", lambda *_: of(encoder))
+        monkeypatch.setattr(module, "data_of", lambda *_: large)
+    monkeypatch.setattr(run_samples, "CHUNK", 100)
+
+    def stop(inputs: Any, on_progress: object) -> None:
+        made.append(inputs)
+        raise InterruptedError
+
+    monkeypatch.setattr(run_samples, "build_table", stop)
+    with pytest.raises(InterruptedError):
+        run_samples.make_table(request_of("simclr-digits", "test"), device="cpu")
+    assert encoder.given[:3] == [4 * 25, 4 * 25, 4 * 10]  # two draws of two views
+    assert made[0].views[0].shape == (60, 2, 2)
+
+
+def test_the_loss_lab(large: datasets.Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+    run, encoder = runs.load("simclr-digits"), Mean()
+    monkeypatch.setattr("contrastive_core.lab.batch.load_model", lambda *_, **__: of(encoder))
+    monkeypatch.setattr("contrastive_core.lab.batch.data_of", lambda *_: large)
+    monkeypatch.setattr("contrastive_core.lab.batch.AT_ONCE", 100)
+    batch = load_batch(run, BatchRequest("z", 32, 2, 0))
+    assert encoder.given == [25, 25, 14]
+    assert batch.rows.shape == (32, 2, 2)
 
 
 def test_too_little_memory_is_said_in_a_sentence(large: datasets.Dataset, monkeypatch: pytest.MonkeyPatch) -> None:

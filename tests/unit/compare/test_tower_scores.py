@@ -12,6 +12,7 @@ from contrastive_core.compare import towers as scores
 from contrastive_core.compare.comparison import Comparison, Entry, compare
 from contrastive_core.compare.towers import compare_centered, tower_notes, tower_scores
 from contrastive_core.ops.partner_ranks import RightAnswers, partner_ranks
+from contrastive_core.runs.run import Run
 from contrastive_core.samples import tower_pairs
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.towers import Towers, joined, towers_of, with_captions
@@ -298,9 +299,12 @@ def test_captions_of_one_image_are_drawn_together() -> None:
     assert widths[1] == pytest.approx(widths[0], rel=0.1)
 
 
-def test_the_scores_of_a_training_are_those_of_an_evaluation() -> None:
+def test_the_scores_of_a_training_are_those_of_an_evaluation(clip_run: Run) -> None:
+    epochs = [line for line in clip_run.metrics() if "images_per_s" not in line]
+    assert ["modality_gap" in line for line in epochs] == [True, True]
     both = captioned(0.8)
     of = np.repeat(np.arange(60), 2)  # the image of each caption
     found = monitor.tower_scores(both.rows.features[both.a], both.rows.features[both.b], of)
     own = tower_scores(both)[0]
+    assert {"modality_gap", "recall_1_forth", "recall_1_back"} <= found.keys()
     assert found == {name: pytest.approx(own[name].value, abs=1e-3) for name in found}  # rows in float16

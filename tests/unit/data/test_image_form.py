@@ -176,6 +176,22 @@ def test_decoding_that_was_stopped_twice_goes_on(tmp_path: Path, monkeypatch: py
     assert calls == [0, 4, 8, 8, 8, 12]  # what was decoded stays so, also after the second stop
 
 
+def test_rows_lie_on_the_disk_before_they_are_named_as_decoded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    name, named, real = photos(tmp_path, 20, (8, 8)), list[int](), image_cache.storage.sync_file
+
+    def sync(file: Any) -> None:
+        if "partial" in str(file.name):
+            log = next((data_home() / "data").glob("*.partial/chunks.jsonl"))
+            named.append(len(log.read_text().splitlines()))
+        real(file)
+
+    monkeypatch.setattr(image_cache, "CHUNK", 8)
+    monkeypatch.setattr(image_cache, "FLUSH", 0.0)
+    monkeypatch.setattr(image_cache.storage, "sync_file", sync)
+    datasets.load(name, form=ImageForm(8))
+    assert named == [0, 1, 2]
+
+
 def test_a_file_that_ends_the_process_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     name = photos(tmp_path, 3, (8, 8))
     file = tmp_path / "rows"

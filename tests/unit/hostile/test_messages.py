@@ -14,7 +14,7 @@ import pytest
 from contrastive_core.__main__ import main
 from contrastive_core.base import json_files
 from contrastive_core.base.errors import Damaged
-from contrastive_core.base.messages import LONGEST, Message, decode
+from contrastive_core.base.messages import LONGEST, Message, decode, encode, join, message
 from contrastive_core.data import datasets
 
 
@@ -78,6 +78,14 @@ def test_mutated_structures_never_grow(record_property: Callable[..., None]) -> 
             assert isinstance(found.in_language(str), str)
     record_property("hostile", ["messages", count - made, made])
     assert made > 20
+
+
+def test_our_own_messages_come_back_whole() -> None:
+    shown = message("{a} of {b}", a=3, b=join(" ", ["the first.", message("the {name}", name="second")]))
+    found = json.loads(json.dumps(encode(shown)), object_hook=decode)
+    assert found == shown
+    french = {"{a} of {b}": "{a} de {b}", "the first.": "la première.", "the {name}": "la {name}", "second": "seconde"}
+    assert found.in_language(lambda text: french.get(text, text)) == "3 de la première. la seconde"
 
 
 def test_running_out_of_memory_is_a_damaged_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

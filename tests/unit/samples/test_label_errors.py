@@ -144,3 +144,16 @@ def test_classes_that_are_hard_to_tell_apart_are_not_taken_for_wrong_labels() ->
     assert doubted[0, 1] > 0.6  # were all counted that the voters doubt
     np.testing.assert_allclose(s.sum(1), 1)
     assert (s.diagonal() == 0).all()
+
+
+def test_classifiers_of_a_large_set_learn_from_some_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many as LEARNED, none of them of the row's own fold; and two folds where half are more."""
+    monkeypatch.setattr(label_errors, "LEARNED", 40)
+    rows, learned = overlapping(100), []
+
+    def fit(x: np.ndarray, y: np.ndarray) -> label_errors.Vote:
+        learned.append(len(x))
+        return lambda other: np.array([[(x == row).all(1).any(), *[0] * y.max()] for row in other])
+
+    assert not label_errors.out_of_fold(rows.features, rows.labels, 4, fit).any()
+    assert learned == [40, 40]

@@ -95,3 +95,11 @@ def changed(folder: Path, digits: datasets.Dataset) -> dict[str, str]:
     (folder / "gone.txt").write_text(f"{digits.ids[0]}\n")
     (folder / "new.csv").write_text(f"id,label\n{digits.ids[1]},7\n")
     return {"exclude": str(folder / "gone.txt"), "relabel": str(folder / "new.csv")}
+
+
+def test_pixels_are_thinned_where_they_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    images = np.random.default_rng(0).integers(0, 256, (10, 3, 32, 32), dtype=np.uint8)
+    for most, step in ((sample_build.MOST, 1), (10 * 768, 2), (1, 32)):  # one pixel at least
+        monkeypatch.setattr(sample_build, "MOST", most)
+        expected = images[:, :, ::step, ::step].reshape(10, -1) / 255
+        np.testing.assert_allclose(sample_build.pixel_rows(images)[0], expected, rtol=1e-6)

@@ -76,16 +76,17 @@ def test_one_graph_serves_every_smaller_k(monkeypatch) -> None:
 def test_pages_find_the_same_neighbors_and_of_equal_rows_the_first(monkeypatch) -> None:
     monkeypatch.setattr(space, "BLOCK", 7)
     some, graph = EmbeddingSet(3 * rows(40, 6)), nearest(3 * rows(40, 6), None, 9)
-    index, similarity = space.nearest_of(some, np.arange(40), 9)
-    assert np.array_equal(index, graph.index)
-    np.testing.assert_allclose(similarity, graph.score, atol=1e-6)
-    one, cosines = space.nearest_of(some, 3, 39)
-    assert np.array_equal(one[:9], graph.index[3])
-    assert 3 not in one
-    np.testing.assert_allclose(cosines[:9], graph.score[3], atol=1e-6)
     equal = EmbeddingSet(np.ones((50, 2), np.float32))
-    for columns in (space.COLUMNS, 7, 1):
+    for columns in (space.COLUMNS, 13, 1):
         monkeypatch.setattr(space, "COLUMNS", columns)
+        index, similarity = space.nearest_of(some, np.arange(40), 9)
+        assert np.array_equal(index, graph.index)
+        np.testing.assert_allclose(similarity, graph.score, atol=1e-6)
+        one, cosines = space.nearest_of(some, 3, 39)
+        assert np.array_equal(one[:9], graph.index[3])
+        assert 3 not in one
+        np.testing.assert_allclose(cosines[:9], graph.score[3], atol=1e-6)
+        assert np.array_equal(np.sort(space.nearest_of(some, np.array([3, 8]), 99)[0]), [np.arange(40)] * 2)
         assert space.nearest_of(equal, np.array([0, 2, 49]), 3)[0].tolist() == [[1, 2, 3], [0, 1, 3], [0, 1, 2]]
 
 

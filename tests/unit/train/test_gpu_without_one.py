@@ -3,8 +3,11 @@ what is replayed and when; looks at some steps only; random states; which GPU.""
 
 import dataclasses
 import shutil
+import threading
 from collections.abc import Callable
+from contextlib import nullcontext
 from datetime import timedelta
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,12 +18,13 @@ from trainings import start
 from contrastive_core import runs
 from contrastive_core.base.device import for_process
 from contrastive_core.base.errors import BadSetting, CannotGoOn, Elsewhere, NoDevice
-from contrastive_core.data import datasets
+from contrastive_core.data import batch_loader, datasets
+from contrastive_core.metrics import knn
 from contrastive_core.ops import collectives
 from contrastive_core.ops.collectives import World
 from contrastive_core.runs import checkpoints
 from contrastive_core.runs.train_config import TrainConfig, with_settings
-from contrastive_core.train import loop, state
+from contrastive_core.train import loop, monitor, state
 from contrastive_core.train.loop import compute_step
 from contrastive_core.train.setup import CapturedForward, TrainSetup, capture, prepare
 
@@ -104,11 +108,32 @@ def test_settings_that_it_does_not_go_with_are_refused(device: str, changed: dic
         capture(nn.Linear(2, 2), config, torch.device(device), World())
 
 
-# --- looks, states and devices ---
+# --- batches, looks, states and devices ---
 
 
 QUICK = {"encoder_knobs": {"width": 0.25}, "sample": 50, "threads": 1, "amp": False}
 SHORT = TrainConfig("sup_con", epochs=1, device="cpu", batch_size=256, save_seconds=0.0, **QUICK)  # six steps
+
+
+def test_batches_are_pinned_by_the_thread_and_copied_without_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    pinned, without_waiting = list[str](), list[bool]()
+
+    def pin(tensor: Tensor) -> Tensor:
+        pinned.append(threading.current_thread().name)
+        return tensor
+
+    def copy(tensor: Tensor, device: object, non_blocking: bool = False) -> Tensor:
+        without_waiting.append(non_blocking)
+        return tensor
+
+    on_gpu = dataclasses.replace(prepare(SHORT).loader, device=torch.device("cuda", 1))
+    monkeypatch.setattr(batch_loader, "ON_DEVICE", 0)  # as if they were too many for the GPU
+    monkeypatch.setattr(torch.cuda, "device", nullcontext)
+    monkeypatch.setattr(Tensor, "pin_memory", pin)
+    monkeypatch.setattr(Tensor, "to", copy)
+    assert len(list(on_gpu.batches([np.arange(8), np.arange(8, 16)]))) == 2
+    assert [name.startswith("next-batch") for name in pinned] == [False] * 3 + [True] * 3  # images, labels, indices
+    assert without_waiting == [True] * 6
 
 
 @pytest.fixture
@@ -134,6 +159,17 @@ def test_an_epochs_loss_is_the_mean_of_all_its_steps_however_few_are_logged(requ
     few = trained("few")
     assert len([x for x in few.metrics() if "images_per_s" in x]) == 1
     assert epoch_line(few)["loss"] == epoch_line(every_step)["loss"]
+
+
+def test_images_before_an_epochs_end_do_not_count_for_the_next_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    log, seconds, lines = loop.MetricsLog(prepare(SHORT), runs.create("rate", {}), print), iter([1.0, 2.0]), []
+    monkeypatch.setattr(loop, "time", SimpleNamespace(monotonic=lambda: next(seconds)))
+    monkeypatch.setattr(log, "_add", lines.append)
+    log.images += 700  # steps that no line told of
+    log.epoch(state.TrainPosition(), {"loss": 1.0})
+    log.images += 300
+    log.step(state.TrainPosition(), {})
+    assert lines[-1]["images_per_s"] == 300.0
 
 
 @pytest.mark.parametrize("at", ["the end of an epoch", "a stop"])
@@ -219,6 +255,14 @@ def test_every_process_has_a_gpu_of_its_own(monkeypatch) -> None:
         monkeypatch.setenv("LOCAL_RANK", rank)
         with pytest.raises(error):
             collectives.init_process_group("cuda:0")
+
+
+def test_the_monitor_works_on_the_trainings_device(monkeypatch) -> None:
+    setup, devices, nearest, graphs = prepare(SHORT), [], knn.nearest, monitor.Graphs
+    monkeypatch.setattr(knn, "nearest", lambda *a, device: devices.append(device) or nearest(*a, device=device))
+    monkeypatch.setattr(monitor, "Graphs", lambda device: devices.append(device) or graphs(device))
+    monitor.sample_scores(setup.method, setup.sample, monitor.embed_sample(setup.method, setup.sample))
+    assert devices == ["cpu"] * 2
 
 
 def test_processes_wait_patiently_for_work_that_takes_long(monkeypatch) -> None:
