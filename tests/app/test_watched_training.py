@@ -3,6 +3,7 @@ towers; sliders, marks of what changed, and branches."""
 
 import json
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
@@ -24,6 +25,7 @@ from contrastive_core.train import loop
 from contrastive_core.train.setup import prepare
 from contrastive_lab import forming_map, setting_names
 from contrastive_lab.components.scatter import ScatterData
+from contrastive_lab.loss_lab import batch
 from contrastive_lab.train import watch
 
 # --- the map ---
@@ -281,8 +283,9 @@ def test_a_run_leads_to_its_own_batch_at_a_kept_epoch(monkeypatch: pytest.Monkey
         "encoder_knobs": {"width": 0.25},
         "device": "cpu",
     }
-    setup = prepare(TrainConfig("simclr", **small))
-    run = runs.create("mine", setup.config.to_dict())
+    setup = prepare(TrainConfig("simclr", **small))  # 6 steps in an epoch
+    schedule: list[live_changes.Planned] = [{"step": 8, "name": "loss.temperature", "to": 0.05}]
+    run = runs.create("mine", setup.config.to_dict(), schedule=schedule)
     assert loop.train(setup, run) == "done"
     app = opened("runs", monkeypatch, data="digits", search="mine")
     (picker,) = (s for s in app.selectbox if s.label == "See its loss with")
@@ -293,6 +296,11 @@ def test_a_run_leads_to_its_own_batch_at_a_kept_epoch(monkeypatch: pytest.Monkey
     picker.set_value("epoch:1").run()
     (link,) = (e.proto for e in app.get("page_link") if e.proto.label == "Loss Lab")
     assert link.query_string == "run=mine&rows=epoch%3A1"
+    drawn: list[Any] = []
+    monkeypatch.setattr(batch, "draw_loss_view", lambda view, *_more: drawn.append(view.first.knob.value))
+    for rows in ("epoch:1", "epoch:2"):
+        assert not opened("loss_lab", monkeypatch, run="mine", rows=rows).exception
+    assert drawn == [0.2, 0.05]
 
 
 def test_branches_are_started_from_runs_and_compared_when_they_end(monkeypatch: pytest.MonkeyPatch) -> None:

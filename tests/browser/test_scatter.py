@@ -26,6 +26,9 @@ def test_a_lasso_selects_what_it_encloses(page: Any, address: str) -> None:
     page.locator(".map canvas").first.focus()
     page.keyboard.press("Escape")
     page.get_by_text("rows 0").wait_for()
+    page.locator("button[data-key=box]").click()
+    lasso(page, [(-3, -2.2), (2.5, 2.5)])
+    page.get_by_text("rows 120").wait_for()
 
 
 def hues(page: Any) -> int:

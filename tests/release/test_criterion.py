@@ -1,13 +1,16 @@
-"""`w.wrap` in real loops of lightly and pytorch-metric-learning, both in the test extra."""
+"""`w.wrap` in real loops of lightly, pytorch-metric-learning and sentence-transformers."""
 
 import pytest
 import torch
 from lightly.loss import NegativeCosineSimilarity, NTXentLoss
 from pytorch_metric_learning import losses as metric_losses
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
 from torch import nn
 
 from contrastive_core import watch
 from contrastive_core.spaces import recorded_rows
+from contrastive_core.spaces.towers import towers_of
 
 
 def looped(criterion) -> list[float]:
@@ -85,3 +88,34 @@ def test_a_call_without_rows_changes_nothing() -> None:
     with watch("none", loss="nt_xent", every=1) as w:
         assert w.wrap(lambda x: x + 1)(1) == 2
     assert "the loss was called without rows" in w.run.status()["note"]
+
+
+class Words(nn.Module):
+    """A sentence's letters, counted, through one layer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(26, 8)
+
+    def forward(self, features):
+        return {"sentence_embedding": self.layer(features["letters"])}
+
+
+@pytest.mark.parametrize("columns", [2, 3])
+def test_sentence_transformers_ranking_loss_is_ours(columns: int) -> None:
+    """A third column holds negatives, rows without a partner."""
+    model = SentenceTransformer(modules=[Words()], device="cpu")
+    criterion = MultipleNegativesRankingLoss(model, scale=20.0)
+    sentences = [{"letters": torch.randn(6, 26)} for _ in range(columns)]
+    settings = {"temperature": 0.05, "positives": "keys", "towers": ("query", "document")}
+    with watch("ranking", "info_nce", every=1, strict=True, **settings) as w:
+        wrapped = w.wrap(criterion)
+        value = wrapped(sentences, torch.zeros(6))
+        wrapped(tuple(sentences), None, watch_ids=list("abcdef"))
+    assert torch.equal(value, criterion(sentences, torch.zeros(6)))
+    assert not model._forward_hooks
+    assert [line["loss"] for line in w.run.metrics()] == pytest.approx([value.item()] * 2, rel=1e-4)
+    towers = towers_of(recorded_rows.Recorded(w.run, "step", 2).rows())
+    assert towers is not None
+    assert towers.without_partner == (0, 6 * (columns - 2))
+    assert towers.rows.columns["pair"][:6].tolist() == list("abcdef")
