@@ -19,6 +19,11 @@ SMALL = 64  # for the encoder `small`, whose receptive field is 41 pixels
 RESIZES = ("crop", "pad")
 
 
+def usual_side(median: int) -> int:
+    """Return the default image side: the median of the shorter sides, at least SMALLEST and at most SMALL."""
+    return max(SMALLEST, min(SMALL, median))
+
+
 @dataclass(frozen=True)
 class ImageForm:
     """Resizing of a folder's images. `size`: pixels of a side; None: the median of the shorter sides, at most SMALL.

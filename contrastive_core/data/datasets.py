@@ -27,7 +27,7 @@ from contrastive_core.base.messages import message, printable
 from contrastive_core.base.progress import OnProgress, ignore_progress
 from contrastive_core.base.storage import FRESH, IMAGES, FileStamp, data_home, file_stamp, follow_links
 from contrastive_core.data import image_cache, image_listings, named_sets
-from contrastive_core.data.dataset import SMALL, USUAL, DatasetArrays, ImageForm, form_of
+from contrastive_core.data.dataset import USUAL, DatasetArrays, ImageForm, form_of, usual_side
 from contrastive_core.data.dataset import Dataset as Dataset
 from contrastive_core.data.image_listings import Listing
 from contrastive_core.data.named_sets import GENERATED
@@ -241,8 +241,7 @@ def plan(
     set, if it was listed already. Raises: ValueError for an unknown data set or one without images."""
     begun, request = time.monotonic(), _request(name, form)
     listings = listings_of(name) if listings is None else listings
-    if not listings[split].files:
-        raise ValueError(why_empty(name, listings[split], split))
+    check_not_empty(name, listings[split], split)
     training = listings["train"].files or listings[split].files
     if form.size is None:
         form = ImageForm(usual_side(image_cache.median_side(training)), form.resize)
@@ -298,31 +297,25 @@ def known(name: str, split: str, form: ImageForm = USUAL) -> Split | None:
 
 
 def count(name: str, split: str, root: str | None = None) -> int:
-    """Return the number of images of a split, without decoding those of a folder or list. Raises ValueError if it has
-    none."""
+    """Return the number of images of a split; those of a folder or list are not decoded. Raises ValueError for none."""
     if not is_files(name):
         return len(load(name, split, root))
-    listing = listings_of(name)[split]
-    if not listing.files:
-        raise ValueError(why_empty(name, listing, split))
+    check_not_empty(name, listing := listings_of(name)[split], split)
     return len(listing.files)
 
 
-def why_empty(name: str, listing: Listing, split: str) -> str:
-    """Return the error text for a split without images."""
+def check_not_empty(name: str, listing: Listing, split: str) -> None:
+    """Raise ValueError for a split without images."""
+    if listing.files:
+        return
     if not name.startswith(LIST):
-        return image_listings.why_empty(name.removeprefix(FOLDER), listing, split)
+        raise ValueError(image_listings.why_empty(name.removeprefix(FOLDER), listing, split))
     text = message("{name} lists no existing images for {split}", name=printable(name), split=split)
-    if not listing.skipped:
-        return text
-    first, reason = listing.skipped[0]
-    values = {"text": text, "skipped": f"{len(listing.skipped):,}", "first": first, "reason": reason}
-    return message("{text}; {skipped} were left out, the first {first}: {reason}", **values)
-
-
-def usual_side(median: int) -> int:
-    """Return the default image side: the median of the shorter sides, at least 4 and at most SMALL."""
-    return max(4, min(SMALL, median))
+    if listing.skipped:
+        first, reason = listing.skipped[0]
+        values = {"text": text, "skipped": f"{len(listing.skipped):,}", "first": first, "reason": reason}
+        text = message("{text}; {skipped} were left out, the first {first}: {reason}", **values)
+    raise ValueError(text)
 
 
 # --- the cache ---

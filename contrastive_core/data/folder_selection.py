@@ -66,8 +66,7 @@ def folder_preview(path: str, limit: int = SHOWN) -> FolderPreview:
     """Inspect a folder or a list of images. Raises ValueError for other paths."""
     name = name_of(path)
     train, test = datasets.listings_of(name).values()
-    if not train.files:
-        raise ValueError(datasets.why_empty(name, train, "train"))
+    datasets.check_not_empty(name, train, "train")
     images, shown, sizes, unreadable = [], [], set(), []
     few, every = _some(train, limit), [*train.files, *test.files]
     first, pixels, end = {*few}, dict[str, bytes](), time.monotonic() + SECONDS

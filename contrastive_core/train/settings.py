@@ -20,7 +20,7 @@ from contrastive_core.base.errors import BadSetting
 from contrastive_core.base.messages import N_, message
 from contrastive_core.base.registry import Knob, Knobs, knobs_of
 from contrastive_core.data import datasets
-from contrastive_core.data.dataset import LARGEST, SMALL, Dataset, DatasetInfo, form_of
+from contrastive_core.data.dataset import LARGEST, SMALL, Dataset, DatasetInfo, form_of, usual_side
 from contrastive_core.data.image_cache import fits_on_disk, median_side
 from contrastive_core.data.recipe import Recipe, view_changes
 from contrastive_core.losses import Loss
@@ -337,7 +337,7 @@ def size_of(config: TrainConfig, median: Callable[[], int]) -> int:
     the shorter sides, at most 64. A ResNet accepts smaller images as they are."""
     size = made_for(config)
     if size is None or (config.encoder.startswith("resnet") and median() <= SMALL):
-        size = datasets.usual_side(median())
+        size = usual_side(median())
     return min(size, LARGEST)
 
 
