@@ -17,7 +17,7 @@ from typing import Any
 from unittest import mock
 
 from contrastive_core.engine import process
-from contrastive_lab.desktop import window
+from contrastive_lab.desktop.serving import chromiums
 
 __all__ = ["ROOT", "chromium", "end_tasks", "find_browser", "free_port", "homes_in", "is_local", "p95", "serving"]
 
@@ -36,7 +36,7 @@ LOCAL = ("http://127.0.0.1", "ws://127.0.0.1", "about:", "data:", "blob:")
 def find_browser() -> str | None:
     """Path of Chromium's own program for what has no window, else of an installed Chromium, Chrome
     or Edge: the first that the app would open too."""
-    return shutil.which(SHELL) or next(window.chromiums(), None)
+    return shutil.which(SHELL) or next(chromiums(), None)
 
 
 def is_local(url: str) -> bool:

@@ -56,10 +56,10 @@ from contrastive_core.spaces.results import Result
 from contrastive_core.spaces.space import TOWERS, Space, layers_of
 from contrastive_core.spaces.towers import DEFAULT_TEMPLATES
 from contrastive_core.sweeps import sweep_file
+from contrastive_lab import home
 from contrastive_lab.loss_lab import lessons
 from contrastive_lab.loss_lab.choices import FIRST_SIZE
 from contrastive_lab.loss_setting import knobs_to_compute
-from contrastive_lab.samples import example
 
 PARTS = ("encoder.", "head.", "text_tower.", "text_head.", "temperature.", "bias")  # of the weights
 ROWS = 90  # images of a snapshot: what 20 runs have room for
@@ -131,8 +131,8 @@ def _keep(kind: str, values: JsonObject) -> None:
 def keep_table(run: Run) -> None:
     """The table of the training images by the run's own loss."""
     _write_tables(run, run.path / "samples")
-    if run.name == example.SOURCE:
-        _write_tables(example.make(), run.path / example.TABLES)
+    if run.name == home.SOURCE:
+        _write_tables(home.make(), run.path / home.TABLES)
 
 
 def _write_tables(run: Run, folder: Path) -> None:

@@ -7,11 +7,11 @@ import numpy as np
 import streamlit as st
 
 from contrastive_core import runs
-from contrastive_core.base.cards import Catalog
+from contrastive_core.base.registry import Catalog
 from contrastive_core.compare.evaluation import read_accuracies, read_evaluation
 from contrastive_core.data import datasets
 from contrastive_core.data.dataset import USUAL, ImageForm, form_of, visible
-from contrastive_core.engine import calls
+from contrastive_core.engine import client
 from contrastive_core.engine.catalog import read as read_catalog
 from contrastive_core.runs.run import Run
 from contrastive_core.samples.sample_table import SampleRequest, SampleTable, request_of
@@ -22,8 +22,8 @@ from contrastive_core.spaces.space import TOWERS, Space, images_of_towers, neare
 from contrastive_core.spaces.towers import Towers, towers_of
 from contrastive_lab.components.scatter import crowds as crowds_of
 from contrastive_lab.components.scatter import medoids as medoids_of
-from contrastive_lab.components.shared.transport import ThumbnailSheet, thumbnail_sheet
-from contrastive_lab.components.shared.transport import digest as digest
+from contrastive_lab.components.shared.mount import ThumbnailSheet, thumbnail_sheet
+from contrastive_lab.components.shared.mount import digest as digest
 from contrastive_lab.locale import N_, Deferred, _
 
 scores = read_evaluation  # of a run's test images
@@ -195,14 +195,14 @@ def sample_table(request: SampleRequest, path: str) -> SampleTable:
 @st.cache_resource(max_entries=64, show_spinner=Deferred(N_("Analyzing its loss…")))
 def sample_why(request: SampleRequest, path: str, sample: str) -> Any:
     """Explain a sample's loss. Raises ValueError with the reason if that is impossible."""
-    return calls.explain_sample(request, sample)
+    return client.explain_sample(request, sample)
 
 
 @st.cache_data(max_entries=8, show_spinner=Deferred(N_("Looking for similar images…")))
 def nearest_to_picture(encoder: str, split: str, picture: bytes, count: int, _run: Run) -> list[tuple[str, float]]:
     """Return ids and cosines of a split's images that are most similar to an uploaded one. Raises ValueError with the
     reason."""
-    return calls.nearest_to_picture(_run, split, picture, count)
+    return client.nearest_to_picture(_run, split, picture, count)
 
 
 @st.cache_resource(max_entries=8, show_spinner=False)

@@ -25,7 +25,7 @@ from contrastive_lab.components.scatter import (
     draw_scatter,
     tell_nearest,
 )
-from contrastive_lab.components.shared.transport import NO_THUMBNAILS, thumbnail_sheet
+from contrastive_lab.components.shared.mount import NO_THUMBNAILS, thumbnail_sheet
 from contrastive_lab.locale import N_, _, message
 from contrastive_lab.progress import answer_or_wait
 

@@ -21,8 +21,7 @@ from starlette.routing import Route
 from contrastive_core.base.score import Score
 from contrastive_lab import format, locale
 from contrastive_lab.components.scatter import PALETTE
-from contrastive_lab.components.shared.mount import mount
-from contrastive_lab.components.shared.transport import pack
+from contrastive_lab.components.shared.mount import mount, pack
 from contrastive_lab.locale import N_, Message, _, text
 
 WIDTHS, HEIGHTS = (85, 120, 180), (50, 70, 100, 140)  # mm; a column is about 85 wide, a page 180

@@ -17,7 +17,7 @@ from contrastive_core.runs.run import MAX_SNAPSHOT, NOW, SNAPSHOT, Run
 from contrastive_core.spaces.space import pca
 from contrastive_lab import cache, format
 from contrastive_lab.components.scatter import ScatterData, draw_scatter
-from contrastive_lab.components.shared.transport import thumbnail_sheet
+from contrastive_lab.components.shared.mount import thumbnail_sheet
 from contrastive_lab.locale import _
 
 UNREADABLE = (Damaged, UnusableEmbedding, OSError)

@@ -1,10 +1,9 @@
 """A loss on a batch and its knobs, shared by the app, notebooks and report files. Imports no Streamlit and no torch."""
 
-from contrastive_core.base.cards import LossEntry
-from contrastive_core.base.registry import Knobs
+from contrastive_core.base.registry import Knobs, LossEntry
 from contrastive_core.lab.lab_view import LabView
 from contrastive_lab.components.loss_view import LossSetting
-from contrastive_lab.components.shared.transport import SliderKnob, digest
+from contrastive_lab.components.shared.mount import SliderKnob, digest
 from contrastive_lab.locale import N_, _
 
 LIVE = ("temperature", "margin")  # the main knob

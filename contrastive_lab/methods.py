@@ -12,11 +12,10 @@ import numpy as np
 import streamlit as st
 
 from contrastive_core import runs
-from contrastive_core.base.cards import USES, Catalog, MethodEntry
+from contrastive_core.base.registry import USES, Catalog, MethodEntry
 from contrastive_core.lab import lab_view
-from contrastive_lab import cache, format, guard, locale, query_params, state
-from contrastive_lab.components.shared.mount import mount, reported_state
-from contrastive_lab.components.shared.transport import pack, thumbnail_sheet
+from contrastive_lab import cache, format, locale, query_params, stage, state
+from contrastive_lab.components.shared.mount import mount, pack, reported_state, thumbnail_sheet
 from contrastive_lab.locale import N_, _
 from contrastive_lab.setting_names import flat, shown_name, shown_value
 
@@ -280,7 +279,7 @@ def _flow_images() -> dict[int, str]:
     """Return images of the example's batch as data URLs by row, including those of its views; {} without the
     example."""
     found: dict[int, np.ndarray] = {}
-    with guard.errors_shown():
+    with stage.errors_shown():
         run = runs.load(state.DEFAULT_RUN)
         if (opened := lab_view.opening_view(run)) is not None:
             batch, images = opened

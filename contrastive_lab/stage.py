@@ -19,13 +19,17 @@ from __future__ import annotations
 
 import html
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from contrastive_core.base.errors import LabError, Locked, explained
 from contrastive_core.base.storage import BUNDLE
+from contrastive_lab import format
 from contrastive_lab.locale import _
 
 MORE = "more-closed"  # of the session: how often
@@ -119,3 +123,54 @@ def in_view() -> DeltaGenerator:
 def take_arrows() -> None:
     """Move the focus from the choice of the view, which keeps the arrow keys, to the drawn duel."""
     st.html(f'<i class="frame"></i>{ARROWS}', unsafe_allow_javascript=True)
+
+
+# --- errors on a page -------------------------------------------------------------------------------
+
+# What a file of another shape than expected raises where it is read or drawn.
+DAMAGE = (ValueError, TypeError, KeyError, IndexError, AttributeError, OSError)
+UNREADABLE = (LabError, OSError)  # what the readers of files raise: where anything else is a fault of the program
+
+
+@contextmanager
+def errors_shown() -> Iterator[None]:
+    """Show the reason of a refused action (a name that is taken, a lock, a full disk) in place."""
+    try:
+        yield
+    except (ValueError, OSError, Locked) as error:
+        st.error(format.plain(error))
+
+
+@contextmanager
+def errors_told() -> Iterator[None]:
+    """Show the reason of a refused action as a toast, for button callbacks, whose output would appear above the
+    page."""
+    try:
+        yield
+    except (ValueError, OSError, Locked) as error:
+        st.toast(format.plain(error), icon=":material/error:", duration="infinite")
+
+
+@contextmanager
+def errors_kept(form: str, values: object, is_sent: bool) -> Iterator[None]:
+    """Show the reason of a refused `st.form` until it is submitted again. Args: values: the submitted ones; a form with
+    other values, as on another visit, shows no error."""
+    key = f"error of {form}"
+    if is_sent:
+        st.session_state.pop(key, None)
+    try:
+        yield
+    except (ValueError, OSError, Locked) as error:
+        st.session_state[key] = (values, error)
+    sent_with, refused = st.session_state.get(key, (None, None))
+    if refused is not None and sent_with == values:
+        st.error(format.plain(refused))
+
+
+@contextmanager
+def on_its_own(name: str, errors: tuple[type[Exception], ...] = DAMAGE) -> Iterator[None]:
+    """Draw a row or section of one run; if its files are damaged, show a warning instead."""
+    try:
+        yield
+    except errors as error:
+        st.warning(format.plain(_("{name} is damaged: {reason}").format(name=name, reason=explained(error))))

@@ -15,7 +15,7 @@ from contrastive_core.runs.run import Run
 from contrastive_core.spaces import loaded_vectors
 from contrastive_core.spaces.recorded_rows import PROBE
 from contrastive_core.spaces.space import TOWERS, Space
-from contrastive_lab import guard, locale, query_params
+from contrastive_lab import locale, query_params, stage
 from contrastive_lab.locale import _
 
 DEFAULT_RUN = "simclr-shapes"
@@ -119,7 +119,7 @@ def _label(run: Run) -> str:
     """Return a run's title, with a note if it was not trained here."""
     try:
         title = str(run.meta().get("title") or run.name)
-    except guard.DAMAGE:
+    except stage.DAMAGE:
         return _("{name} · damaged").format(name=run.name)
     if run.shipped:
         return title + _(" · example")

@@ -5,13 +5,12 @@ from __future__ import annotations
 import streamlit as st
 
 from contrastive_core.spaces.space import Space
-from contrastive_lab import cache, guard, query_params, stage, state
+from contrastive_lab import cache, home, query_params, stage, state
 from contrastive_lab.compare import disagreements, overview, score_tables, similarity, space_picker, towers, verdict
 from contrastive_lab.compare.disagreements import ComparedSamples
 from contrastive_lab.figures import draw_map_buttons
 from contrastive_lab.locale import N_, _
 from contrastive_lab.report import button
-from contrastive_lab.samples import example
 
 VIEWS = (N_("Overview"), N_("Disagreements"), N_("Similarity"), N_("Tables"))
 CURVES = N_("Plot by setting")
@@ -20,13 +19,13 @@ RARE = (towers.DUELS, CURVES, towers.THRESHOLD)  # reached from the last control
 
 def page() -> None:
     st.title(_("Compare"))
-    example.show_questions()
+    home.show_questions()
     ready = space_picker.ready()
     with stage.toolbar():
         names, layer = space_picker.choose(ready)
         samples, spaces, reason = None, [], ""
         if len(names) > 1:
-            with guard.on_its_own(_("Candidates")):
+            with stage.on_its_own(_("Candidates")):
                 spaces = space_picker.spaces(names, layer)
                 reason = space_picker.comparable(spaces)
                 space_picker.choose_judgments(spaces)
@@ -50,7 +49,7 @@ def page() -> None:
     elif view == "Overview" or samples is None:
         overview.show(spaces, samples)
     else:
-        with guard.on_its_own(_("Candidates"), guard.UNREADABLE):
+        with stage.on_its_own(_("Candidates"), stage.UNREADABLE):
             show(view, spaces, samples)
 
 

@@ -16,7 +16,6 @@ from contrastive_lab import (
     embedding_map,
     format,
     forming_map,
-    guard,
     load_vectors,
     recordings,
     score_strip,
@@ -32,10 +31,10 @@ from contrastive_lab.progress import embedded_or_wait
 def page() -> None:
     key, run = load_vectors.chosen(), state.chosen_run()
     if key:
-        with guard.on_its_own(_("This file")):
+        with stage.on_its_own(_("This file")):
             of_vectors(key)
     elif run is not None:
-        with guard.on_its_own(run.name):
+        with stage.on_its_own(run.name):
             of_run(run)
     else:
         space_map.without_run()

@@ -11,9 +11,9 @@ from streamlit.delta_generator import DeltaGenerator
 
 from contrastive_core.samples.label_audit import LabelAudit
 from contrastive_core.samples.sample_lists import RANDOM
-from contrastive_lab import guard, locale, query_params, stage, state
+from contrastive_lab import home, locale, query_params, stage, state
 from contrastive_lab.locale import _
-from contrastive_lab.samples import bench, example, lists, retrain
+from contrastive_lab.samples import bench, lists, retrain
 from contrastive_lab.samples.findings import Findings, cut_to_selection, nearest_rows, recalibrated
 from contrastive_lab.samples.subject import LIST, choose, go_to, row_of, say_skipped, take_subject
 
@@ -39,10 +39,10 @@ def page() -> None:
     notice = st.container(gap="small", key="samples-notice")
     at = Places(chips, progress, save, more, st.container(key="samples-desk"), stage.below())
     with notice:
-        example.say()
+        home.say()
         retrain.outcome()
         if requests := choose(chips, more):
-            with guard.on_its_own(requests[0].name):
+            with stage.on_its_own(requests[0].name):
                 if findings := Findings.ready(requests):
                     review(findings, at)
 

@@ -9,9 +9,9 @@ from contrastive_core.base.errors import BadSetting, CannotImport
 from contrastive_core.base.progress import OnProgress, ignore_progress
 from contrastive_core.cli.command_io import print_result, progress_of
 from contrastive_core.cli.main import parser
-from contrastive_core.engine.calls import in_worker
+from contrastive_core.engine.client import in_worker
 
-# `OpenedCheckpoint.report` and the new run; of weights that are not on this computer `pretrained.about`
+# `OpenedCheckpoint.report` and the new run; of weights that are not on this computer `checkpoint_import.about`
 ImportRecord = dict[str, Any]
 
 
@@ -50,17 +50,17 @@ def import_preview(*arguments: str) -> ImportRecord:
 
 def _import(args: Namespace, on_progress: OnProgress) -> ImportRecord:
     """Open a file or a library's model and create its run. Raises CannotImport, also for options that do not fit."""
-    from contrastive_core.exchange import checkpoint_import, pretrained  # torch: pages import this module
+    from contrastive_core.exchange import checkpoint_import
 
-    if pretrained.is_model(args.file):
+    if checkpoint_import.is_model(args.file):
         if args.random and (args.weights or args.fetch):
             raise CannotImport("--random uses no weights: remove --weights and --fetch")
         if args.pixels < 0:
             raise CannotImport(f"--pixels must be 0 or more; got {args.pixels}")
-        wanted = pretrained.Wanted(args.file, args.weights or "", args.pixels, args.random, args.fetch)
-        if args.dry_run and not wanted.random and not (about := pretrained.about(wanted))["file"]:
+        wanted = checkpoint_import.Wanted(args.file, args.weights or "", args.pixels, args.random, args.fetch)
+        if args.dry_run and not wanted.random and not (about := checkpoint_import.about(wanted))["file"]:
             return about
-        opening = pretrained.open_model(wanted, on_progress)
+        opening = checkpoint_import.open_model(wanted, on_progress)
     else:
         if args.weights or args.fetch or args.random:
             raise CannotImport("--weights, --fetch and --random are for torchvision:NAME and timm:NAME")

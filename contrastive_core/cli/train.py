@@ -24,7 +24,7 @@ from contrastive_core.cli.command_io import Terminal, counted, out_path, print_n
 from contrastive_core.data import datasets
 from contrastive_core.engine import queue, training
 from contrastive_core.engine.queue import wait_for_device
-from contrastive_core.exchange import pretrained
+from contrastive_core.exchange import checkpoint_import
 from contrastive_core.exchange.checkpoint_import import create_run, open_checkpoint
 from contrastive_core.ops import collectives
 from contrastive_core.ops.collectives import World
@@ -132,8 +132,8 @@ def config_of(args: Namespace, on_progress: OnProgress = ignore_progress) -> Tra
     if args.weights:
         if config.start:
             raise BadSetting(N_("--weights and --start both name where to start from: give one of them"))
-        if args.encoder and pretrained.is_model(args.encoder):
-            opening = pretrained.open_model(pretrained.Wanted(args.encoder, args.weights), on_progress)
+        if args.encoder and checkpoint_import.is_model(args.encoder):
+            opening = checkpoint_import.open_model(checkpoint_import.Wanted(args.encoder, args.weights), on_progress)
         else:
             opening = open_checkpoint(args.weights, args.encoder)
         with opening as it:

@@ -12,19 +12,18 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, cast
 
-from contrastive_core.base.cards import Catalog, KnobEntry, read_card
 from contrastive_core.base.json_files import json_bytes
 from contrastive_core.base.messages import decode, message
-from contrastive_core.base.registry import Knob, knobs_of
+from contrastive_core.base.registry import Catalog, Knob, KnobEntry, knobs_of, read_card
 from contrastive_core.base.storage import ROOT, data_home, is_checkout, write_bytes
 from contrastive_core.data.dataset import KNOWN
 from contrastive_core.data.recipe import Recipe
-from contrastive_core.engine import calls
+from contrastive_core.engine import client
 
 PACKAGE = ROOT / "contrastive_core"
 NAME = "cards.json"
 CARDS = (ROOT / "build" if is_checkout() else PACKAGE / "base") / NAME  # hatch_build.py puts it into a wheel
-SOURCES = "methods/*.py methods/*.toml losses/*.py losses/*.toml metrics/*.py data/recipe.py base/cards.py".split()
+SOURCES = "methods/*.py methods/*.toml losses/*.py losses/*.toml metrics/*.py data/recipe.py base/registry.py".split()
 SOURCES += ["data/dataset.py", "models/encoders.py", "engine/catalog.py"]
 SETS = ("shapes", "digits", "cifar10")  # whose facts a card shows
 METRIC = "title reading needs_labels needs_train higher_is_better".split()
@@ -36,7 +35,7 @@ def read() -> Catalog:
     if cards := stored():
         return cards
     try:
-        return calls.make_catalog()
+        return client.make_catalog()
     except Exception as error:
         raise RuntimeError(message("the catalog cannot be created: {error}", error=error)) from None
 

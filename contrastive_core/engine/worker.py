@@ -74,7 +74,7 @@ class Worker:
             os.environ.update(request.environment)
             module, _, name = request.function.partition(":")
             function = getattr(_import(module), name)
-            function = getattr(function, "body", function)  # of calls.py
+            function = getattr(function, "body", function)  # of `in_worker`
             progress = [self._progress(request.number)] if request.reports else []
             reply = (DONE, function(*request.arguments, *progress))
         except BaseException as error:

@@ -14,11 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from contrastive_core.base.cards import Kernel
 from contrastive_core.base.json_files import JsonObject
 from contrastive_core.base.memory import read_npz
 from contrastive_core.base.messages import N_, decode, encode, join, message
-from contrastive_core.base.registry import Knobs
+from contrastive_core.base.registry import Kernel, Knobs
 from contrastive_core.base.storage import IMAGES
 from contrastive_core.runs.changes import saved_epochs
 from contrastive_core.runs.run import Run

@@ -8,9 +8,8 @@ import numpy as np
 import torch
 
 from contrastive_core import losses, pairs
-from contrastive_core.base.cards import KnobEntry, LossEntry
 from contrastive_core.base.messages import N_, join, message
-from contrastive_core.base.registry import Knobs
+from contrastive_core.base.registry import KnobEntry, Knobs, LossEntry
 from contrastive_core.lab.lab_view import MOST_DIMENSIONS, PAIRINGS, LabBatch, LabView, TowerBatch, Trade
 from contrastive_core.losses import Anatomy
 from contrastive_core.losses._two_views import TwoViewLoss

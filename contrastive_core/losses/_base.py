@@ -16,10 +16,9 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from contrastive_core.base.cards import Kernel, LossCard, entry_of, read_loss_card
 from contrastive_core.base.messages import N_, message
 from contrastive_core.base.progress import OnFraction, ignore_fraction
-from contrastive_core.base.registry import knobs_of
+from contrastive_core.base.registry import Kernel, LossCard, entry_of, knobs_of, read_loss_card
 from contrastive_core.ops import similarity
 from contrastive_core.ops.similarity import compare, full_precision
 from contrastive_core.pairs.types import Masks, Pairs, how_to_build

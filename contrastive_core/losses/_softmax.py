@@ -16,11 +16,10 @@ import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
-from contrastive_core.base.cards import Kernel
 from contrastive_core.base.device import is_free_to_read
 from contrastive_core.base.messages import N_
 from contrastive_core.base.progress import OnFraction, ignore_fraction
-from contrastive_core.base.registry import knob, knobs_of
+from contrastive_core.base.registry import Kernel, knob, knobs_of
 from contrastive_core.losses._base import BLOCK, Details, Loss, Result, in_blocks
 from contrastive_core.ops.similarity import (
     compare,

@@ -5,9 +5,8 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from contrastive_core.base.cards import Kernel
 from contrastive_core.base.messages import N_
-from contrastive_core.base.registry import knob
+from contrastive_core.base.registry import Kernel, knob
 from contrastive_core.losses._softmax import FormulaLoss, MatrixLogits
 from contrastive_core.pairs.types import Pairs
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from contrastive_core.base.cards import Kernel
+from contrastive_core.base.registry import Kernel
 from contrastive_core.losses._softmax import LogitLoss, temperature_knob
 from contrastive_core.losses.nt_xent import NTXent
 from contrastive_core.ops.similarity import masked_logsumexp

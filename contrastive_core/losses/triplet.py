@@ -8,10 +8,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from contrastive_core.base.cards import Kernel
 from contrastive_core.base.device import is_free_to_read
 from contrastive_core.base.messages import N_
-from contrastive_core.base.registry import knob
+from contrastive_core.base.registry import Kernel, knob
 from contrastive_core.losses._base import Details, Loss
 from contrastive_core.pairs.types import Masks, Pairs
 

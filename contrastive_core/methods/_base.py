@@ -13,9 +13,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from contrastive_core import pairs
-from contrastive_core.base.cards import MethodCard, entry_of, fitting, read_method_card
 from contrastive_core.base.messages import N_, message
-from contrastive_core.base.registry import Knobs, knob
+from contrastive_core.base.registry import Knobs, MethodCard, entry_of, fitting, knob, read_method_card
 from contrastive_core.data.augmentations import make_views
 from contrastive_core.data.batch_loader import Batch
 from contrastive_core.data.captions import Vocabulary

@@ -10,9 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from contrastive_core import pairs
-from contrastive_core.base.cards import fitting
 from contrastive_core.base.messages import N_, message
-from contrastive_core.base.registry import Knobs, knob
+from contrastive_core.base.registry import Knobs, fitting, knob
 from contrastive_core.data.augmentations import augment
 from contrastive_core.data.batch_loader import Batch
 from contrastive_core.methods._base import NO_KNOBS, DatasetInfo, Default, HeadSettings, Method, Rows

@@ -4,9 +4,8 @@ from dataclasses import dataclass
 
 import torch
 
-from contrastive_core.base.cards import fitting
 from contrastive_core.base.messages import N_
-from contrastive_core.base.registry import knob
+from contrastive_core.base.registry import fitting, knob
 from contrastive_core.data.augmentations import to_float
 from contrastive_core.data.batch_loader import Batch
 from contrastive_core.methods._base import DatasetInfo, Default, HeadSettings, Method, Rows

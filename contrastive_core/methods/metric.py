@@ -8,10 +8,9 @@ import torch
 from torch import Tensor
 
 from contrastive_core import pairs
-from contrastive_core.base.cards import fitting
 from contrastive_core.base.device import send
 from contrastive_core.base.messages import N_
-from contrastive_core.base.registry import knob
+from contrastive_core.base.registry import fitting, knob
 from contrastive_core.data.batch_loader import Batch, BatchShare
 from contrastive_core.methods._base import DatasetInfo, Default, HeadSettings, Method, Rows
 from contrastive_core.models.encoders import HEADS

@@ -12,7 +12,6 @@ import numpy as np
 import torch
 
 from contrastive_core import methods
-from contrastive_core.base.cards import Kernel
 from contrastive_core.base.device import enough_memory
 from contrastive_core.base.memory import write_npz
 from contrastive_core.base.messages import N_, message
@@ -24,6 +23,7 @@ from contrastive_core.base.progress import (
     ignore_progress,
     one_bar,
 )
+from contrastive_core.base.registry import Kernel
 from contrastive_core.compare.embed import data_of, embed_run, load_model
 from contrastive_core.data import datasets
 from contrastive_core.data.augmentations import make_views

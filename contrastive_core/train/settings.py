@@ -14,11 +14,10 @@ import numpy as np
 import torch
 
 from contrastive_core import losses, methods, runs
-from contrastive_core.base.cards import Published, fitting
 from contrastive_core.base.device import wants_bf16
 from contrastive_core.base.errors import BadSetting
 from contrastive_core.base.messages import N_, message
-from contrastive_core.base.registry import Knob, Knobs, knobs_of
+from contrastive_core.base.registry import Knob, Knobs, Published, fitting, knobs_of
 from contrastive_core.data import datasets
 from contrastive_core.data.dataset import LARGEST, SMALL, Dataset, DatasetInfo, form_of, usual_side
 from contrastive_core.data.image_cache import fits_on_disk, median_side

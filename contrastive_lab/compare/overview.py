@@ -12,7 +12,7 @@ from contrastive_core.runs.run import Run
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.results import MAP_DEFAULTS
 from contrastive_core.spaces.space import Space
-from contrastive_lab import cache, embedding_map, format, guard, locale, pictures, query_params, stage, state
+from contrastive_lab import cache, embedding_map, format, locale, pictures, query_params, stage, state
 from contrastive_lab.compare import space_picker, towers, verdict
 from contrastive_lab.compare.disagreements import ComparedSamples
 from contrastive_lab.compare.space_picker import SHAPES, A, B
@@ -26,7 +26,7 @@ from contrastive_lab.components.scatter import (
     ScatterData,
     bring_pictures,
 )
-from contrastive_lab.components.shared.transport import NO_THUMBNAILS, thumbnail_sheet
+from contrastive_lab.components.shared.mount import NO_THUMBNAILS, thumbnail_sheet
 from contrastive_lab.embedding_map import color_of, drawn_places, subsample_rows
 from contrastive_lab.figures import draw_table
 from contrastive_lab.locale import N_, _
@@ -46,7 +46,7 @@ def show(spaces: list[Space], samples: ComparedSamples | None) -> None:
     picture, side = stage.columns(is_first=False)
     with side:
         space_picker.say_left_out()
-        with guard.on_its_own(_("Candidates"), guard.UNREADABLE):
+        with stage.on_its_own(_("Candidates"), stage.UNREADABLE):
             if samples is not None:
                 _answers(spaces, samples)
             else:
@@ -54,7 +54,7 @@ def show(spaces: list[Space], samples: ComparedSamples | None) -> None:
                 st.caption(_("The scores of each run are computed once. The maps do not wait for them."))
                 if verdict.known(spaces, waits=True) is not None:
                     st.rerun()  # it was made while the toolbar was drawn
-    with picture, guard.on_its_own(_("Candidates")):
+    with picture, stage.on_its_own(_("Candidates")):
         above, below = st.container(key="compare-maps", gap=None), st.container(key="compare-strip").empty()
         below.caption(_("The samples on which A and B disagree appear here."))  # keeps their room: no map jumps
         with above:

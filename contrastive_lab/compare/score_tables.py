@@ -18,7 +18,7 @@ from contrastive_core.spaces.space import Space
 from contrastive_core.sweeps import sweep_results
 from contrastive_core.sweeps.sweep_file import Axis, Draw, Row, Sweep, load, status
 from contrastive_core.sweeps.sweep_results import FOLDER, with_shipped
-from contrastive_lab import cache, figures, format, guard, locale, query_params
+from contrastive_lab import cache, figures, format, locale, query_params, stage
 from contrastive_lab.compare import towers
 from contrastive_lab.compare.disagreements import ComparedSamples
 from contrastive_lab.components.scatter import PALETTE
@@ -330,7 +330,7 @@ def _settings_with_curves(ready: list[Run]) -> dict[CurveKey, list[Run]]:
     """Return the runs for each setting that differs between runs of one method on one data set."""
     found: dict[CurveKey, list[Run]] = {}
     for run in ready:
-        with guard.on_its_own(run.name):
+        with stage.on_its_own(run.name):
             for knob in _settings(run):
                 at = str(run.config.get("method")), str(run.config.get("loss")), run.data_key, knob
                 found.setdefault(at, []).append(run)

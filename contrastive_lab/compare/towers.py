@@ -18,7 +18,7 @@ from contrastive_core.samples.duels import BOTH, KEYS, MARGIN, NEITHER, Duels
 from contrastive_core.spaces.attached_files import read_qrels
 from contrastive_core.spaces.results import Result
 from contrastive_core.spaces.space import Space
-from contrastive_lab import cache, figures, format, guard, locale, pictures, stage, texts
+from contrastive_lab import cache, figures, format, locale, pictures, stage, texts
 from contrastive_lab.compare.space_picker import SHAPES, judgments
 from contrastive_lab.figures import draw_definitions, draw_table
 from contrastive_lab.locale import N_, Deferred, _, message, ngettext
@@ -128,7 +128,7 @@ def show_threshold(spaces: list[Space]) -> None:
     )
     file, found = judgments(), dict[str, MatchThreshold]()
     for shape, space in zip(SHAPES, spaces, strict=False):
-        with guard.errors_shown():
+        with stage.errors_shown():
             pairs = _pairs(space, file, hash_of(file) if file else "")
             found[f"{shape} {space.title}"] = find_threshold(pairs, rate / 100)
     if not found:
@@ -169,7 +169,7 @@ def _pairs(space: Space, file: Path | None, content: str) -> JudgedPairs:
 
 def show_duels(spaces: list[Space]) -> None:
     """Draw the next duel of A and B, both embedded, and the verdict."""
-    with guard.errors_shown():
+    with stage.errors_shown():
         _judge(_duels(*spaces[:2]), spaces[0])
         stage.take_arrows()
 
@@ -222,7 +222,7 @@ def _draw_duel(duels: Duels, space: Space, number: int) -> None:
             _draw(duels, space, row, duels.text(query))
 
     def decide(key: str) -> None:
-        with guard.errors_told():
+        with stage.errors_told():
             if duels.next(duels.marks()) == number:
                 duels.decide(number, key, window()[0])
             else:  # a second key before the next query was drawn
@@ -244,5 +244,5 @@ def _draw(duels: Duels, space: Space, row: int, query: str = "") -> None:
 
 
 def _undo(duels: Duels) -> None:
-    with guard.errors_told():
+    with stage.errors_told():
         annotations.undo([duels.file], *window())

@@ -44,7 +44,7 @@ from contrastive_core.spaces import file_formats
 from contrastive_core.spaces.loaded_vectors import open_vectors, other_tower
 from contrastive_core.sweeps import sweep_file
 from contrastive_lab import path_input
-from contrastive_lab.desktop import serving, window
+from contrastive_lab.desktop import serving
 from contrastive_lab.desktop.serving import Server
 
 PROGRAM = "contrastive-lab"
@@ -139,7 +139,7 @@ def _show(server: Server, place: str, args: argparse.Namespace) -> None:
         wait = None
         if not args.no_window:
             try:
-                wait = window.open_window(address, link, args.browser)
+                wait = serving.open_window(address, link, args.browser)
             except ValueError as error:
                 print_note(f"No window opens: {error}.")
         if wait is None:

@@ -11,11 +11,10 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from contrastive_core import runs
-from contrastive_core.base.cards import LossEntry
-from contrastive_core.base.registry import Knobs
+from contrastive_core.base.registry import Knobs, LossEntry
 from contrastive_core.data import datasets
 from contrastive_core.data.dataset import KNOWN
-from contrastive_core.engine import calls
+from contrastive_core.engine import client
 from contrastive_core.lab import lab_view
 from contrastive_core.lab.lab_view import BatchRequest, LabBatch, LabView, TowerBatch
 from contrastive_core.runs.run import Run
@@ -24,8 +23,7 @@ from contrastive_core.spaces.space import Space
 from contrastive_lab import cache, format, locale, path_input, pictures, query_params, recordings
 from contrastive_lab import stage as frame
 from contrastive_lab.components.loss_view import LossSetting, LossView, PairAxes, draw_loss_view
-from contrastive_lab.components.shared.mount import mount
-from contrastive_lab.components.shared.transport import NO_THUMBNAILS, ThumbnailSheet, pack, thumbnail_sheet
+from contrastive_lab.components.shared.mount import NO_THUMBNAILS, ThumbnailSheet, mount, pack, thumbnail_sheet
 from contrastive_lab.locale import N_, Deferred, _, message, sentence
 from contrastive_lab.loss_lab import choices, lesson_panel
 from contrastive_lab.loss_lab.controls import ViewState, draw_trade, formula, knob_form, reported, view_state
@@ -309,7 +307,7 @@ def computed(setting: LabSetting) -> LabView:
 
 @st.cache_resource(max_entries=6, show_spinner=Deferred(N_("Encoding a batch…")))
 def _batch(run: str, weights: str, request: BatchRequest) -> LabBatch | TowerBatch:
-    return calls.lab_batch(runs.load(run), request)
+    return client.lab_batch(runs.load(run), request)
 
 
 @st.cache_resource(max_entries=24, show_spinner=Deferred(N_("Computing the loss of each pair…")))
@@ -317,7 +315,7 @@ def _view(run: str, weights: str, request: BatchRequest, pairing: str, loss: str
     asked = lab_view.question(weights, request, pairing, loss, knobs)
     if (shipped := lab_view.read_view(runs.load(run), loss, asked)) is not None:
         return shipped
-    return calls.lab_view(_batch(run, weights, request), pairing, loss, json.loads(knobs))
+    return client.lab_view(_batch(run, weights, request), pairing, loss, json.loads(knobs))
 
 
 @st.cache_resource(max_entries=6, show_spinner=False)

@@ -7,7 +7,7 @@ from typing import Any
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from contrastive_core.base.cards import LossEntry
+from contrastive_core.base.registry import LossEntry
 from contrastive_core.lab import lab_view
 from contrastive_core.runs.run import Run
 from contrastive_core.spaces import loaded_vectors, recorded_rows

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
-from contrastive_core.base.cards import KnobEntry, LossEntry
-from contrastive_core.base.registry import Knobs
-from contrastive_core.engine import calls
+from contrastive_core.base.registry import KnobEntry, Knobs, LossEntry
+from contrastive_core.engine import client
 from contrastive_core.lab.lab_view import DERIVATIVES, NEGATIVE, LabView
 from contrastive_lab import figures, format, query_params
 from contrastive_lab.components.shared.mount import reported_state
@@ -117,7 +116,7 @@ def draw_trade(view: LabView, same: np.ndarray | None, at: float, trained: Any) 
     """Draw the trade-off of τ. Args: same: (n, w) bool, pairs of one class, or None without labels; at: the last
     released τ of the slider; trained: the τ used to train the rows, if known."""
     try:
-        found = calls.temperature_trade(view.scores, view.mask == NEGATIVE, same)
+        found = client.temperature_trade(view.scores, view.mask == NEGATIVE, same)
     except ValueError as error:
         st.caption(format.plain(error))
         return

@@ -10,18 +10,15 @@ from typing import Any
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from contrastive_core.base.cards import LossEntry
-from contrastive_core.base.registry import Knobs
+from contrastive_core.base.registry import Knobs, LossEntry
 from contrastive_core.data.named_sets import GENERATED
-from contrastive_core.engine import calls
+from contrastive_core.engine import client
 from contrastive_core.runs.run import Run
 from contrastive_core.spaces import loaded_vectors
 from contrastive_core.spaces.small_samples import SmallImages
 from contrastive_lab import format, query_params
 from contrastive_lab.components.circle import CircleStart, CircleView, pack_circle
-from contrastive_lab.components.shared.mount import mount
-from contrastive_lab.components.shared.transport import SliderKnob, digest, pack
-from contrastive_lab.guard import errors_shown
+from contrastive_lab.components.shared.mount import SliderKnob, digest, mount, pack
 from contrastive_lab.locale import N_, _
 from contrastive_lab.loss_lab.choices import LOSS_KEY, STAGE
 from contrastive_lab.loss_lab.controls import formula, knob_form, reported
@@ -29,6 +26,7 @@ from contrastive_lab.loss_lab.lesson_panel import hear, key_of, panel_of
 from contrastive_lab.loss_setting import dragged, further_knobs_of, knob_of, live_knob
 from contrastive_lab.path_input import path_input
 from contrastive_lab.playground import pack_playground
+from contrastive_lab.stage import errors_shown
 
 OPENED = "play-opened"  # of the session: how often own samples were chosen
 DIGITS = "digits"
@@ -144,7 +142,7 @@ def _draw_training(lesson: int) -> None:
 @st.cache_data(max_entries=24, show_spinner=False)
 def _kernel(loss: str, knobs: str) -> Any:
     """Return the browser kernel of a loss with these knobs, or None."""
-    return calls.about_loss(loss, json.loads(knobs))["kernel"]
+    return client.about_loss(loss, json.loads(knobs))["kernel"]
 
 
 # --- the playground ---
@@ -152,7 +150,7 @@ def _kernel(loss: str, knobs: str) -> Any:
 
 @st.cache_data(ttl=60 * MINUTES, max_entries=8, show_spinner=False)
 def _samples(name: str, root: str | None) -> SmallImages:
-    return calls.small_samples(name, root)
+    return client.small_samples(name, root)
 
 
 def choose_samples(run: Run) -> str:

@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from contrastive_core.spaces.small_samples import SmallImages
-from contrastive_lab.components.shared.mount import bundle
-from contrastive_lab.components.shared.transport import pack
+from contrastive_lab.components.shared.mount import bundle, pack
 
 LOSSES = ("nt_xent", "sup_con", "info_nce", "triplet")  # whose kernels the browser has
 

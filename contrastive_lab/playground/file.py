@@ -11,8 +11,7 @@ from contrastive_core.cli.command_io import out_path, print_result
 from contrastive_core.lab.view import about_loss
 from contrastive_core.spaces.small_samples import SmallImages, load_samples
 from contrastive_lab import locale
-from contrastive_lab.components.shared.mount import bundle, style_sheet
-from contrastive_lab.components.shared.transport import ALIGN
+from contrastive_lab.components.shared.mount import ALIGN, bundle, style_sheet
 from contrastive_lab.playground import LOSSES, pack_playground
 from contrastive_lab.texts import data_script, el, verbatim
 

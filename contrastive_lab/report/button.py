@@ -13,7 +13,7 @@ from contrastive_core.engine.jobs import Job
 from contrastive_core.spaces import results
 from contrastive_core.spaces.space import Space
 from contrastive_lab import locale
-from contrastive_lab.components.shared.transport import digest
+from contrastive_lab.components.shared.mount import digest
 from contrastive_lab.locale import N_, _, message
 from contrastive_lab.progress import follow
 from contrastive_lab.report import views_asked

@@ -31,7 +31,7 @@ from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.space import Space
 from contrastive_lab import format
 from contrastive_lab.components.loss_view import LossView, PairAxes
-from contrastive_lab.components.shared.transport import thumbnail_sheet
+from contrastive_lab.components.shared.mount import thumbnail_sheet
 from contrastive_lab.loss_setting import setting_of
 from contrastive_lab.report import views_asked
 from contrastive_lab.setting_names import shown_name, shown_value

@@ -17,8 +17,15 @@ from contrastive_core.compare.evaluation import name_of
 from contrastive_core.compare.verdicts import ACCURACIES
 from contrastive_lab import format, texts
 from contrastive_lab.components.scatter import ScatterData, pack_scatter
-from contrastive_lab.components.shared.mount import bundle, style_sheet
-from contrastive_lab.components.shared.transport import ALIGN, ThumbnailSheet, digest, pack, thumbnail_sheet
+from contrastive_lab.components.shared.mount import (
+    ALIGN,
+    ThumbnailSheet,
+    bundle,
+    digest,
+    pack,
+    style_sheet,
+    thumbnail_sheet,
+)
 from contrastive_lab.report.contents import Contents, Part, gather
 from contrastive_lab.texts import Html, data_script, el, verbatim
 

@@ -12,13 +12,13 @@ from contrastive_core.advice.plan import adviser_of, load_plan, trial_score
 from contrastive_core.base import json_files
 from contrastive_core.base.memory import MAX_NPZ
 from contrastive_core.base.storage import read_regular
-from contrastive_core.engine import calls, process, queue, run_folders, training
+from contrastive_core.engine import client, process, queue, run_folders, training
 from contrastive_core.lab import lab_view
 from contrastive_core.runs.changes import schedule_of
 from contrastive_core.runs.records import Status
 from contrastive_core.runs.run import Run
 from contrastive_core.runs.train_config import from_dict, settings_of, with_settings
-from contrastive_lab import cache, format, guard, locale, query_params, recordings, score_strip, state
+from contrastive_lab import cache, format, locale, query_params, recordings, score_strip, stage, state
 from contrastive_lab.locale import _, ngettext
 from contrastive_lab.recordings import has_rows
 from contrastive_lab.runs import table
@@ -90,8 +90,8 @@ def _files(run: Run) -> None:
         st.json({k: v for k, v in run.manifest.items() if k != "config"})
         st.text(_("Its folder: {path}").format(path=run.path))
         if st.button(_("Check its files"), icon=":material/fact_check:"):
-            with guard.errors_shown(), st.spinner(_("Reading every file…")):
-                damaged = calls.damage_of(run)
+            with stage.errors_shown(), st.spinner(_("Reading every file…")):
+                damaged = client.damage_of(run)
                 for line in damaged:
                     st.error(format.plain(line))
                 if not damaged:
@@ -146,7 +146,7 @@ def act(run: Run, status: str) -> None:
             training.stop(run.name)
             st.toast(_("The run saves its state and stops."))
         elif can_resume and st.button(_("Resume"), icon=":material/play_arrow:"):
-            with guard.errors_shown():
+            with stage.errors_shown():
                 queue.resume(run.name)
                 _watch(run.name)
         if is_locked and not run.is_recording:
@@ -186,7 +186,7 @@ def clone(run: Run) -> None:
             help=_("Any setting of the command line's --set; all others stay as they are."),
         )
         pressed = st.form_submit_button(_("Train the clone"), icon=":material/content_copy:")
-        with guard.errors_kept(f"clone-{run.name}", (name, epochs, seed, text), pressed):
+        with stage.errors_kept(f"clone-{run.name}", (name, epochs, seed, text), pressed):
             if pressed:
                 lines = [line.strip() for line in text.splitlines() if line.strip()]
                 config = with_settings(from_dict(run.config), [f"epochs={epochs}", f"seed={seed}", *lines])
@@ -209,7 +209,7 @@ def annotate(run: Run) -> None:
         tags = st.text_input(_("Tags"), ", ".join(map(str, meta.get("tags") or [])), help=_("separated by commas"))
         note = st.text_area(_("Note"), str(meta.get("note") or ""))
         pressed, tag_list = st.form_submit_button(_("Save")), [t.strip() for t in tags.split(",") if t.strip()]
-        with guard.errors_kept(f"meta-{run.name}", (name, title, tags, note), pressed):
+        with stage.errors_kept(f"meta-{run.name}", (name, title, tags, note), pressed):
             if pressed:
                 run.set_meta(title=title.strip(), tags=tag_list, note=note)
                 if name != run.name:
@@ -228,7 +228,7 @@ def remove(chosen: Sequence[Run]) -> None:
     """Move runs to the bin and offer an undo. Called as a button's callback, so no rerun can skip it."""
     st.session_state[BINNED] = gone = list[Path]()
     for run in chosen:
-        with guard.errors_told():
+        with stage.errors_told():
             gone.append(run_folders.delete(run.name))
 
 
@@ -265,7 +265,7 @@ def _name(binned: Path) -> str:
 def _restore(*some: Path) -> None:
     st.session_state[BINNED] = []
     for path in some:
-        with guard.errors_told():
+        with stage.errors_told():
             run_folders.restore(path)
 
 

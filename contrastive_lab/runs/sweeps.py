@@ -19,7 +19,7 @@ from contrastive_core.runs.train_config import literal
 from contrastive_core.sweeps import sweep_file, sweep_results
 from contrastive_core.sweeps.sweep_file import FORMS, LARGEST, Row, Sweep, load, read, title_of
 from contrastive_core.sweeps.sweep_results import with_shipped
-from contrastive_lab import cache, figures, format, guard, locale, query_params
+from contrastive_lab import cache, figures, format, locale, query_params, stage
 from contrastive_lab.compare.space_picker import MOST
 from contrastive_lab.components.scatter import PALETTE
 from contrastive_lab.figures import draw_table
@@ -46,9 +46,9 @@ def sweeps() -> None:
     if name == NEW:
         by_form()
         return
-    with guard.errors_shown():
+    with stage.errors_shown():
         plan(load(files[name]), files[name])
-    with guard.errors_shown():
+    with stage.errors_shown():
         _file(files[name])
 
 
@@ -96,7 +96,7 @@ def plan(sweep: Sweep, path: Path) -> None:
             text = _("Trains one cell at a time and starts no cell after {hours} h. You can close the app meanwhile.")
             help = text.format(hours=f"{sweep.budget_hours:g}")
         if b.button(_("Start"), icon=":material/play_arrow:", type="primary", key=f"start-{key}", help=help):
-            with guard.errors_shown():
+            with stage.errors_shown():
                 added = queue.enqueue_group(sweep.name, sweep_file.trainings(sweep)[:most], sweep.budget_hours)
                 text = ngettext("{added} run is queued.", "{added} runs are queued.", len(added))
                 st.toast(text.format(added=len(added)))
@@ -149,7 +149,7 @@ def figure(sweep: Sweep, path: Path, rows: list[Row]) -> None:
     icon = ":material/compare_arrows:"
     if len(names) > 1 and line.button(label.format(names=len(names)), key=f"compare-{key}", icon=icon, help=help):
         st.switch_page("pages/compare.py", query_params={"runs": ",".join(names)})
-    with guard.errors_shown():
+    with stage.errors_shown():
         if unscored:  # no scores on the test images yet: another process makes them
             last = evaluation_path(runs.load(unscored[-1]))
             job = Job(f"_score.{key}", last, ("sweep", str(path), "--score"))
@@ -179,7 +179,7 @@ def on_demand(job: Job, label: str, place: Any, icon: str | None = None) -> None
     if problem := job.failure():
         st.error(format.plain(problem))
     if place.button(locale.text(label), icon=icon):
-        with guard.errors_shown():
+        with stage.errors_shown():
             job.start(label=label)
             st.rerun()
 
@@ -193,7 +193,7 @@ def _file(path: Path) -> None:
         own = content.replace(f'name = "{path.stem}"', "") if is_ready else content
         written = st.text_area("TOML", own, height=360)
         pressed = st.form_submit_button(_("Save"))
-        with guard.errors_kept(f"toml-{path.stem}", (name, written), pressed):
+        with stage.errors_kept(f"toml-{path.stem}", (name, written), pressed):
             if pressed:
                 save(name, written, is_new=is_ready)
 
@@ -219,7 +219,7 @@ def by_form() -> None:
         form = c.selectbox(_("Chart"), FORMS, line, format_func=locale.text, placeholder=choose)
         pressed = st.form_submit_button(_("Save the sweep"), type="primary")
         base = {"method": method, "dataset": dataset.strip(), "epochs": epochs}
-        with guard.errors_kept("new-sweep", (name, base, axes, seeds, hours, form), pressed):
+        with stage.errors_kept("new-sweep", (name, base, axes, seeds, hours, form), pressed):
             if pressed:
                 save(name.strip(), toml_of(name.strip(), base, axes, seeds, hours, form))
 

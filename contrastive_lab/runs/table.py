@@ -20,13 +20,13 @@ from contrastive_core.engine import queue, training
 from contrastive_core.runs.run import Run
 from contrastive_core.spaces import results
 from contrastive_core.spaces.space import Space
-from contrastive_lab import cache, format, guard, locale, query_params, state
+from contrastive_lab import cache, format, locale, query_params, stage, state
 from contrastive_lab.components.scatter import PALETTE
 from contrastive_lab.figures import draw_table
-from contrastive_lab.guard import DAMAGE
 from contrastive_lab.locale import N_, _, ngettext
 from contrastive_lab.progress import bar
 from contrastive_lab.recordings import describe
+from contrastive_lab.stage import DAMAGE
 
 Cell = str | float | None
 TABLE, SHOWN = "runs-table", "runs-shown"  # the table's key; names in the order of its rows
@@ -331,5 +331,5 @@ def _line() -> None:
 
 def _remove_queued(*queued: queue.Waiting) -> None:
     for job in queued:
-        with guard.errors_told():
+        with stage.errors_told():
             queue.remove(job.name)

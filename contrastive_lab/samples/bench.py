@@ -28,7 +28,7 @@ from contrastive_lab.components.bench import (
     sheets,
 )
 from contrastive_lab.components.sample_view import SampleView, ShownPair, draw_sample_view
-from contrastive_lab.components.shared.transport import SliderKnob, ThumbnailSheet, thumbnail_sheet
+from contrastive_lab.components.shared.mount import SliderKnob, ThumbnailSheet, thumbnail_sheet
 from contrastive_lab.figures import draw_table
 from contrastive_lab.locale import N_, _
 from contrastive_lab.samples.findings import PAGE, Findings, window

@@ -20,7 +20,7 @@ from contrastive_core.runs.train_config import settings_of
 from contrastive_core.samples import annotations as sample_annotations
 from contrastive_core.samples.sample_table import SampleRequest, SampleTable
 from contrastive_core.spaces import loaded_vectors
-from contrastive_lab import cache, format, guard, path_input, query_params, state
+from contrastive_lab import cache, format, path_input, query_params, stage, state
 from contrastive_lab.locale import _, message
 from contrastive_lab.progress import follow, follow_training
 from contrastive_lab.samples.bench import is_probably_wrong
@@ -222,7 +222,7 @@ def results(run: Run) -> None:
     elif fresh and fresh not in {r.name for r in retrained} and queue.progress_of(fresh):
         follow_training(fresh)
     for one in retrained:
-        with guard.on_its_own(one.name):
+        with stage.on_its_own(one.name):
             result(run, one)
 
 

@@ -19,7 +19,7 @@ from contrastive_core.runs.run import data_key
 from contrastive_core.runs.train_config import TrainConfig
 from contrastive_core.sweeps import sweep_results
 from contrastive_core.sweeps.sweep_file import arguments_of
-from contrastive_lab import cache, figures, format, guard, locale, path_input, query_params, score_strip
+from contrastive_lab import cache, figures, format, locale, path_input, query_params, score_strip, stage
 from contrastive_lab.figures import draw_table
 from contrastive_lab.locale import N_, _, message
 from contrastive_lab.progress import answer_or_wait, bar
@@ -189,7 +189,7 @@ def _plan_and_try(data: str, method: str, minutes: float, choose: list[str], com
 
 def _start(plan: plans.Plan) -> None:
     """Start or continue a saved plan; finished trials are kept."""
-    with guard.errors_shown():
+    with stage.errors_shown():
         job = job_of(plan.name, (plan.dataset, "--name", plan.name))
         job.start(label=message("Adviser {name}", name=plan.name))
         st.rerun()  # all of the page: it says above what is training
@@ -259,7 +259,7 @@ def show_answer(plan: plans.Plan, answer: plans.Answer) -> None:
         if st.button(format.plain(label), icon=":material/play_arrow:", key=f"longer-{plan.name}"):
             settings = {**plan.settings, "epochs": LONGER * row["epochs"], **row["settings"]}  # on all training images
             name = queue.free_name(f"{plan.name}-longer")
-            with guard.errors_shown():
+            with stage.errors_shown():
                 queue.enqueue(name, arguments_of(settings, 0))
                 watch_next(name)
                 query_params.keep(adviser=None)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import streamlit as st
 
-from contrastive_core.base.cards import MethodEntry
+from contrastive_core.base.registry import MethodEntry
 from contrastive_core.data import datasets
 from contrastive_core.data.dataset import USUAL as USUAL_FORM
 from contrastive_core.data.dataset import form_of, visible

@@ -11,14 +11,14 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from contrastive_core import runs
-from contrastive_core.base.cards import Catalog, KnobEntry, MethodEntry
 from contrastive_core.base.errors import BadName
+from contrastive_core.base.registry import Catalog, KnobEntry, MethodEntry
 from contrastive_core.base.storage import FileCache
 from contrastive_core.cli.import_checkpoint import ImportRecord
 from contrastive_core.cli.import_checkpoint import import_preview as preview_import
 from contrastive_core.data.dataset import LARGEST, RESIZES, SMALL, DatasetInfo
 from contrastive_core.engine import queue, training
-from contrastive_core.engine.calls import resolved_settings
+from contrastive_core.engine.client import resolved_settings
 from contrastive_core.runs import stem_of
 from contrastive_core.runs.run_metrics import MetricsReader
 from contrastive_core.runs.train_config import (
@@ -31,7 +31,7 @@ from contrastive_core.runs.train_config import (
     usual_epochs,
     with_settings,
 )
-from contrastive_lab import cache, format, guard, locale, query_params, state
+from contrastive_lab import cache, format, locale, query_params, stage, state
 from contrastive_lab.locale import N_, _, ngettext, sentence
 from contrastive_lab.setting_names import shown_name, shown_value
 from contrastive_lab.train.adviser import adviser_card
@@ -127,7 +127,7 @@ def settings(catalog: Catalog, method: str, data: Data, chips: DeltaGenerator) -
         arguments += ["--processes", str(fields.processes)] if fields.processes > 1 else []
         free = queue.free_name(stem_of(method, data.name, seed, [*chosen, *fields.further, *switched]))
         name = name or free
-        with guard.errors_shown():
+        with stage.errors_shown():
             arguments += ["--download"] if data.download else []
             queue.enqueue(name, arguments, at_once=fields.beside)
             watch_next(name)

@@ -12,23 +12,12 @@ from contrastive_core import runs
 from contrastive_core.advice.plan import is_trial
 from contrastive_core.base.progress import STARTING
 from contrastive_core.base.registry import Knob
-from contrastive_core.engine import calls, catalog, process, queue, training
+from contrastive_core.engine import catalog, client, process, queue, training
 from contrastive_core.runs import changes as live_changes
 from contrastive_core.runs.changes import Live
 from contrastive_core.runs.run import Run
 from contrastive_core.runs.run_metrics import MetricsReader
-from contrastive_lab import (
-    cache,
-    format,
-    forming_map,
-    guard,
-    locale,
-    query_params,
-    recordings,
-    score_strip,
-    stage,
-    state,
-)
+from contrastive_lab import cache, format, forming_map, locale, query_params, recordings, score_strip, stage, state
 from contrastive_lab.locale import N_, _
 from contrastive_lab.progress import bar
 from contrastive_lab.setting_names import changes_by_epoch, marks_of, sign
@@ -211,7 +200,7 @@ def progress(run: Run, metrics: MetricsReader, branches: Sequence[str]) -> None:
         if now in ("stopped", "failed") and not is_waiting and not run.shipped:
             icon = ":material/play_arrow:"
             if st.button(_("Resume"), icon=icon, type="primary", key="resume", width="stretch"):
-                with guard.errors_shown():
+                with stage.errors_shown():
                     queue.resume(run.name)
                     watch_next(run.name)
                     st.rerun()  # all of the page: the bar at the top tells of it too
@@ -328,11 +317,11 @@ def branch_form(run: Run) -> str:
         example = "loss.temperature=0.05\nloss.temperature=0.5, lr=0.001"
         text = st.text_area(_("Other values, one branch per line"), placeholder=example)
         pressed = st.form_submit_button(_("Start the branches"), icon=":material/fork_right:")
-        with guard.errors_kept(f"branch-{run.name}", text, pressed):
+        with stage.errors_kept(f"branch-{run.name}", text, pressed):
             if pressed:
                 lines = [line.split(",") for line in text.splitlines() if line.strip()]
                 every = [live_changes.settings_of(line) for line in lines]
-                names = [made.name for made in calls.branch(run, epoch or None, *every)]
+                names = [made.name for made in client.branch(run, epoch or None, *every)]
                 for name in names:
                     queue.resume(name)
     return names[0] if names else ""

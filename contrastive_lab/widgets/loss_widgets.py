@@ -21,8 +21,7 @@ from contrastive_lab.components.circle import CircleStart, CircleView, pack_circ
 from contrastive_lab.components.loss_view import LossView, PairAxes
 from contrastive_lab.components.scatter import MAX_IMAGES, MAX_POINTS, ScatterData, pack_scatter
 from contrastive_lab.components.scatter import rows_of as rows_reported
-from contrastive_lab.components.shared.mount import bundle, style_sheet
-from contrastive_lab.components.shared.transport import pack, thumbnail_sheet
+from contrastive_lab.components.shared.mount import bundle, pack, style_sheet, thumbnail_sheet
 from contrastive_lab.loss_setting import dragged, further_knobs_of, knob_of, live_knob, setting_of
 
 MOST = 1024  # rows that stay smooth under a drag

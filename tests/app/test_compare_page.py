@@ -24,7 +24,7 @@ from contrastive_lab import cache, state
 from contrastive_lab.compare import score_tables, space_picker, verdict
 from contrastive_lab.compare.disagreements import ComparedSamples
 from contrastive_lab.compare.verdict import Dumbbell, order_may_change, undecided
-from contrastive_lab.samples.example import OFFERED
+from contrastive_lab.home import OFFERED
 
 PAIR = ("simclr-digits", "sup_con-digits")
 

@@ -16,7 +16,7 @@ from contrastive_core.base.score import Score
 from contrastive_core.base.storage import SHIPPED
 from contrastive_core.compare.evaluation import read_evaluation
 from contrastive_core.spaces.space import cached, path_of
-from contrastive_lab import guard
+from contrastive_lab import stage
 
 PICTURE = "![x](http://example.org/x.png)"
 BROKEN = {
@@ -122,14 +122,14 @@ def test_what_a_file_of_scores_says_is_no_markup(page: str, monkeypatch: pytest.
 
 def test_what_is_drawn_on_its_own_says_why_it_is_not() -> None:
     def script() -> None:
-        from contrastive_lab import guard
+        from contrastive_lab import stage
 
-        with guard.on_its_own("one"):
+        with stage.on_its_own("one"):
             raise KeyError("scores")
-        with guard.on_its_own("two"):
+        with stage.on_its_own("two"):
             raise ZeroDivisionError  # a fault of the program is not hidden
 
     app = AppTest.from_function(script, default_timeout=90).run()
     assert "one is damaged: 'scores' is missing" in app.warning[0].value.replace("\\", "")
     assert app.exception
-    assert ZeroDivisionError not in guard.DAMAGE
+    assert ZeroDivisionError not in stage.DAMAGE

@@ -20,7 +20,7 @@ from contrastive_core.base.storage import ROOT, data_home
 from contrastive_core.spaces import file_formats, loaded_vectors, neighbor_graphs, space
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_lab import state
-from contrastive_lab.components.shared import transport
+from contrastive_lab.components.shared import mount
 from contrastive_lab.explore import export
 
 
@@ -159,13 +159,13 @@ class Counted:
 def test_thumbnails_read_a_block_of_images_at_a_time(most: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
     images = np.random.default_rng(0).integers(0, 255, (50, 3, 40, 44)).astype(np.uint8)
     rows = np.random.default_rng(1).permutation(50)[:31]
-    at_once = transport.thumbnail_sheet(images[rows], most)
+    at_once = mount.thumbnail_sheet(images[rows], most)
     counted, one = Counted(images), images[0].size
-    monkeypatch.setattr(transport, "READ_AT_ONCE", 4 * one)
-    sheet = transport.thumbnail_sheet(counted, most, rows=rows)  # type: ignore[arg-type]
+    monkeypatch.setattr(mount, "READ_AT_ONCE", 4 * one)
+    sheet = mount.thumbnail_sheet(counted, most, rows=rows)  # type: ignore[arg-type]
     assert counted.most == 4 * one
     assert (sheet.picture, sheet.across, sheet.tile) == (at_once.picture, at_once.across, at_once.tile)
-    assert transport.thumbnail_sheet(images, rows=rows[:0]) is transport.NO_THUMBNAILS
+    assert mount.thumbnail_sheet(images, rows=rows[:0]) is mount.NO_THUMBNAILS
 
 
 def test_a_download_never_redraws_its_page() -> None:

@@ -15,7 +15,7 @@ from contrastive_core.base import json_files
 from contrastive_core.base.messages import Message, join, message
 from contrastive_core.base.storage import ROOT
 from contrastive_lab import locale
-from contrastive_lab.components.shared.transport import localized
+from contrastive_lab.components.shared.mount import localized
 from contrastive_lab.locale import _
 from contrastive_lab.locale.__main__ import SOURCES, extract, is_translated, read
 

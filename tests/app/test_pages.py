@@ -176,7 +176,7 @@ def test_an_embedded_run_has_its_map_while_it_is_scored(monkeypatch: pytest.Monk
     assert [s.label for s in app.selectbox if s.label == "Color by"]
 
 
-ASKED = {"compare": {"comparison"}, "train": {"contrastive_core.engine.calls:resolved_settings", "views", "look"}}
+ASKED = {"compare": {"comparison"}, "train": {"contrastive_core.engine.client:resolved_settings", "views", "look"}}
 
 
 @pytest.mark.parametrize("name", SHIPPED)

@@ -26,9 +26,9 @@ from contrastive_core.samples.sample_table import request_of
 from contrastive_core.spaces import loaded_vectors
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.space import nearest_of
-from contrastive_lab import cache
+from contrastive_lab import cache, home
 from contrastive_lab.components.cut_off import CutOff
-from contrastive_lab.samples import example, lists, subject
+from contrastive_lab.samples import lists, subject
 from contrastive_lab.samples.retrain import change_of
 
 pytestmark = pytest.mark.usefixtures("no_processes")
@@ -166,22 +166,22 @@ def test_a_bookmark_opens_its_sample_on_any_list(desk: Desk) -> None:
 
 def test_a_link_from_elsewhere_makes_no_example_until_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     app = page_on("home", monkeypatch)
-    del app.session_state[example.OFFERED]  # a session that such a link begins has not seen the front page
+    del app.session_state[home.OFFERED]  # a session that such a link begins has not seen the front page
     app.query_params["example"] = "wrong-labels"
     app.switch_page("pages/samples.py").run()
-    assert not (runs_home() / example.NAME).exists()
+    assert not (runs_home() / home.EXAMPLE).exists()
     next(b for b in app.button if b.label.startswith("Make the example")).click().run()
     assert not app.exception
-    assert (runs_home() / example.NAME / "run.json").exists()
+    assert (runs_home() / home.EXAMPLE / "run.json").exists()
     assert "ten labels of these training images were changed on purpose" in text_of(app)
 
 
 def test_the_third_doors_example_is_said_to_be_planted(desk: Desk) -> None:
-    example.make()
+    home.make()
     app = opened(example="wrong-labels")  # its table came along: nothing is computed
     assert not app.exception
     assert "ten labels of these training images were changed on purpose" in text_of(app)
-    assert app.query_params["run"] in (example.NAME, [example.NAME])
+    assert app.query_params["run"] in (home.EXAMPLE, [home.EXAMPLE])
     assert "example" not in app.query_params
     names, planted = ("digits", "digits_mislabeled"), set[str]()
     for split, count in (("test", 3), ("train", 10)):
@@ -191,8 +191,8 @@ def test_the_third_doors_example_is_said_to_be_planted(desk: Desk) -> None:
     suspects = [item.id for item in desk.bench.items]
     assert planted <= set(suspects)
     assert desk.bench.total == len(suspects) <= 12
-    assert runs.load(example.NAME).weights_hash() == runs.load("simclr-digits").weights_hash()
-    assert not [r.name for r in runs.list_runs() if r.name == example.NAME and r.shipped]
+    assert runs.load(home.EXAMPLE).weights_hash() == runs.load("simclr-digits").weights_hash()
+    assert not [r.name for r in runs.list_runs() if r.name == home.EXAMPLE and r.shipped]
 
 
 def test_vectors_without_pictures_or_labels_are_listed_as_a_table(desk: Desk) -> None:

@@ -4,8 +4,7 @@ import streamlit as st
 
 from contrastive_core import losses
 from contrastive_lab.components.circle import CircleStart, CircleView, pack_circle
-from contrastive_lab.components.shared.mount import mount
-from contrastive_lab.components.shared.transport import SliderKnob
+from contrastive_lab.components.shared.mount import SliderKnob, mount
 
 asked = st.query_params
 loss = losses.create(asked.get("loss", "nt_xent"))

@@ -7,7 +7,7 @@ import numpy as np
 import streamlit as st
 
 from contrastive_lab.components.loss_view import LossSetting, LossView, PairAxes, draw_loss_view
-from contrastive_lab.components.shared.transport import SliderKnob, thumbnail_sheet
+from contrastive_lab.components.shared.mount import SliderKnob, thumbnail_sheet
 
 asked = st.query_params
 n, kind = int(asked.get("n", 64)), asked.get("kind", "softmax")

@@ -4,7 +4,7 @@ import numpy as np
 import streamlit as st
 
 from contrastive_lab.components.scatter import LinkedSelection, ScatterData, bring_pictures, draw_scatter
-from contrastive_lab.components.shared.transport import NO_THUMBNAILS, thumbnail_sheet
+from contrastive_lab.components.shared.mount import NO_THUMBNAILS, thumbnail_sheet
 
 asked = st.query_params
 n = int(asked.get("n", 600))

@@ -16,7 +16,6 @@ from contrastive_core.samples.sample_table import request_of
 from contrastive_core.spaces import loaded_vectors
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.towers import joined
-from contrastive_lab.samples import example
 
 LONG = "Rinse the copper kettle. " * 60
 QUERIES = ("How to clean a copper kettle?", "איך מנקים קומקום נחושת?", "如何清洗铜水壶？", "كيف أنظف الغلاية")
@@ -40,7 +39,7 @@ def app(serve: Callable[..., str], tmp_path_factory: pytest.TempPathFactory) -> 
     with pytest.MonkeyPatch.context() as patch:
         for name, value in homes.items():
             patch.setenv(name, value)
-        runs = example.make_questions()["runs"]
+        runs = home.make_questions()["runs"]
         own = [loaded_vectors.PREFIX + key for key in (texts_by(0, home), texts_by(1, home))]
         request = request_of(own[0], "train", pairs=True)
         answers.make("tower_pairs", {"space": request.embedding.values})

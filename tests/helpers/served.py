@@ -15,7 +15,7 @@ import pytest
 from patience import SLOW
 
 from benchmarks import browser as real
-from contrastive_lab.desktop import window
+from contrastive_lab.desktop import serving
 
 FAILED = pytest.StashKey[bool]()
 SERVED: list[dict[str, str]] = []  # homes of the servers at work: what a page began ends with it
@@ -44,7 +44,7 @@ def pytest_runtest_teardown(item: pytest.Item) -> None:
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Any]:
     if real.find_browser() is None:
-        pytest.skip(f"no browser: none of {', '.join(window.NAMES)} is installed")
+        pytest.skip(f"no browser: none of {', '.join(serving.NAMES)} is installed")
     pytest.importorskip("playwright", reason="playwright is not installed")
     with real.chromium() as found:
         yield found

@@ -1,11 +1,11 @@
-// The blob that transport.py packs, unpacked again.
+// The blob that mount.py packs, unpacked again.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { unpack } from "../../contrastive_lab/components/shared/transport.js";
 
-/** What `pack` in transport.py gives, byte for byte. */
+/** What `pack` in mount.py gives, byte for byte. */
 function pack(meta, arrays) {
   const places = {};
   const parts = [];
@@ -40,7 +40,7 @@ test("meta data and arrays come back, at any offset of the buffer", () => {
 });
 
 test("what Python packed", () => {
-  // pack({"n": 2}, a=b"\x01\x02") of transport.py
+  // pack({"n": 2}, a=b"\x01\x02") of mount.py
   const header = '{"meta": {"n": 2}, "places": {"a": [0, 2]}}';
   const padded = header.padEnd(Math.ceil((header.length + 8) / 8) * 8 - 8);
   const bytes = new Uint8Array(8 + padded.length + 8);

@@ -19,7 +19,7 @@ import pytest
 
 from contrastive_core.base.storage import ROOT, data_home
 from contrastive_core.cli.main import COMMANDS
-from contrastive_lab.desktop import command, serving, window
+from contrastive_lab.desktop import command, serving
 
 
 def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
@@ -163,32 +163,32 @@ def program(path: Path, script: str) -> None:
 
 def test_where_no_window_opens_it_says_why(display: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
-    monkeypatch.setattr(window.webbrowser, "open", asked.append)
+    monkeypatch.setattr(serving.webbrowser, "open", asked.append)
     with pytest.raises(ValueError, match="no browser was found"):
-        window.open_window("http://127.0.0.1:1/", "file:///x.html")
+        serving.open_window("http://127.0.0.1:1/", "file:///x.html")
     program(display / "chromium", "exit 1")  # one that cannot start is passed over
-    monkeypatch.setattr(window.webbrowser, "open", lambda link: asked.append(link) or True)
-    assert window.open_window("http://127.0.0.1:1/", "file:///x.html") is None
+    monkeypatch.setattr(serving.webbrowser, "open", lambda link: asked.append(link) or True)
+    assert serving.open_window("http://127.0.0.1:1/", "file:///x.html") is None
     assert asked == ["file:///x.html"] * 2
     for name in ("DISPLAY", "WAYLAND_DISPLAY"):
         monkeypatch.delenv(name, raising=False)
     with pytest.raises(ValueError, match="there is no display"):
-        window.open_window("http://127.0.0.1:1/", "file:///x.html")
-    assert window.describe() == "none: there is no display"
+        serving.open_window("http://127.0.0.1:1/", "file:///x.html")
+    assert serving.describe() == "none: there is no display"
 
 
 def test_a_window_is_waited_for_until_it_is_closed(
     display: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(window, "SOON", 0.2)
+    monkeypatch.setattr(serving, "SOON", 0.2)
     wait_for, out = tmp_path / "close", tmp_path / "arguments"
     program(display / "google-chrome", f'echo "$@" > {out}; while [ ! -e {wait_for} ]; do /bin/sleep 0.05; done')
-    wait = window.open_window("http://127.0.0.1:1/?token=a", "file:///x.html")
+    wait = serving.open_window("http://127.0.0.1:1/?token=a", "file:///x.html")
     assert wait is not None
     assert "--app=file:///x.html" in out.read_text()
     assert "token" not in out.read_text()
     first = re.search(rf"--user-data-dir=({data_home() / 'scratch'}\S+)", out.read_text())
-    second = window.open_window("http://127.0.0.1:1/?token=a", "file:///x.html")
+    second = serving.open_window("http://127.0.0.1:1/?token=a", "file:///x.html")
     assert second is not None
     assert first is not None
     assert first[1] not in out.read_text()  # Chromium would hand over to the window of that profile
@@ -228,7 +228,7 @@ def test_closing_the_window_or_ctrl_c_ends_the_server(
     for wait in (lambda: None, interrupt):
         records = Records(monkeypatch, [])
         monkeypatch.setattr(
-            window, "open_window", lambda address, link, browser, wait=wait: asked.append((address, link)) or wait
+            serving, "open_window", lambda address, link, browser, wait=wait: asked.append((address, link)) or wait
         )
         assert command.main([]) == 0
         assert asked[-1] == ("http://127.0.0.1:1/?token=word", (data_home() / "app" / "open-1.html").resolve().as_uri())
@@ -241,11 +241,11 @@ def test_closing_the_window_or_ctrl_c_ends_the_server(
 def test_runs_at_work_keep_the_server(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     work = [["mine"], ["mine"], ["mine"]]
     records = Records(monkeypatch, work)
-    monkeypatch.setattr(window, "open_window", lambda address, link, browser: lambda: None)
+    monkeypatch.setattr(serving, "open_window", lambda address, link, browser: lambda: None)
     assert command.main([]) == 0
     assert "Running: mine" in capsys.readouterr().err
     assert work == []
-    monkeypatch.setattr(window, "open_window", lambda *a: pytest.fail("a window was opened"))
+    monkeypatch.setattr(serving, "open_window", lambda *a: pytest.fail("a window was opened"))
     assert command.main(["--no-window"]) == 0
     assert "Ctrl-C ends it." in capsys.readouterr().err
     assert records.done[-1] == "stop"

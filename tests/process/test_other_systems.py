@@ -12,7 +12,7 @@ from platformdirs.windows import Windows
 
 from contrastive_core.base import storage
 from contrastive_core.base.storage import ROOT
-from contrastive_lab.desktop import window
+from contrastive_lab.desktop import serving
 
 # For this project's modules alone, what Windows' Python lacks is taken away: modules, and names of
 # the others. Libraries keep theirs, since those that lie here are of this system.
@@ -149,7 +149,7 @@ def test_browsers_are_found_where_they_are_installed(
 ) -> None:
     for name, value in {"HOME": "home", "PROGRAMFILES": "Files", "LOCALAPPDATA": "Local"}.items():
         monkeypatch.setenv(name, str(tmp_path / value))
-    monkeypatch.setattr(window.sys, "platform", platform)
+    monkeypatch.setattr(serving.sys, "platform", platform)
     (tmp_path / program).parent.mkdir(parents=True)
     (tmp_path / program).touch()
-    assert str(tmp_path / program) in list(window.chromiums())
+    assert str(tmp_path / program) in list(serving.chromiums())

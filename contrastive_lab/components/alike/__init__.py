@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from contrastive_lab.components.shared.mount import mount
-from contrastive_lab.components.shared.transport import TILE, pack, thumbnail_sheet
+from contrastive_lab.components.shared.mount import TILE, mount, pack, thumbnail_sheet
 
 LARGEST = 224  # pixels of a side
 

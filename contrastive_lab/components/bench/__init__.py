@@ -7,8 +7,14 @@ from typing import TypedDict
 
 import numpy as np
 
-from contrastive_lab.components.shared.mount import mount, reported_state
-from contrastive_lab.components.shared.transport import NO_THUMBNAILS, ThumbnailSheet, pack, thumbnail_sheet
+from contrastive_lab.components.shared.mount import (
+    NO_THUMBNAILS,
+    ThumbnailSheet,
+    mount,
+    pack,
+    reported_state,
+    thumbnail_sheet,
+)
 from contrastive_lab.texts import Said
 
 LARGEST, LARGE = 224, 96  # pixels along the side of a suspect's picture, and of one beside it

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from contrastive_lab.components.shared.transport import SliderKnob, pack
+from contrastive_lab.components.shared.mount import SliderKnob, pack
 
 
 @dataclass(frozen=True)

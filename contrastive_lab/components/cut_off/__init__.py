@@ -3,8 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from contrastive_lab.components.shared.mount import mount
-from contrastive_lab.components.shared.transport import pack
+from contrastive_lab.components.shared.mount import mount, pack
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from contrastive_lab.components.shared.mount import mount
-from contrastive_lab.components.shared.transport import pack, thumbnail_sheet
+from contrastive_lab.components.shared.mount import mount, pack, thumbnail_sheet
 
 
 def draw_gallery(

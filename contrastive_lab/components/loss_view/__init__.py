@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from contrastive_lab.components.shared.mount import mount
-from contrastive_lab.components.shared.transport import NO_THUMBNAILS, SliderKnob, ThumbnailSheet, pack
+from contrastive_lab.components.shared.mount import NO_THUMBNAILS, SliderKnob, ThumbnailSheet, mount, pack
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,7 +16,7 @@ const HISTORY = 600, // points of a curve; of a longer course every second, four
   STARTLED = 10000; // milliseconds in which a worker has to answer
 
 /**
- * Fills an element with what `pack` of shared/transport.py gives; returns what takes it away.
+ * Fills an element with what `pack` of shared/mount.py gives; returns what takes it away.
  *
  * @type {(parent: any, blob: Uint8Array, host: Host) => () => void}
  */

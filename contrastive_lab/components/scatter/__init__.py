@@ -16,8 +16,14 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int64
 
-from contrastive_lab.components.shared.mount import component_key, mount, reported_state
-from contrastive_lab.components.shared.transport import NO_THUMBNAILS, ThumbnailSheet, pack
+from contrastive_lab.components.shared.mount import (
+    NO_THUMBNAILS,
+    ThumbnailSheet,
+    component_key,
+    mount,
+    pack,
+    reported_state,
+)
 from contrastive_lab.locale import N_, _
 
 # --- colors ----------------------------------------------------------------------------------------

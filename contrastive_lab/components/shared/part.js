@@ -6,7 +6,7 @@ import { mountIn } from "./locale.js";
 import { languageOf, unpack } from "./transport.js";
 
 /**
- * What mounts a part in an element, from a blob of pack (transport.py); another one may follow. It returns what takes
+ * What mounts a part in an element, from a blob of pack (mount.py); another one may follow. It returns what takes
  * the part away.
  *
  * @param {string} field of the element, where the part is kept; its `root` and `frame` end with it

@@ -1,4 +1,4 @@
-// The inverse of transport.py: meta data, and each array as bytes of its own, below its path.
+// The inverse of mount.py: meta data, and each array as bytes of its own, below its path.
 
 import { setMessages } from "./locale.js";
 

@@ -12,7 +12,7 @@ from contrastive_core.data import datasets
 from contrastive_core.engine import answers
 from contrastive_core.models.encoders import create_encoder
 from contrastive_lab import cache
-from contrastive_lab.components.shared.transport import thumbnail_sheet
+from contrastive_lab.components.shared.mount import thumbnail_sheet
 from contrastive_lab.train.augmentations import view_table
 from contrastive_lab.train.folder import summary
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from contrastive_core import pairs
-from contrastive_core.base import cards
+from contrastive_core.base import registry
 from contrastive_core.base.storage import ROOT
 
 
@@ -16,7 +16,7 @@ def test_the_loss_of_the_guide_is_the_one_of_pytorch(tmp_path: Path, monkeypatch
     guide = ROOT / "docs" / "guides"
     (tmp_path / "losses").mkdir()
     shutil.copy(guide / "cosine_embedding.toml", tmp_path / "losses")
-    monkeypatch.setattr(cards, "PACKAGE", tmp_path)
+    monkeypatch.setattr(registry, "PACKAGE", tmp_path)
     loss = runpy.run_path(str(guide / "cosine_embedding.py"), run_name="contrastive_core.losses.cosine_embedding")
     loss = loss["CosineEmbedding"](margin=0.1)
     assert loss.card.title == "Cosine embedding"

@@ -9,7 +9,7 @@ import pytest
 from cases import cases
 
 from contrastive_core import losses, methods
-from contrastive_core.base.cards import Catalog
+from contrastive_core.base.registry import Catalog
 from contrastive_core.engine import catalog
 from contrastive_lab.methods import PICTURED, SIBLING, flow_of
 

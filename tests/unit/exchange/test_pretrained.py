@@ -20,10 +20,9 @@ from contrastive_core.base.storage import runs_home
 from contrastive_core.cli.main import main
 from contrastive_core.compare import embed
 from contrastive_core.data import datasets
+from contrastive_core.exchange import checkpoint_import
 from contrastive_core.exchange import checkpoint_import as checkpoint
-from contrastive_core.exchange import pretrained
-from contrastive_core.exchange.checkpoint_import import create_run
-from contrastive_core.exchange.pretrained import Wanted, open_model
+from contrastive_core.exchange.checkpoint_import import Wanted, create_run, open_model
 from contrastive_core.models import libraries
 from contrastive_core.models.libraries import Pretrained
 
@@ -126,7 +125,7 @@ def test_random_weights_are_said_to_be_random(photos: str, capsys: pytest.Captur
 
 def test_nothing_is_fetched_by_itself(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """Host, size and license are said instead; a dry run fetches nothing even where it may."""
-    monkeypatch.setattr(pretrained, "fetch", lambda entry: pytest.fail("it was fetched"))
+    monkeypatch.setattr(checkpoint_import, "fetch", lambda entry: pytest.fail("it was fetched"))
     said = r"huggingface\.co \(about \d+ MB; license: apache"
     with pytest.raises(NotDownloaded, match=said), open_model(Wanted(VIT)):
         pass
@@ -163,16 +162,16 @@ def test_it_is_fetched_where_that_is_asked_for(caches: Path, monkeypatch: pytest
     torch.save(network(SHUFFLE).state_dict(), served)
     url = f"file://localhost{served}"
     entry = Pretrained(SHUFFLE, 64, (0.5,) * 3, (0.5,) * 3, url, license="mit", size=9)
-    monkeypatch.setattr(pretrained, "pretrained", lambda name: [entry])
+    monkeypatch.setattr(checkpoint_import, "pretrained", lambda name: [entry])
     said: list[str] = []
     with open_model(Wanted(SHUFFLE, may_fetch=True), lambda stage, _: said.append(stage)) as it:
         assert it.source == caches / "hub" / "checkpoints" / "net.pth"
         assert not it.missing
     assert "license: mit" in said[0]
-    assert pretrained.find(entry) == it.source
+    assert checkpoint_import.find(entry) == it.source
     gone = Pretrained(SHUFFLE, 64, (), (), (caches / "gone.pth").as_uri())
     with pytest.raises(CannotImport, match="cannot be fetched"):
-        pretrained.fetch(gone)
+        checkpoint_import.fetch(gone)
 
 
 def test_decoding_is_told_of_and_what_is_stopped_leaves_no_run(

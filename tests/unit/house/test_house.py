@@ -81,7 +81,7 @@ def test_notebooks_and_reports_import_no_streamlit() -> None:
 
 # The app, bottom to top, by the same rule.
 LAB_ORDER = """
-locale texts format setting_names query_params path_input load_vectors guard stage components figures loss_setting
+locale texts format setting_names query_params path_input load_vectors stage components figures loss_setting
 widgets cache state progress pictures forming_map embedding_map recordings score_strip methods train activity samples
 compare report playground loss_lab home explore runs desktop server __main__
 """.split()

@@ -19,7 +19,7 @@ from contrastive_core.base.storage import SHIPPED
 from contrastive_core.cli.main import main
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.towers import joined
-from contrastive_lab.components.shared.transport import NO_THUMBNAILS, thumbnail_sheet
+from contrastive_lab.components.shared.mount import NO_THUMBNAILS, thumbnail_sheet
 from contrastive_lab.report.contents import Contents, Part, without_paths
 from contrastive_lab.report.document import document
 from contrastive_lab.texts import el, verbatim

@@ -15,7 +15,7 @@ from contrastive_core import runs
 from contrastive_core.base import json_files
 from contrastive_core.base.errors import BadName, Gone, Locked, NoSuchRun
 from contrastive_core.base.storage import data_home, runs_home
-from contrastive_core.engine import calls, client, process, queue, run_folders, training
+from contrastive_core.engine import client, process, queue, run_folders, training
 from contrastive_core.runs import checkpoints
 from contrastive_core.runs.run import Run
 
@@ -86,7 +86,7 @@ def test_rename_delete_undo() -> None:
     binned = run_folders.delete("second")
     assert "second" not in {r.name for r in runs.list_runs()}
     restored = run_folders.restore(binned)
-    assert (restored.name, calls.damage_of(restored)) == ("second", [])
+    assert (restored.name, client.damage_of(restored)) == ("second", [])
     with pytest.raises(BadName):
         run_folders.rename("second", "../up")
 
