@@ -23,18 +23,20 @@ def page() -> None:
     ready = space_picker.ready()
     with stage.toolbar():
         names, layer = space_picker.choose(ready)
-        samples, spaces, reason = None, [], ""
+        samples, spaces, reason, unread = None, [], "", ""
         if len(names) > 1:
             with stage.on_its_own(_("Candidates")):
                 spaces = space_picker.spaces(names, layer)
                 reason = space_picker.comparable(spaces)
-                space_picker.choose_judgments(spaces)
-                samples = None if reason else _samples(spaces)
+                unread = space_picker.choose_judgments(spaces)
+                samples = None if reason or unread else _samples(spaces)
             view = _tools(names, spaces, layer, samples) if spaces and not reason else ""
     if len(names) < 2:
         overview.without_pair(names)
     elif reason:
         overview.without_common(reason, names, ready)
+    elif unread:
+        overview.empty(_("No relevance judgments"), unread)
     elif view == CURVES:
         with stage.below():
             score_tables.curves(ready, layer, names)

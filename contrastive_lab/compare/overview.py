@@ -13,7 +13,7 @@ from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.results import MAP_DEFAULTS
 from contrastive_core.spaces.space import Space
 from contrastive_lab import cache, embedding_map, format, locale, pictures, query_params, stage, state
-from contrastive_lab.compare import space_picker, towers, verdict
+from contrastive_lab.compare import score_tables, space_picker, towers, verdict
 from contrastive_lab.compare.disagreements import ComparedSamples
 from contrastive_lab.compare.space_picker import SHAPES, A, B
 from contrastive_lab.components import scatter
@@ -50,10 +50,14 @@ def show(spaces: list[Space], samples: ComparedSamples | None) -> None:
             if samples is not None:
                 _answers(spaces, samples)
             else:
-                st.header(_("The verdict comes in a moment"))
-                st.caption(_("The scores of each run are computed once. The maps do not wait for them."))
+                above = st.container(gap="small")
                 if verdict.known(spaces, waits=True) is not None:
                     st.rerun()  # it was made while the toolbar was drawn
+                if verdict.is_coming(spaces):
+                    above.header(_("The verdict comes in a moment"))
+                    above.caption(_("The scores of each run are computed once. The maps do not wait for them."))
+                else:
+                    above.header(_("No verdict"))  # the reason is below
     with picture, stage.on_its_own(_("Candidates")):
         above, below = st.container(key="compare-maps", gap=None), st.container(key="compare-strip").empty()
         below.caption(_("The samples on which A and B disagree appear here."))  # keeps their room: no map jumps
@@ -74,7 +78,8 @@ def _answers(spaces: list[Space], samples: ComparedSamples) -> None:
     towers.show_recall(comparison.names, spaces)
     text = _("CKA {cka} · they share {share} % of neighbors")
     st.markdown(text.format(cka=f"{comparison.cka[0, 1]:.2f}", share=f"{100 * comparison.overlap[0, 1]:.0f}"))
-    verdict.with_scores(spaces, comparison)  # computes them; the page then shows the linear probe too
+    if verdict.with_scores(spaces, comparison):  # computes them; the page then shows the linear probe too
+        score_tables.follow_references([space for space in spaces if space.run][:1])
     label = str(_("See how alike they are"))
     if metric:
         label = _("Look at the {n} disagreements").format(n=f"{samples.one_right:,}")
@@ -86,6 +91,7 @@ def _answers(spaces: list[Space], samples: ComparedSamples) -> None:
 def open_view(view: str) -> None:
     """Show a view of the page, for a button's `on_click`."""
     query_params.choose("compare-view", view)
+    stage.close_more()
 
 
 def without_pair(names: list[str]) -> None:

@@ -111,8 +111,14 @@ def table(spaces: list[Space], comparison: Comparison) -> None:
         with st.popover(_("Meaning of the scores"), icon=":material/help:"):
             draw_definitions(comparison.scores[0].values() if comparison.scores else ())
         manage_references()
+    follow_references(spaces)
+
+
+def follow_references(spaces: list[Space]) -> None:
+    """Score runs with raw pixels, their untrained encoders and the first run's references, unless this is done; draw
+    the progress. For the end of a page, because the verdict needs no reference."""
     runs = [run for space in spaces if (run := space.run)]
-    if runs and all(map(scored_or_wait, runs)):  # after the verdict: it needs no reference
+    if runs and all(map(scored_or_wait, runs)):
         follow_missing_reference(runs[0])
 
 

@@ -12,7 +12,7 @@ from contrastive_core.spaces import loaded_vectors
 from contrastive_core.spaces.attached_files import judgments_file
 from contrastive_core.spaces.space import Space
 from contrastive_lab import cache, format, query_params, state
-from contrastive_lab.locale import _
+from contrastive_lab.locale import _, message
 from contrastive_lab.path_input import path_input
 from contrastive_lab.recordings import has_rows
 
@@ -21,7 +21,7 @@ A, B = SHAPES[0], SHAPES[1]
 LIST = "compare-runs"  # the key of the list of all that are compared
 NOT_COMPARED = "compare: left out"  # of the session: names that were asked for and are unknown, or too many
 PICKER_WIDTH = 210  # pixels
-QRELS = "compare: judgments"  # of the session: the path of their file, "" for none
+QRELS = "compare: judgments"  # of the session: the path of their file, None for none
 
 
 def ready() -> list[Run]:
@@ -144,19 +144,36 @@ def are_towers(spaces: list[Space]) -> bool:
     return all(rows is not None and cache.towers(rows) is not None for rows in sets)
 
 
-def choose_judgments(spaces: list[Space]) -> None:
-    """Draw a field for the file of relevance judgments if all spaces hold queries and documents."""
-    st.session_state[QRELS] = ""
+def choose_judgments(spaces: list[Space]) -> str:
+    """Draw the field for relevance judgments if all spaces hold queries and documents; return why it has no file that
+    exists, "" without a reason."""
+    st.session_state[QRELS] = None
     if are_towers(spaces):
         with st.popover(_("Judgments")):
-            about = _(
-                "Relevance of documents to queries: a .tsv of BEIR, a file of TREC, or .json. Without a file, partners "
-                "count as relevant."
-            )
-            st.session_state[QRELS] = path_input(_("Relevance judgments"), "qrels", "/path/to/qrels/test.tsv", about)
+            try:
+                st.session_state[QRELS] = judgments_input()
+            except ValueError as error:
+                st.error(text := format.plain(error))
+                return text
+    return ""
+
+
+def judgments_input() -> Path | None:
+    """Draw the field for a file of relevance judgments or a BEIR folder; return the file, None if the field is empty.
+    Raises ValueError if there is no such file."""
+    about = _(
+        "Relevance of documents to queries: a .tsv of BEIR, a file of TREC, or .json. Without a file, partners "
+        "count as relevant."
+    )
+    if not (typed := path_input(_("Relevance judgments"), "qrels", "/path/to/qrels/test.tsv", about)):
+        return None
+    path = judgments_file(Path(typed).expanduser())
+    if not (path.is_absolute() and path.is_file()):
+        raise ValueError(message("No such file: {path}. Enter the full path.", path=path))
+    return path
 
 
 def judgments() -> Path | None:
-    """Return the file of relevance judgments that the page names; None if there is no such file."""
-    path = judgments_file(Path(st.session_state.get(QRELS, "")).expanduser())
-    return path if path.is_absolute() and path.is_file() else None
+    """Return the file of relevance judgments that the page names; None if it names none."""
+    file: Path | None = st.session_state.get(QRELS)
+    return file

@@ -1,7 +1,6 @@
 """The verdict of Compare: the best space, its lead and the reason, with a warning if test labels look wrong; and its
 dumbbells, a plot of the scores and classes of several spaces on one axis. The axis spans the values, and says where it
-begins. Each space has a marker shape. The line between A and B is thick if the interval of their difference excludes
-0."""
+begins. Each space has a marker shape. The line between A and B is thick if their difference is significant."""
 
 import html
 import math
@@ -15,6 +14,7 @@ import streamlit as st
 from contrastive_core.compare.comparison import CLAIMED, MARGIN, Comparison, comparison_request
 from contrastive_core.compare.evaluation import SOURCES, name_of
 from contrastive_core.compare.verdicts import ACCURACIES, Contrast
+from contrastive_core.engine import jobs
 from contrastive_core.samples.sample_table import SampleRequest, request_of
 from contrastive_core.spaces.results import Values
 from contrastive_core.spaces.space import Space
@@ -22,7 +22,7 @@ from contrastive_lab import cache, format, locale
 from contrastive_lab.compare import score_tables, space_picker
 from contrastive_lab.compare.disagreements import ComparedSamples
 from contrastive_lab.compare.space_picker import SHAPES, A, B
-from contrastive_lab.locale import N_, _, message
+from contrastive_lab.locale import N_, _, message, ngettext
 from contrastive_lab.progress import answer_or_wait
 from contrastive_lab.samples.findings import Findings, recalibrated
 from contrastive_lab.samples.lists import START
@@ -46,6 +46,11 @@ def known(spaces: list[Space], waits: bool = False) -> Comparison | None:
     if result is None and waits:
         result = answer_or_wait("comparison", first, message("Comparing"))
     return None if result is None else Comparison.of(result.meta, result.arrays)
+
+
+def is_coming(spaces: list[Space]) -> bool:
+    """Return whether the comparison is being computed; it is not after a failure."""
+    return jobs.analysis("comparison", request(spaces, every_score=False)).is_running()
 
 
 def draw(spaces: list[Space], comparison: Comparison, metric: str) -> None:
@@ -91,7 +96,9 @@ def headline(comparison: Comparison, metric: str) -> tuple[str, str]:
         return _("{first} wins by {points} points").format(**values), below
     below = _("{first} − {second}: {points} points, {interval}").format(**values, interval=below)
     if lead.interval is not None and lead.interval[0] * lead.interval[1] > 0:  # no contradiction: the test decides too
-        below = _("{text}. The corrected p value is {p}.").format(text=below, p=f"{lead.p:.2g}")
+        tests = len(comparison.differences)
+        template = ngettext("{text}. p = {p} in one test.", "{text}. p = {p}, corrected for {n} tests.", tests)
+        below = template.format(text=below, p=f"{lead.p:.2g}", n=tests)
     return _("No significant difference"), below
 
 
@@ -180,19 +187,20 @@ def order_may_change(right: np.ndarray, doubtful: np.ndarray) -> bool:
 
 @dataclass(frozen=True)
 class Dumbbell:
-    """A row of the plot: a share for each space, the difference of the first two with its interval, and the references'
-    shares."""
+    """A row of the plot: a share for each space, the difference of the first two, with its interval and its p value,
+    and the references' shares."""
 
     title: str
     values: Sequence[float | None]
     difference: float | None = None
     interval: tuple[float, float] | None = None
-    ticks: dict[str, float] = field(default_factory=dict)  # the first is labeled
+    ticks: dict[str, float] = field(default_factory=dict)  # by source
+    p: float | None = None  # corrected
 
     @property
-    def is_shown(self) -> bool:
-        """Return whether the interval of the difference excludes 0."""
-        return self.interval is not None and (self.interval[0] > 0 or self.interval[1] < 0)
+    def is_significant(self) -> bool:
+        """Return whether the difference is significant, as in the headline."""
+        return bool(Contrast(A, B, self.difference or 0.0, self.interval, p=self.p).sign)
 
 
 @dataclass(frozen=True)
@@ -228,17 +236,23 @@ def dumbbells(scores: Sequence[Dumbbell], classes: Sequence[Dumbbell], names: Se
         f'<span style="left:{axis.place(at / 100):.1f}%">{at}</span>'
         for at in range(axis.low, axis.high + 1, axis.step)
     )
-    begin = html.escape(_("%, from {low}").format(low=axis.low) if axis.low else "%")
-    head = f'<span class="unit">{begin}</span><span class="track">{steps}</span><span>{A} − {B}</span>'
-    rows = [_bell(row, names, axis, "score", "first" if row.ticks and not q else "") for q, row in enumerate(scores)]
+    head = f'<span class="unit">%</span><span class="track">{steps}</span><span>{A} − {B}</span>'
+    rows = [_bell(row, names, axis, "score", "") for row in scores]
     rows += [_bell(row, names, axis, "", "" if q else "classes") for q, row in enumerate(classes)]
     key = _(" · ").join(f"{shape} {name}" for shape, name in zip(SHAPES, names, strict=False))
-    key += _(" · thick: the interval of the difference excludes 0")
+    key += _(" · thick: significant difference")
     if axis.low:
         key += _(" · the axis begins at {low} %, not at 0").format(low=axis.low)
+    sources = dict.fromkeys(source for row in scores for source in row.ticks)
+    marks = "".join(f"<span>{_tick(source)}{html.escape(locale.text(name_of(source)))}</span>" for source in sources)
     grid = f"--step: {100 * axis.step / (axis.high - axis.low):.2f}%"
-    inside = f'<div class="axis">{head}</div>{"".join(rows)}<p>{html.escape(key)}</p>'
+    inside = f'<div class="axis">{head}</div>{"".join(rows)}<p>{marks}{html.escape(key)}</p>'
     return f'<div class="dumbbells" style="{grid}">{inside}</div>'
+
+
+def _tick(source: str, style: str = "", text: str = "") -> str:
+    """Return the mark of a reference as HTML."""
+    return f'<i class="tick {source.partition(":")[0]}" style="{style}" title="{text}"></i>'
 
 
 def _bell(row: Dumbbell, names: Sequence[str], axis: ShareAxis, kind: str, look: str) -> str:
@@ -247,19 +261,18 @@ def _bell(row: Dumbbell, names: Sequence[str], axis: ShareAxis, kind: str, look:
     if row.difference is not None:
         value = f"{100 * row.difference:+.1f}".replace("-", "−")
         value = value.lstrip("+−") if float(value.lstrip("+−")) == 0 else value
+    references = [(name_of(source), share) for source, share in row.ticks.items()]
     known = [(name, share) for name, share in zip(names, row.values, strict=True) if share is not None]
-    parts = [f"{name} {100 * share:.1f} %" for name, share in [*known, *row.ticks.items()]]
+    parts = [f"{name} {100 * share:.1f} %" for name, share in [*known, *references]]
     if row.interval is not None and row.difference is not None:
         ends = format.interval((100 * row.interval[0], 100 * row.interval[1]), ".1f")
         template = _("difference {points} points (95 %: {interval})")
         parts.append(template.format(points=f"{100 * row.difference:+.1f}", interval=ends))
     spoken = html.escape(f"{locale.text(row.title)}: {', '.join(map(locale.text, parts))}")
     marks = ""  # references as ticks, the line from A to B, and a dot for each space; A is on top
-    for q, (name, share) in enumerate(row.ticks.items()):
-        text, place = html.escape(f"{locale.text(name)} {100 * share:.0f}"), axis.place(share)
-        marks += f'<i class="tick" style="left:{place:.1f}%" title="{text}"></i>'
-        side = ' class="before"' if place > 50 else ""
-        marks += f'<small{side} style="left:{place:.1f}%">{text}</small>' if look == "first" and not q else ""
+    for source, share in row.ticks.items():
+        text = html.escape(f"{locale.text(name_of(source))} {100 * share:.1f} %")
+        marks += _tick(source, f"left:{axis.place(share):.1f}%", text)
     a, b, *_others = (*row.values, None, None)
     if a is not None and b is not None:
         low, high = sorted((axis.place(a), axis.place(b)))
@@ -268,7 +281,8 @@ def _bell(row: Dumbbell, names: Sequence[str], axis: ShareAxis, kind: str, look:
         if share_of is not None:
             marks += f'<i class="dot {"abcdefgh"[q]}" style="left:{axis.place(share_of):.1f}%">{SHAPES[q]}</i>'
     return (
-        f'<div class="{look} {"shown" * row.is_shown}"><span class="name {kind}" title="{title}">{title}</span>'
+        f'<div class="{look} {"significant" * row.is_significant}">'
+        f'<span class="name {kind}" title="{title}">{title}</span>'
         f'<span class="track" role="img" aria-label="{spoken}">{marks}</span><span class="value">{value}</span></div>'
     )
 
@@ -280,15 +294,15 @@ def draw_dumbbells(spaces: list[Space], samples: ComparedSamples) -> None:
     references, scores = score_tables.scores_of_references(spaces), list[Dumbbell]()
     for name, values in comparison.accuracy.items():
         pair, found = contrast(comparison, name, 0, 1), {k: v[name].value for k, v in references.items() if name in v}
-        ticks = {name_of(source): value for source, value in found.items() if value is not None}
+        ticks = {source: value for source, value in found.items() if value is not None}
         title = NAMES.get(name, comparison.titles[name])
-        scores.append(Dumbbell(title, values, pair.difference, pair.interval, ticks))
+        scores.append(Dumbbell(title, values, pair.difference, pair.interval, ticks, pair.p))
     classes = list[Dumbbell]()
     differences = comparison.by_class(metric)
     for d in differences[:CLASSES]:
         members = comparison.judged[metric] & (comparison.labels == d.label)
         values = comparison.correct[metric][:, members].mean(1).tolist()
-        classes.append(Dumbbell(samples.class_name(d.label), values, d.value, d.interval))
+        classes.append(Dumbbell(samples.class_name(d.label), values, d.value, d.interval, p=d.p))
     st.html(dumbbells(scores, classes, comparison.names))
     if len(differences) > CLASSES:
         st.caption(_("{more} more classes are in the tables.").format(more=len(differences) - CLASSES))

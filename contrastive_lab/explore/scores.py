@@ -1,7 +1,6 @@
 """The first scores of a space; all others on demand, each with an explanation; and recall@10 and nDCG@10 of compressed
 vectors of two towers against their bytes."""
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,10 +25,10 @@ from contrastive_core.spaces.results import Result
 from contrastive_core.spaces.space import Space
 from contrastive_core.spaces.towers import DEFAULT_TEMPLATES, Towers
 from contrastive_lab import cache, figures, format, locale, query_params, recordings, score_strip, stage, state
+from contrastive_lab.compare import space_picker
 from contrastive_lab.compare.towers import changes, why_missing
 from contrastive_lab.figures import draw_definitions, draw_table
 from contrastive_lab.locale import N_, _, message
-from contrastive_lab.path_input import path_input
 from contrastive_lab.progress import answer_or_wait, follow
 
 NAMES = {"own": N_("this space"), "raw": SOURCES["raw"], "random": SOURCES["random"]}
@@ -314,9 +313,11 @@ MARGINS = (0.5, 1.0, 2.0, 5.0)  # points
 
 def _compression(space: Space) -> None:
     """Draw the smallest vectors that lose little, the curve for one kind of dimensions, and a table of all."""
-    about = _("Relevance of documents to queries. Without a file, partners count as relevant.")
-    path = Path(path_input(_("Relevance judgments"), "qrels", "/path/to/qrels/test.tsv", about)).expanduser()
-    judged = judgments_request(path if path.is_absolute() and path.is_file() else "")
+    try:
+        judged = judgments_request(space_picker.judgments_input() or "")
+    except (ValueError, OSError) as error:
+        st.error(format.plain(error))
+        return
     answer = answer_or_wait(
         "compression", {"space": space.values, **judged}, message("Compressed vectors"), may_stop=True
     )
@@ -348,9 +349,9 @@ def _compression(space: Space) -> None:
     for first, *rest in by_vector(found):
         cells: dict[str, object] = {N_("bytes"): first.size, N_("vectors"): locale.text(first.contrast.first)}
         for one in (first, *rest):
-            ends = 100 * one.interval[0], 100 * one.interval[1]
+            ends = format.interval((100 * one.interval[0], 100 * one.interval[1]), "+.1f")
             cells |= {f"{FIGURES[one.metric]}, %": round(100 * one.value, 1)}
-            cells |= {f"{FIGURES[one.metric]}, 95 %": format.interval(ends, "+.1f")}
+            cells |= {_("{score}, change (95 %)").format(score=FIGURES[one.metric]): f"{100 * one.loss:+.1f} ({ends})"}
         rows.append(cells)
     draw_table(rows, hide_index=True)
     st.download_button(_("Table as CSV"), format.table_csv(rows), "compression.csv", "text/csv", on_click="ignore")

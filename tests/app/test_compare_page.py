@@ -107,19 +107,20 @@ def test_a_and_b_change_places_and_stay_in_the_address(monkeypatch: pytest.Monke
     assert [app.selectbox(key=f"compare-{which}").value for which in "AB"] == [*PAIR]
 
 
-def test_dumbbells_stand_on_one_axis_and_are_thick_where_the_interval_excludes_zero() -> None:
+def test_dumbbells_stand_on_one_axis_and_are_thick_where_the_difference_is_significant() -> None:
     rows = [
-        Dumbbell("kNN accuracy", (0.8, 0.7), 0.1, (0.05, 0.15), {"raw pixels": 0.42}),
-        Dumbbell("<cross>", (0.5, 0.6), -0.1, (-0.25, 0.05)),
+        Dumbbell("kNN accuracy", (0.8, 0.7), 0.1, (0.05, 0.15), {"raw": 0.42, "random": 0.4}, p=0.01),
+        Dumbbell("<cross>", (0.5, 0.6), -0.1, (-0.25, -0.05), p=0.1),
         Dumbbell("unknown", (None, 0.6)),
     ]
     text = verdict.dumbbells(rows[:1], rows[1:], ["a", "b"])
-    assert [row.is_shown for row in rows] == [True, False, False]
-    assert text.count(" shown") == 1
+    assert [row.is_significant for row in rows] == [True, False, False]
+    assert text.count(" significant") == 2  # the row, and the explanation
     assert "left:5.0%" in text  # of an axis from 40 to 80 %
-    assert "raw pixels 42" in text
+    assert text.count('"tick raw"') == text.count('"tick random"') == 2  # on the axis, and with its name below
+    assert text.count("raw pixels") == 3
     assert "the axis begins at 40 %, not at 0" in text
-    assert "&lt;cross&gt;: a 50.0 %, b 60.0 %, difference -10.0 points (95 %: -25.0 to 5.0)" in text
+    assert "&lt;cross&gt;: a 50.0 %, b 60.0 %, difference -10.0 points (95 %: -25.0 to -5.0)" in text
     assert "−10.0" in text
     assert text.count('class="dot') == 5
 
@@ -145,6 +146,10 @@ def test_the_headline_names_the_winner_by_its_shape_or_says_why_there_is_none() 
     differences = [replace(d, value=-0.003, interval=(-0.02, 0.014)) for d in found.differences]
     _head, below = verdict.headline(replace(found, differences=differences), "knn")
     assert below.startswith("● − ○: −0.3 points, −2.0 to 1.4 ")  # with the sign of the row below
+    differences = [replace(d, value=0.07, interval=(0.01, 0.13), p_corrected=0.1) for d in found.differences]
+    head, below = verdict.headline(replace(found, differences=differences), "knn")
+    assert head == "No significant difference"
+    assert below.endswith(" p = 0.1, corrected for 2 tests.")
     head, below = verdict.headline(replace(compared(0.0), accuracy={}), "")
     assert head == "They share 100 % of neighbors"
     assert "Without labels" in below
@@ -228,7 +233,7 @@ def test_the_example_of_questions_opens_with_its_judgments_and_asks_a_link_from_
     assert not app.exception
     assert [about["name"] for about in loaded_vectors.loaded().values()] == ["ngrams.npz", "trigrams.npz"]
     judged = app.session_state[space_picker.QRELS]
-    assert judged.endswith("qrels.tsv")
+    assert judged.name == "qrels.tsv"
     keys = [*loaded_vectors.loaded()]
     for key in keys:
         loaded_vectors.forget(key)

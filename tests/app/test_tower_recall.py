@@ -111,6 +111,10 @@ def test_the_page_compares_by_relevance_judgments_and_orders_queries_by_their_di
     assert lead[-1] > 0
     assert table[0]["A says"] == table[0]["id"].replace("q", "d")
     assert samples.way_title("A right, B wrong") == "● higher"
+    field = next(box for box in app.text_input if box.label == "Relevance judgments")
+    field.set_value("/none.tsv").run()
+    assert [error.value.replace("\\", "") for error in app.error] == ["No such file: /none.tsv. Enter the full path."]
+    assert "No relevance judgments" in [head.value for head in app.header]
 
 
 def test_recall_stands_side_by_side_where_towers_have_other_names() -> None:

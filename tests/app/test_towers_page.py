@@ -142,6 +142,7 @@ def test_the_panel_names_the_smallest_vectors_by_the_judgments(monkeypatch: pyte
     assert any("instead of 128 bytes per vector" in m.value for m in app.markdown)
     table = app.dataframe[-1].value
     assert len(table) == 4 * (3 + 3 + 2)
+    assert table["Recall@10, change (95 %)"].str.match(r"[+-]\d+\.\d \([+-].*\)").all()
     assert table["bytes"].is_monotonic_increasing
     app.button_group(key="explore-kind").set_value("random").run()
     assert not app.exception
