@@ -31,6 +31,8 @@ from starlette.requests import HTTPConnection
 from starlette.responses import HTMLResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from streamlit import config
+from streamlit.runtime.scriptrunner.script_runner import ScriptRunner
+from streamlit.runtime.scriptrunner_utils.script_requests import RerunData
 from streamlit.web import cli
 
 from contrastive_core.base import local_processes
@@ -171,15 +173,34 @@ def _cookie_name(request: HTTPConnection) -> str:
 
 
 def guards() -> list[Middleware]:
-    """Return the app's middleware, from Streamlit's configuration and the environment. A new token is printed."""
+    """Return the app's middleware, from Streamlit's configuration and the environment. A new token is printed. Called
+    once, as the server starts."""
     hosts = [str(h).lower() for h in config.get_option("server.allowedHosts")]
     page = (Path(streamlit.__file__).parent / "static" / "index.html").read_text("utf-8")
+    skip_late_timers()
     own = (*locale.SCRIPTS.values(), stage.SCROLL, stage.ARROWS, query_params.ONE_ENTRY)
     token = os.environ.get("CONTRASTIVE_LAB_TOKEN", "").strip()
     if token == "new":
         token = secrets.token_urlsafe(24)
         print(f"  Open the address below with ?token={token}", file=sys.stderr, flush=True)
     return [Middleware(Guard, hosts=hosts, policy=policy(hosts, page + "".join(own)), token=token or None)]
+
+
+# --- timers of a page that was left ------------------------------------------------------------------
+
+
+def skip_late_timers() -> None:
+    """Let Streamlit skip the timer of a fragment on a page that the session has left. A browser that has not yet heard
+    of `st.switch_page` sends it once more. Its run would announce the old page, so the browser would take away the new
+    page's elements, and end in "Bad delta path index" with the next ones."""
+    run = ScriptRunner._run_script
+
+    def run_unless_late(self: ScriptRunner, rerun_data: RerunData) -> None:
+        here = self._pages_manager.current_page_script_hash
+        if not (rerun_data.is_auto_rerun and rerun_data.page_script_hash not in ("", here)):
+            run(self, rerun_data)
+
+    ScriptRunner._run_script = run_unless_late  # type: ignore[method-assign]
 
 
 # --- owners of connections -------------------------------------------------------------------------

@@ -9,13 +9,17 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import urlsplit
 
 import psutil
 import pytest
 from patience import PATIENCE, SLOW
+from streamlit.runtime.scriptrunner.script_runner import ScriptRunner
+from streamlit.runtime.scriptrunner_utils.script_requests import RerunData
 
 from contrastive_core.base.storage import ROOT
 from contrastive_lab import server as request_checks
@@ -310,3 +314,17 @@ def test_the_server_imports_the_app_without_a_warning() -> None:
     )
     assert done.returncode == 0
     assert "No runtime found" not in done.stderr
+
+
+def test_a_late_timer_of_a_page_that_was_left_is_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would empty the page that the session has moved to: Streamlit checks only whether a fragment is known, and
+    the strip of activity is known on every page."""
+    ran: list[RerunData] = []
+    monkeypatch.setattr(ScriptRunner, "_run_script", lambda self, rerun_data: ran.append(rerun_data))
+    request_checks.skip_late_timers()
+    runner = SimpleNamespace(_pages_manager=SimpleNamespace(current_page_script_hash="samples"))
+    late = RerunData(page_script_hash="train", fragment_id_queue=["strip"], is_auto_rerun=True)
+    wanted = [replace(late, page_script_hash="samples"), replace(late, is_auto_rerun=False)]
+    for one in (late, *wanted):
+        ScriptRunner._run_script(runner, one)  # type: ignore[arg-type]
+    assert ran == wanted
