@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { placeOf, rowsOf } from "../../contrastive_lab/components/loss_view/bars.js";
+import { alongKnob, curveWords } from "../../contrastive_lab/components/loss_view/curves.js";
 import { meanNegatives } from "../../contrastive_lab/components/loss_view/figures.js";
 import { library } from "../../contrastive_lab/components/loss_view/library.js";
 import { shares } from "../../contrastive_lab/components/loss_view/gradients.js";
@@ -45,6 +46,21 @@ test("a low temperature pushes the hardest negative alone", () => {
     assert.match(sentence(lab), new RegExp(`; ${lab.out.effective[0].toFixed(1)} of 3 matter\\.$`));
     assert.ok(Math.abs(shares(lab).curve[0] - share) < 1e-6);
   }
+});
+
+test("the words below the curves are true of each family", () => {
+  const range = { label: "τ, temperature", low: 0.01, high: 10, log: true },
+    wordsOf = (scores, kernel) => {
+      const lab = view(scores, MASK, { ...kernel, temperature: 0.3 });
+      lab.meta.knob = range;
+      return curveWords(lab, alongKnob(lab).points, true);
+    };
+  assert.match(wordsOf(SCORES, SOFTMAX), /Below τ = .* the hardest negative gets nearly the whole push.*go to 0\.$/);
+  assert.match(wordsOf([0.9, 0.8, 0.79, 0], SOFTMAX), /Even at τ = 0\.01, the lowest one, 1\.\d negatives matter\.$/);
+  const sigmoid = { family: "sigmoid", knob: "temperature", sign: 1, bias: -10 };
+  assert.match(wordsOf([0.9, 0.8, 0.1, -0.2], sigmoid), /own sigmoid.*goes to 1 \(2 of 3\)\.$/);
+  const robust = { family: "robust", knob: "temperature", q: 0.5, density_weight: 0.01 };
+  assert.match(wordsOf(SCORES, robust), /which negatives matter\.$/); // its loss does not go to 0
 });
 
 test("a high one pushes all about alike", () => {

@@ -1,17 +1,17 @@
-// Everything of the chosen anchor along the knob: its softmax, entropy and effective negatives.
+// Everything of the chosen anchor along the knob: its weights, the entropy of its push, and effective negatives.
 
 import { few } from "./figures.js";
-import { isFar, isHinge, positivesOf, ranked, steadyTop } from "./pairs.js";
+import { isFar, isHinge, isLeftOut, isPlainSoftmax, positivesOf, ranked, steadyTop } from "./pairs.js";
 import { BLUE, GRAY, ORANGE, halves, line, paintedOnce, rgb, tick, within } from "../shared/canvas.js";
 import { number } from "../shared/dom.js";
 import { evaluate, make } from "../shared/kernels.js";
-import { fromSlider, symbolOf, toSlider } from "../shared/knob.js";
+import { fromSlider, knobText, symbolOf, toSlider } from "../shared/knob.js";
 import { _ } from "../shared/locale.js";
 
 export const SIDE = 10; // pixels left and right of a curve
 const SAMPLE = 22; // pixels of a line beside its name
 const STEPS = 80,
-  LINES = 8; // of the softmax, the nearest candidates
+  LINES = 8; // of the weights: the nearest candidates
 const LOOKS = { effective: [], entropy: [2, 3], loss: [7, 4] }; // dashes
 
 const ALONE = 1.1; // effective negatives below which one negative is as good as alone
@@ -56,10 +56,10 @@ export function drawCurves(lab, g, width, height) {
   const { points, nearest } = alongKnob(lab),
     soft = !isHinge(lab),
     [first, second] = soft ? halves(width, height) : [null, { x: 0, y: 0, width, height }];
-  if (first) within(g, first, (w, h) => drawSoftmax(lab, g, points, nearest, w, h));
+  if (first) within(g, first, (w, h) => drawWeights(lab, g, points, nearest, w, h));
   /** @type {Record<string, string>} */
   const names = { effective: soft ? _("negatives that matter") : _("negatives still pushed") };
-  if (soft) names.entropy = _("softmax entropy");
+  if (soft) names.entropy = _("entropy of the push");
   names.loss = _("loss");
   const lines = Object.entries(names).map(([field, name]) => {
     const top = steadyTop(lab, field, Math.max(1e-12, ...points.map((q) => q[field])));
@@ -69,8 +69,8 @@ export function drawCurves(lab, g, width, height) {
   return curveWords(lab, points, soft);
 }
 
-function drawSoftmax(lab, g, points, nearest, width, height) {
-  const title = _("softmax of the {count} nearest: positive (blue), negatives (dashed)", { count: nearest.length });
+function drawWeights(lab, g, points, nearest, width, height) {
+  const title = _("weight of the {count} nearest: positive (blue), negatives (dashed)", { count: nearest.length });
   const lines = nearest.map((j, k) => {
     const isPositive = lab.M[lab.anchor * lab.w + j] === 1;
     return {
@@ -150,7 +150,7 @@ function placed(g, lines, width) {
   });
 }
 
-function curveWords(lab, points, soft) {
+export function curveWords(lab, points, soft) {
   const { knob } = lab.meta,
     symbol = symbolOf(knob);
   const told = _("Anchor {anchor} over {symbol}. The vertical line marks the current {symbol}.", {
@@ -158,14 +158,37 @@ function curveWords(lab, points, soft) {
     symbol,
   });
   if (!soft) return told + marginEnds(lab, points, symbol);
-  const alone = points.filter((q) => q.effective > 0 && q.effective < ALONE).pop();
-  if (!alone) return told + _(" No τ singles out one negative: several are equally near.");
+  return told + (lab.kernel.family === "sigmoid" ? saturation(lab) : lowEnd(lab, points));
+}
+
+/** Whether the lowest temperatures single out one negative. */
+function lowEnd(lab, points) {
+  const alone = points.filter((q) => q.effective > 0 && q.effective < ALONE).pop(),
+    [first] = points;
+  if (!alone)
+    return first.effective
+      ? _(" Even at τ = {value}, the lowest one, {count} negatives matter.", {
+          value: knobText(first.v),
+          count: few(first.effective),
+        })
+      : "";
   const end = _(
-    " Below τ = {value} the hardest negative takes the whole softmax over negatives (negatives that matter under " +
+    " Below τ = {value} the hardest negative gets nearly the whole push on negatives (negatives that matter under " +
       "{alone}). Lowering τ further does not change which negatives matter.",
     { value: number(alone.v), alone: ALONE },
   );
-  return told + end + limit(lab);
+  return end + (isPlainSoftmax(lab.kernel) && lab.kernel.scale === "none" ? limit(lab) : "");
+}
+
+/** Sigmoids share no total: where the bias no longer counts, each similarity above 0 gets the whole of its own. */
+function saturation({ S, M, w, anchor, out }) {
+  let count = 0;
+  for (let k = anchor * w; k < (anchor + 1) * w; k++) if (M[k] === 2 && S[k] > 0) count++;
+  return _(
+    " Each pair has its own sigmoid. As τ → 0, the weight of every negative with a similarity above 0 goes to 1 " +
+      "({count} of {n}).",
+    { count, n: out.negatives[anchor] },
+  );
 }
 
 /** What is left of the loss as τ → 0: τ·L → max(0, hardest negative − positive). */
@@ -173,7 +196,7 @@ function limit(lab) {
   const positives = positivesOf(lab),
     at = lab.anchor * lab.w,
     sign = isFar(lab) ? -1 : 1;
-  const hardest = ranked(lab).find((j) => lab.M[at + j] === 2);
+  const hardest = ranked(lab).find((j) => lab.M[at + j] === 2 && !isLeftOut(lab, at + j));
   if (positives.length !== 1 || hardest === undefined) return _(" Only the scale 1/τ of the loss still changes.");
   const gap = sign * (lab.S[at + hardest] - lab.S[at + positives[0]]);
   return gap > 0
