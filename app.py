@@ -43,7 +43,7 @@ def draw() -> None:
     st.set_page_config(_("{title} · Contrastive Lab").format(title=page.title))  # the tab's title
     name = page.url_path or "home"
     st.html(IN_PLACE + stage.style(st.context.theme.type, name))
-    query_params.arrive(name)
+    is_arrival = query_params.arrive(name)
     corner = st.container(key="corner", horizontal=True, wrap=False, horizontal_alignment="right", gap="small")
     with corner:
         title = html.escape(
@@ -51,6 +51,8 @@ def draw() -> None:
         )  # a phone has no navigation that shows it
         st.html(f'<b class="page-name" aria-hidden="true">{title}</b>', width="content")
         state.pick_language()
+    if is_arrival and name != "home":  # which passes an address on
+        state.say_missing()
     state.settle_run()
     queue.go_on()  # after a restart of the computer somebody has to start what waits
     page.run()

@@ -81,19 +81,20 @@ def key_of(name: str) -> str:
 # --- the address ---------------------------------------------------------------------------------
 
 
-def arrive(page: str) -> None:
-    """Start a run of the app on this page; read the URL on arrival and after Back."""
+def arrive(page: str) -> bool:
+    """Start a run of the app on this page; read the URL on arrival and after Back. Return whether it was read."""
     session, context = current_session(), get_script_run_ctx()
     session.shown = {}
     is_back = context is not None and context.is_history_navigation
     if page == session.page and not is_back:
-        return
+        return False
     session.page, session.asked = page, st.query_params.to_dict()
     if is_back:  # what the address leaves out had no value then; what it never holds stays
         values = page_values()
         session.values[page] = {key: values[key] for key in values if not _is_shared(session.keys.get(key, ""))}
     elif set(session.asked) - OF_ALL_PAGES:  # a link; the menu shows the page as it was left
         session.values[page] = {}
+    return True
 
 
 def share(names: Iterable[str]) -> None:

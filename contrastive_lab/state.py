@@ -1,7 +1,7 @@
 """The session: the chosen run, the selected rows, and their representation in the URL."""
 
 import runpy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,8 +15,9 @@ from contrastive_core.runs.run import Run
 from contrastive_core.spaces import loaded_vectors
 from contrastive_core.spaces.recorded_rows import PROBE
 from contrastive_core.spaces.space import TOWERS, Space
-from contrastive_lab import locale, query_params, stage
-from contrastive_lab.locale import _
+from contrastive_lab import format, locale, query_params, stage
+from contrastive_lab.locale import N_, _
+from contrastive_lab.loss_lab.lessons import LESSONS
 
 DEFAULT_RUN = "simclr-shapes"
 RUN = "run-picker"
@@ -24,6 +25,7 @@ PICKER_WIDTH = 240  # pixels
 APP = BUNDLE / "app.py"
 SEEN_LANG = "language in the address"
 LANGUAGE_SWITCH = "language-switch"  # the key of its widget
+NO_RUN = N_("There is no run {name}.")
 
 
 def run(page: Callable[[], None]) -> None:
@@ -44,6 +46,28 @@ def all_runs() -> list[Run]:
 def chosen_run() -> Run | None:
     """Return the chosen run; None without one."""
     return next((run for run in all_runs() if run.name == st.session_state.get("run")), None)
+
+
+def say_missing() -> None:
+    """Say which runs, vectors, lesson or loss of the URL do not exist; the page shows its default instead."""
+    from contrastive_lab import cache  # see app.py
+
+    no_vectors = N_("The vectors in this link are no longer stored here. Open their file again.")
+    known: dict[str, tuple[str, Callable[[], Container[str]]]] = {
+        "run": (NO_RUN, _run_names),
+        "watch": (NO_RUN, _run_names),
+        "vectors": (no_vectors, loaded_vectors.loaded),
+        "lesson": (N_("There is no lesson {name}."), lambda: [str(n) for n in range(len(LESSONS) + 1)]),
+        "loss": (N_("There is no loss {name}."), lambda: cache.catalog()["losses"]),
+    }
+    for parameter, (text, names) in known.items():
+        if (name := query_params.requested(parameter)) and name not in names():
+            said = locale.text(text).format(name=format.plain(name[:80]))
+            st.toast(said, icon=":material/warning:", duration="infinite")
+
+
+def _run_names() -> list[str]:
+    return [run.name for run in all_runs()]
 
 
 def settle_run() -> None:

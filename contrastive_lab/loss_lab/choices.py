@@ -13,7 +13,7 @@ from contrastive_core.runs.run import Run
 from contrastive_core.spaces import loaded_vectors, recorded_rows
 from contrastive_core.spaces.space import Space
 from contrastive_core.spaces.towers import are_tower_names
-from contrastive_lab import cache, format, load_vectors, query_params, state
+from contrastive_lab import cache, format, load_vectors, locale, query_params, state
 from contrastive_lab.locale import N_, _
 from contrastive_lab.loss_lab.lesson_panel import leave
 from contrastive_lab.recordings import choose_step
@@ -115,7 +115,11 @@ def choose_batch(
         pairing = query_params.one_of(box, arrow, directions, name="direction", help=ACROSS)
     else:
         box, positives = of_pairing.selectbox, _("Positives are")
-        pairing = query_params.one_of(box, positives, shown, name="pairing", default=paired, help=help)
+        usual = "classes" if (loss, paired) == ("sup_con", "views") else paired
+        pairing = query_params.one_of(box, positives, shown, name="pairing", default=usual, help=help)
+        if (loss, pairing) == ("sup_con", "views"):
+            text = _("Without labels, SupCon equals NT-Xent. To use the labels, choose “{classes}”.")
+            of_pairing.caption(text.format(classes=locale.text(shown["classes"])))
     size = query_params.one_of(st.selectbox, label, SIZES, name="size", default=FIRST_SIZE, help=columns)
     seed = query_params.number(st.number_input, _("Batch"), 0, 9999, name="batch", default=0, help=other)
     if source == "file" and file is None:

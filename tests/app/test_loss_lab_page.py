@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from opened_page import opened, page_on
+from opened_page import field, opened, page_on
 from PIL import Image
 from streamlit.testing.v1 import AppTest
 
@@ -43,6 +43,17 @@ def lab(monkeypatch: pytest.MonkeyPatch, **query: str) -> AppTest:
 )
 def test_each_address_leads_to_a_stage(query: dict[str, str], stage: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert lab(monkeypatch, **({"run": "simclr-shapes"} | query)).query_params["on"] == stage
+
+
+def test_sup_con_begins_with_labels_and_says_what_it_is_without_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    app = lab(monkeypatch, run="simclr-shapes")
+    field(app, "Loss").set_value("sup_con").run()
+    assert field(app, "Positives are").value == "classes"
+    field(app, "Positives are").set_value("views").run()
+    assert [c.value for c in app.caption if "equals NT-Xent" in c.value]
+    field(app, "Loss").set_value("nt_xent").run()
+    assert field(app, "Positives are").value == "views"
+    assert not [c.value for c in app.caption if "equals NT-Xent" in c.value]
 
 
 def test_the_order_of_the_matrix_stands_in_the_address(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from opened_page import page_on
+from opened_page import opened, page_on
 from streamlit.testing.v1 import AppTest
 
 from contrastive_core import runs
@@ -67,6 +67,25 @@ def test_a_run_that_cannot_be_prepared_says_why_and_is_tried_once(monkeypatch: p
     assert len(started) == 1
     assert any("there is no folder /nowhere" in w.value for w in app.warning)
     assert any(b.label == "Try again" for b in app.button)
+
+
+@pytest.mark.parametrize(
+    ("page", "name", "value", "said"),
+    [
+        ("methods", "run", "no*pe", r"There is no run no\*pe."),
+        ("explore", "vectors", "0123456789abcdef", "The vectors in this link are no longer stored here"),
+        ("loss_lab", "lesson", "99", "There is no lesson 99."),
+        ("loss_lab", "loss", "foo", "There is no loss foo."),
+    ],
+)
+def test_an_address_of_nothing_says_so_once(
+    page: str, name: str, value: str, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = opened(page, monkeypatch, **{name: value})
+    assert not app.exception
+    (toast,) = app.toast
+    assert said in toast.value
+    assert not app.run().toast
 
 
 def test_a_damaged_run_hides_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
