@@ -3,6 +3,7 @@ the names of both towers and the column that pairs their rows."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,6 +17,7 @@ from contrastive_lab import format, query_params
 from contrastive_lab.locale import _
 
 ASKED = "vectors-asked"  # of the session: a file is to be read; lasts until it was, since another rerun may come first
+REFUSED = "vectors-refused"  # of the session: the dropped file that was read last
 RECENT = 8  # files that are listed
 
 
@@ -84,12 +86,16 @@ def opener(on_open: Callable[[str], None] | None = None) -> None:
 
 
 def open_dropped(key: str, on_open: Callable[[str], None]) -> None:
-    """Draw an upload field for a file of vectors, and open the file. key: of the field."""
+    """Draw an upload field for a file of vectors, and open the file; say once as a toast why it cannot be opened,
+    because the field is out of view. key: of the field."""
     kinds = [ending.removeprefix(".") for ending in file_formats.OPENED]
     upload = st.file_uploader(_("Drop a file of vectors to open it"), kinds, key=key)
+    if upload is None or st.session_state.get(REFUSED) == upload.file_id:
+        return
+    st.session_state[REFUSED] = upload.file_id
     with ExitStack() as copies:
         if file := _file(copies, upload, ""):
-            with _reading(file):
+            with _reading(file, show=partial(st.toast, icon=":material/error:", duration="infinite")):
                 on_open(open_vectors(file.path, file.name))
 
 
@@ -163,7 +169,7 @@ def _file(copies: ExitStack, upload: Any, path: str) -> File | None:
 
 
 @contextmanager
-def _reading(*files: File) -> Iterator[None]:
+def _reading(*files: File, show: Callable[[str], object] = st.error) -> Iterator[None]:
     """Draw a spinner while files are read, or why they cannot be, with their displayed names."""
     try:
         with st.spinner(_("Reading {name}…").format(name=format.plain(files[0].name))):
@@ -180,7 +186,7 @@ def _reading(*files: File) -> Iterator[None]:
             said = str(error)
             for file in files:  # of what was uploaded, a copy with another name was read
                 said = said.replace(Path(file.path).name, printable(file.name))
-        st.error(format.plain(said))
+        show(format.plain(said))
 
 
 def _recent_files() -> None:

@@ -83,6 +83,8 @@ def explained_errors(path: Path) -> Iterator[None]:
         raise
     except MemoryError:
         raise UnusableEmbedding("{name} declares more data than fits in memory", name=name) from None
+    except zipfile.BadZipFile:
+        raise Damaged("{name} is damaged, or is not an .npz file", name=name) from None
     except Exception as error:
         if isinstance(error, UnicodeDecodeError) and path.suffix.lower() not in BINARY:
             raise Damaged("{name} is not text in UTF-8", name=name) from None

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 import pytest
+from opened_page import opened
 from opened_page import page_on
 
 from contrastive_core import methods
@@ -113,3 +114,9 @@ def test_what_a_method_builds_on_is_an_older_method() -> None:
         for other, what in (card := methods.get(name).card).builds_on:
             assert methods.get(other).card.year <= card.year, (name, other)
             assert what
+
+
+def test_a_comparison_stands_in_the_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    app = opened("methods", monkeypatch, method="simclr", beside="byol,vicreg")
+    assert "SimCLR · BYOL · VICReg" in [header.value for header in app.header]
+    assert app.query_params["beside"] in ("byol,vicreg", ["byol,vicreg"])

@@ -130,5 +130,8 @@ def test_a_file_that_is_dropped_anywhere_opens_in_explore(app: str, page: Any) -
     dropzone = page.locator(".st-key-drop-target [data-testid=stFileUploaderDropzone]")
     dropzone.wait_for(state="attached", timeout=SLOW)
     assert dropzone.evaluate("e => getComputedStyle(e).visibility") == "hidden"
+    broken: Any = {"name": "a.npz", "mimeType": "", "buffer": b"no archive"}
+    page.locator(".st-key-drop-target input[type=file]").set_input_files(broken)
+    page.get_by_test_id("stToast").filter(has_text="a.npz is damaged").wait_for(timeout=SLOW)
     assert dropzone.evaluate(DROP)
     page.wait_for_url(re.compile(r"/explore\?.*vectors="), timeout=SLOW)

@@ -252,6 +252,13 @@ def test_only_text_is_said_to_be_no_text() -> None:
             b"\xff".decode()
 
 
+@cases("content", [b"no archive", b"PK\x03\x04 and no more"])
+def test_what_is_no_archive_is_damaged(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / "a.npz").write_bytes(content)
+    with pytest.raises(Damaged, match=r"^a\.npz is damaged, or is not an \.npz file$"):
+        file_formats.read(tmp_path / "a.npz")
+
+
 @cases("kind", ["list", "large", "fixed", "tensor"])
 def test_the_column_of_vectors_is_found_whatever_its_type(kind: str, tmp_path: Path) -> None:
     """As files of Hugging Face and Embedding Atlas have it, beside other lists and numbers."""
