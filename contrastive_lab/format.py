@@ -152,6 +152,13 @@ def plain(text: object) -> str:
     return MARKUP.sub(r"\\\1", locale.text(text))
 
 
+def as_sentence(text: object) -> str:
+    """Translate a text and escape it for Markdown, with a period, and a message with a capital at its start."""
+    said, first = locale.text(text), text.template.partition(" ")[0] if isinstance(text, locale.Message) else ""
+    said = said[:1].upper() + said[1:] if first.isalpha() and said.startswith(first) else said
+    return plain(said if said[-1:] in ".。!！?？…" else _("{text}.").format(text=said))
+
+
 def csv_of(rows: EmbeddingSet, chosen: Iterable[int]) -> str:
     """Return ids, labels and features of some rows as CSV."""
     out = io.StringIO()

@@ -74,6 +74,8 @@ def path_input(label: str, name: str, placeholder: str, help: str | None = None)
     if path := path_of(query_params.take(name)):
         query_params.choose(key, str(path))
     typed = query_params.text(st.text_input, label, name="", key=key, placeholder=placeholder, help=help).strip()
+    if typed[:1] in ('"', "'") and typed.endswith(typed[:1]):  # as file managers copy a path
+        typed = typed[1:-1]
     path_id = None
     with contextlib.suppress(OSError, ValueError, RuntimeError):
         path = Path(typed).expanduser()

@@ -18,6 +18,8 @@ from typing import Any, TypeVar
 import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
+from contrastive_core.base.errors import BadSetting
+from contrastive_core.base.registry import Knob
 from contrastive_lab import locale
 from contrastive_lab.locale import _
 
@@ -285,23 +287,36 @@ def number(
     name: str,
     default: float | None,
     key: str = "",
+    wrong: list[str] | None = None,
     **more: Any,
 ) -> Any:
-    """Draw a number input from low to high, an integer if they are; None for an empty field with `default` None. The
-    browser rejects a number outside the range with an explanation."""
+    """Draw a number input from low to high, an integer if they are; None for an empty field with `default` None.
+
+    Args: wrong: gets the reason if the number is outside the range, for a form that must not start then, and the
+    default is returned. Without it the browser explains the range and does not send the number: the old one counts."""
     kind, key, is_optional = type(low if default is None else default), key or key_of(name), default is None
     low, high = kind(low), kind(high)
 
     def read(word: str | float) -> Any:  # NaN is not valid
         number = float(word)
+        if is_optional and not low <= number <= high:
+            raise ValueError(word)
         return kind(number if is_optional or number != number else min(high, max(low, number)))
 
     def is_valid(number: Any) -> bool:
-        return is_optional if number is None else bool(low <= number <= high)
+        return is_optional if number is None else wrong is not None or bool(low <= number <= high)
 
     value = _value(name, key, None if default is None else read(default), read, is_valid)
-    picked = _draw(widget, label, key=key, value=value, is_optional=is_optional, min_value=low, max_value=high, **more)
+    more = {"step": 1 if kind is int else None, **more}  # without it and bounds, an integer would become a float
+    more |= {"min_value": low, "max_value": high} if wrong is None else {}
+    picked = _draw(widget, label, key=key, value=value, is_optional=is_optional, **more)
     _show(name, key, picked)
+    if wrong is not None:
+        try:
+            Knob(default, low, high).check(label, picked)
+        except BadSetting as error:
+            wrong.append(locale.sentence(error))
+            return default
     return picked
 
 

@@ -338,8 +338,8 @@ def checked_name(name: str) -> str:
     """Return the name if it is a plain file name. Raises BadName."""
     if not NAME.fullmatch(name) or name.endswith(".part"):
         raise BadName(
-            "a run's name has up to 64 letters, digits, dots, dashes or underscores and starts with a letter or digit; "
-            "got {name}",
+            "a run's name has up to 64 letters, digits, dots, dashes or underscores, and no spaces. It starts with a "
+            "letter or digit; got {name}",
             name=repr(name),
         )
     return name

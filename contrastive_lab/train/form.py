@@ -5,6 +5,7 @@ library, and is checked while typing."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import streamlit as st
@@ -32,7 +33,7 @@ from contrastive_core.runs.train_config import (
     with_settings,
 )
 from contrastive_lab import cache, format, locale, query_params, stage, state
-from contrastive_lab.locale import N_, _, ngettext, sentence
+from contrastive_lab.locale import N_, _, message, ngettext, sentence
 from contrastive_lab.setting_names import shown_name, shown_value
 from contrastive_lab.train.adviser import adviser_card
 from contrastive_lab.train.augmentations import choose_steps, is_quick
@@ -78,12 +79,16 @@ def settings(catalog: Catalog, method: str, data: Data, chips: DeltaGenerator) -
     """Draw the settings and Start, which is disabled for settings known to fail. Fields whose defaults depend on others
     are drawn after those, at their places above."""
     card, usual = catalog["methods"][method], usual_epochs(method, data.name)
-    epochs = query_params.number(st.number_input, _("Epochs"), 1, 10_000, name="epochs", default=usual)
+    wrongs: list[str] = []  # what is wrong with the fields
+    epochs = query_params.number(st.number_input, _("Epochs"), 1, 10_000, name="epochs", default=usual, wrong=wrongs)
     with st.popover(_("Temperature, batch, rate, seed, name"), width="stretch", key="train-more"):
         in_numbers = st.container(key="train-numbers")  # wide enough for their defaults (app.py)
         key, hint = f"train-name-{st.session_state.get(STARTED, 0)}", _("made from the settings")  # a new field each
         name = query_params.text(st.text_input, _("Name"), name="called", key=key, placeholder=hint).strip()
-        fields = advanced(catalog, bool(data.files))
+        if why := wrong_name(name):
+            wrongs.append(why)
+            st.error(format.as_sentence(why))
+        fields = advanced(catalog, bool(data.files), wrongs)
     errors, facts = st.container(), facts_of(data)
     asked = [f"epochs={epochs}", *fields.lines, *chosen_before(), *fields.further]
     found, wrong = resolved(method, data.name, facts, asked)
@@ -91,7 +96,7 @@ def settings(catalog: Catalog, method: str, data: Data, chips: DeltaGenerator) -
     own = recipe_and_optimizer(found, card, fields)
     with in_numbers:
         knobs = catalog["losses"][fields.loss or card["default_loss"]]["knobs"]
-        chosen, seed, wrong_rate = numbers(found, knobs.get("temperature"))
+        chosen, seed, wrong_numbers = numbers(found, knobs.get("temperature"))
     with chips:
         switched = choose_steps(config, facts.image_shape[0]) if config and facts else []
     pairs = [("loss", fields.loss)] if fields.loss else []
@@ -102,31 +107,25 @@ def settings(catalog: Catalog, method: str, data: Data, chips: DeltaGenerator) -
                 cache.loss_title(v) if k == "loss" else f"{shown_name(k)} {shown_value(literal(v))}" for k, v in pairs
             ]
             st.caption(format.plain(" · ".join(values)))
-        wrongs = [wrong_name(name), wrong_rate, fields.wrong, wrong]
-        if data.fetch and not data.download:
-            text = _("{name} is not on this machine: tick Fetch above, or choose other data.")
-            wrongs.append(text.format(name=data.name))
-        elif data.files:
-            wrongs.append(wrong_folder(data.files, card["title"] if card["needs_captions"] else ""))
-        wrongs = list(filter(None, [*wrongs, found.refusal if found else ""]))
+        wrongs += [*wrong_numbers, fields.wrong, wrong, wrong_data(data, card), found.refusal if found else ""]
+        wrongs = list(filter(None, wrongs))
         for why in wrongs:
-            st.error(format.plain(why))
+            st.error(format.as_sentence(why))
     for note in found.notes if found and not wrongs else ():
         st.info(format.plain(note))
-    is_off = bool(wrongs) or not data.name
+    is_off = bool(wrongs) or not data.name or facts is None  # while a folder's images are counted
     draft = Draft(data, method, card, config, [] if is_off else [*fields.further, *switched], is_off)
     if data.name and not data.download:
         adviser_card(data.name, method, config, is_quick(data.name, config))
     with st.container(key="train-next"):
-        expected(config, data.name)
-        icon, help = ":material/play_arrow:", format.plain(wrongs[0]) if wrongs else ""
+        expected(config, data.name, fields.beside)
+        icon, help = ":material/play_arrow:", format.as_sentence(wrongs[0]) if wrongs else ""
         go = st.button(_("Start"), "start", help, type="primary", icon=icon, disabled=is_off, width="stretch")
     if go and not is_off:  # a press can come with the number that is wrong
         lines = [f"method={method}", f"dataset={data.name}", f"epochs={epochs}", f"seed={seed}"]
         arguments = as_options([*lines, *fields.lines, *own, *chosen, *fields.further, *switched])
         arguments += ["--processes", str(fields.processes)] if fields.processes > 1 else []
-        free = queue.free_name(stem_of(method, data.name, seed, [*chosen, *fields.further, *switched]))
-        name = name or free
+        name = name or queue.free_name(stem_of(method, data.name, seed, [*chosen, *fields.further, *switched]))
         with stage.errors_shown():
             arguments += ["--download"] if data.download else []
             queue.enqueue(name, arguments, at_once=fields.beside)
@@ -142,10 +141,18 @@ def resolved(method: str, data: str, facts: DatasetInfo | None, lines: list[str]
     try:
         config = with_settings(TrainConfig(method, data), lines)
         if (config.method, config.dataset) != (method, data):
-            return None, _("method and dataset are chosen above")
+            return None, _("Method and dataset are chosen above.")
         return (resolved_settings(config, facts), "") if facts else (None, "")
     except (ValueError, OSError) as error:
         return None, sentence(error)
+
+
+def wrong_data(data: Data, card: MethodEntry) -> str:
+    """Return the reason why a method cannot be trained on the data; "" if it can, or while they are being read."""
+    if data.fetch and not data.download:
+        text = _("{name} is not on this machine: tick Fetch above, or choose other data.")
+        return text.format(name=data.name)
+    return wrong_folder(data.files, card["title"] if card["needs_captions"] else "") if data.files else ""
 
 
 def wrong_name(name: str) -> str:
@@ -157,15 +164,20 @@ def wrong_name(name: str) -> str:
     except BadName as error:
         return sentence(error)
     taken = name in queue.taken_names()
-    return _("there is a run {name} already; choose another name").format(name=f"{name!r}") if taken else ""
+    return message("there is a run {name} already; choose another name", name=f"{name!r}") if taken else ""
 
 
 # the finished epochs of a run, by the path of its metrics
 _epochs_of = FileCache(lambda path: MetricsReader(path).update().epochs, 64)
 
 
-def expected(config: TrainConfig | None, data: str) -> None:
-    """Draw the estimated time, or a note that no similar run was trained here. `config`: resolved settings."""
+def expected(config: TrainConfig | None, data: str, is_parallel: bool) -> None:
+    """Draw the runs that end before the start, unless it is parallel to them; then the estimated time, or a note that
+    no similar run was trained here. `config`: resolved settings."""
+    begun = [*(run.name for run in training.working()), *training.starting()]
+    ahead = dict.fromkeys([*begun, *(job.name for job in queue.queue())])
+    if data and ahead and not is_parallel:
+        st.caption(format.plain(_("It starts after {names}.").format(names=", ".join(ahead))))
     names = ("dataset", "method", "encoder", "batch_size", "image_size")
     for run in runs.list_runs() if config else ():
         is_same = all(run.config.get(name) == getattr(config, name) for name in names)
@@ -201,8 +213,9 @@ class Advanced:
     in_optimizer: DeltaGenerator
 
 
-def advanced(catalog: Catalog, has_files: bool) -> Advanced:
-    """Draw the advanced fields, with placeholders for those whose defaults depend on them."""
+def advanced(catalog: Catalog, has_files: bool, wrongs: list[str]) -> Advanced:
+    """Draw the advanced fields, with placeholders for those whose defaults depend on them. Args: wrongs: gets errors
+    of numbers."""
     with st.expander(_("Advanced")):
         in_recipe = st.container()
         titles = {name: about["title"] for name, about in catalog["losses"].items()}
@@ -215,7 +228,7 @@ def advanced(catalog: Catalog, has_files: bool) -> Advanced:
         if (count := training.gpus()) > 1:
             processes = query_params.number(st.number_input, _("GPUs"), 1, count, name="gpus", default=1, help=help)
         beside = query_params.switch(st.checkbox, _("Start now, parallel to the current run"), name="beside")
-        further = further_settings(has_files)
+        further = further_settings(has_files, wrongs)
     return Advanced(
         loss=loss,
         lines=[*lines, *encoder],
@@ -237,19 +250,19 @@ def chosen_before() -> list[str]:
     return lines + ([f"batch_size={batch}"] if str(batch).isdecimal() else [])
 
 
-def numbers(found: Resolved | None, temperature: KnobEntry | None) -> tuple[list[str], int, str]:
-    """Draw temperature (a knob; None for a loss without), batch size, learning rate and seed; return `key=value` lines
-    of the chosen ones, the seed, and the error."""
+def numbers(found: Resolved | None, temperature: KnobEntry | None) -> tuple[list[str], int, list[str]]:
+    """Draw temperature (a knob; None for a loss without), batch size, learning rate and seed, and what is wrong with
+    them; return `key=value` lines of the chosen ones, the seed, and the errors."""
     columns = iter(st.columns(2) + st.columns(2))
     lines: list[str] = []
+    wrong: list[str] = []
 
     def field(label: str, name: str, setting: str, usual: Any, why: str, bounds: tuple[float, float, float]) -> Any:
         low, high, step = bounds
         usually = "default" if usual is None else _("{value} (default)").format(value=f"{usual:g}")
-        box, form = next(columns).number_input, "%.6g" if isinstance(low, float) else None
-        value = query_params.number(
-            box, label, low, high, name=name, default=None, step=step, placeholder=usually, help=why, format=form
-        )
+        box, more = next(columns).number_input, {"format": "%.6g"} if isinstance(low, float) else {}
+        more |= {"step": step, "placeholder": usually, "help": why}
+        value = query_params.number(box, label, low, high, name=name, default=None, wrong=wrong, **more)
         lines.extend([f"{setting}={value:.10g}"] if value is not None else [])
         return value
 
@@ -262,8 +275,11 @@ def numbers(found: Resolved | None, temperature: KnobEntry | None) -> tuple[list
     field(_("Batch size"), "batch", "batch_size", usual, why, (2, 65536, 32))
     usual, why = config.lr if config else None, reasons.get("lr", "")
     lr = field(_("Learning rate"), "lr", "lr", usual, why, (0.0, 100.0, 0.001))
-    wrong = "" if lr != 0 else _("At a learning rate of 0 nothing is learned.")
-    seed = query_params.number(next(columns).number_input, _("Seed"), 0, 2**31 - 1, name="seed", default=0)
+    wrong += [_("At a learning rate of 0 nothing is learned.")] if lr == 0 else []
+    box = next(columns).number_input
+    seed = query_params.number(box, _("Seed"), 0, 2**31 - 1, name="seed", default=0, wrong=wrong)
+    for why in wrong:
+        st.error(format.as_sentence(why))
     return lines, seed, wrong
 
 
@@ -294,19 +310,18 @@ def recipe_and_optimizer(found: Resolved | None, method: MethodEntry, fields: Ad
     return [f"{key}={value}" for key, value in (("recipe", recipe), ("optimizer", optimizer)) if value]
 
 
-def further_settings(has_files: bool) -> list[str]:
+def further_settings(has_files: bool, wrongs: list[str]) -> list[str]:
     """Draw the form of images from files, the micro-batch, and a field for settings without their own; return
     `key=value` lines."""
     lines = []
+    number = partial(query_params.number, st.number_input, default=None, wrong=wrongs)
     if has_files:
         text = _(
             "224 for ImageNet and timm encoders, unless they require another size. Otherwise the median of the "
             "images' shorter sides, at most {small}."
         )
         label, hint, help = _("Image size in pixels"), _("size the encoder expects"), text.format(small=SMALL)
-        size = query_params.number(
-            st.number_input, label, 4, LARGEST, name="image_size", default=None, placeholder=hint, help=help
-        )
+        size = number(label, 4, LARGEST, name="image_size", placeholder=hint, help=help)
         resize = query_params.one_of(st.selectbox, _("Resize"), RESIZE_TITLES, name="resize")
         lines += [f"image_size={size}"] if size else []
         lines += [f"resize={resize}"] if resize != RESIZES[0] else []
@@ -315,9 +330,7 @@ def further_settings(has_files: bool) -> list[str]:
         "whole batch, and a step takes about a third longer."
     )
     label, hint = _("Micro-batch"), _("whole batch (default)")
-    micro = query_params.number(
-        st.number_input, label, 2, 65536, name="micro_batch", default=None, step=32, placeholder=hint, help=help
-    )
+    micro = number(label, 2, 65536, name="micro_batch", step=32, placeholder=hint, help=help)
     lines += [f"micro_batch={micro}"] if micro is not None else []
     extra = query_params.text(
         st.text_area,

@@ -119,7 +119,7 @@ def test_why_a_folder_is_of_no_use_is_said_once(folder: Path, monkeypatch: pytes
     app.run()
     assert not app.exception
     said = [one.value.replace("\\", "") for one in (*app.error, *app.warning)]
-    assert [one for one in said if "has no images" in one] == [why]
+    assert [one for one in said if "has no images" in one] == [f"{why}."]
     assert "Try again" in [b.label for b in app.button]
 
 

@@ -70,7 +70,7 @@ FURTHER = {  # lines of further settings, and what is said of them
 def test_an_error_stands_there_and_nothing_starts(monkeypatch: pytest.MonkeyPatch) -> None:
     runs.create("taken", {"method": "simclr"})
     app = page_at("train", monkeypatch)
-    cases = [("Name", "../up", "letters, digits, dots"), ("Name", "taken", "there is a run 'taken' already")]
+    cases = [("Name", "../up", "letters, digits, dots"), ("Name", "taken", "There is a run 'taken' already")]
     cases += [("Further settings, one per line", text, why) for text, why in FURTHER.items()]
     for label, text, why in cases:
         assert not app.button(key="start").disabled
@@ -121,7 +121,7 @@ def test_a_folder_that_cannot_be_trained_on_says_why(pets: Path, monkeypatch: py
     assert any("needs at least two classes" in e.value for e in app.error)
     assert app.button(key="start").disabled
     answers.make("folder", values_of(str(pets)))
-    app.text_input(key="path-folder").set_value(str(pets)).run()
+    app.text_input(key="path-folder").set_value(f'"{pets}"').run()  # as file managers copy it
     assert not app.error
     assert not app.button(key="start").disabled
 
@@ -138,6 +138,9 @@ def test_the_time_is_that_of_a_similar_training_here(monkeypatch: pytest.MonkeyP
         return any(text in c.value.replace("\\", "") for c in app.caption)
 
     assert is_said("No time estimate yet")
+    monkeypatch.setattr(form.training, "starting", lambda: ["first"])
+    app.run()
+    assert is_said("It starts after first.")
     run.append_metrics([{"epoch": 4, "step": 44, "loss": 1.0, "seconds": 6.0}])
     field(app, "Epochs").set_value(200).run()
     assert is_said("About 5 min, estimated from 1.5 s per epoch of before")
@@ -157,7 +160,11 @@ NUMBERS = {  # label: the setting, its bounds, and a number that it takes
 def test_the_number_in_a_box_is_what_starts(monkeypatch: pytest.MonkeyPatch) -> None:
     started, app = queued(monkeypatch), page_at("train", monkeypatch)
     for label, (setting, bounds, value) in NUMBERS.items():
-        assert (field(app, label).min, field(app, label).max) == bounds
+        for outside in (bounds[0] - 1, 10**12):  # it stands there, and nothing else starts
+            field(app, label).set_value(outside).run()
+            assert field(app, label).value == outside
+            assert app.error[0].value.replace("\\", "").startswith(f"{label} must be at ")
+            assert app.button(key="start").disabled
         field(app, label).set_value(value).run()
         app.button(key="start").click().run()
         assert not app.exception
@@ -173,6 +180,7 @@ def test_a_folders_batch_size_is_the_one_that_is_used(pets: Path, monkeypatch: p
     app = page_at("train", monkeypatch, data="folder", method="simclr")
     app.text_input(key="path-folder").set_value(str(pets)).run()
     assert field(app, "Batch size").placeholder == "default"  # nobody has counted them
+    assert app.button(key="start").disabled
     answers.make("folder", values_of(str(pets)))
     app.run()
     n = len(datasets.load(f"folder:{pets}", "train"))
