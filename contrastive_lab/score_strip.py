@@ -58,7 +58,7 @@ def _answer(scores: dict[str, Scores]) -> str:
         return ""
     if raw is None or raw.value is None:
         return format.plain(_("kNN {own}.").format(own=_figure(own)))
-    text = _("No better than raw pixels: kNN {own}, on the pixels alone {raw}.")
+    text = _("Not significantly better than raw pixels: kNN {own}, on the pixels alone {raw}.")
     if own.interval is None:
         text = _("kNN {own}; raw pixels reach {raw}.")
     elif own.interval[0] > raw.value:

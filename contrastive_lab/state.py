@@ -120,7 +120,7 @@ def pick_run(vectors: str | None = None) -> None:
         query_params.choose(RUN, st.session_state[key])
         choose_run(st.session_state[key])
 
-    shown = _("no run: {vectors} is shown").format(vectors=about["name"])
+    shown = _("{vectors}, no run").format(vectors=about["name"])
     st.selectbox(
         _("Run"),
         list(labels),

@@ -58,8 +58,9 @@ def review(findings: Findings, at: Places) -> None:
         st.info(_("Choose Train or Test above: error rates belong to one split."))
         return
     lists.show_basis(findings, one)
-    if one.key == "mislabeled" and (run := findings.requests[0].run):
-        retrain.show_encoder(run, at.below)
+    run, note = findings.requests[0].run, ""
+    if one.key == "mislabeled" and run:
+        note = retrain.show_encoder(run, at.below)
     rows = every = listed(findings, audit, at)
     with at.more:
         rows = lists.filtered(findings, rows)
@@ -82,7 +83,7 @@ def review(findings: Findings, at: Places) -> None:
     else:
         say_skipped(table, rows, row, findings.marked)
         with at.desk:
-            bench.show(findings, rows, row)
+            bench.show(findings, rows, row, note)
     with at.below:
         show_below(findings, audit, rows, row, as_table=not has_pictures or how == "table")
         if one.key == "mislabeled" and "suggested" in table.extra:

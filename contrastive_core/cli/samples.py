@@ -226,8 +226,9 @@ def pairs(args: Namespace) -> None:
                 lines += ["", f"{one.title}, by {one.score}"]
             assert one.values is not None
             entries.append({"score": float(score[row]), **one.values(table, row)})
-            lines += [f"{score[row]:7.2f}  {named(str(ids[row]))}", f"         {one.reason(table, row)}"]
-            lines += [f"         {other.text}: {named(other.id)}" for other in one.beside(table, row)]
+            first, *others = (*one.front(table, row), *one.beside(table, row))
+            lines += [f"{score[row]:7.2f}  {named(first.id)}", f"         {one.reason(table, row)}"]
+            lines += [f"         {other.text}: {named(other.id)}" for other in others]
         record[one.key] = entries
     print_result(args, record | {"out": out and str(out)}, "\n".join(lines))
 

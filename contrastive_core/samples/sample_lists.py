@@ -2,11 +2,14 @@
 Torch-free."""
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
 from contrastive_core.base.messages import N_, message
+from contrastive_core.base.registry import read_card
 from contrastive_core.data.overrides import LABEL, PARTNER
 from contrastive_core.samples.sample_table import FEWEST, NEAR, TWO_LABELS, K, SampleTable, percent
 from contrastive_core.samples.tower_pairs import (
@@ -18,7 +21,10 @@ from contrastive_core.samples.tower_pairs import (
     ShownBeside,
     beside,
     cells,
+    given_answer,
     given_evidence,
+    given_question,
+    own_row,
     pair_evidence,
 )
 
@@ -72,6 +78,7 @@ class SampleList:
     rests_on: str = "neighbors"  # or "losses"
     facts: Callable[[SampleTable], Iterable[str]] = lambda table: ()  # about the whole set
     beside: Callable[[SampleTable, int], list[ShownBeside]] = lambda table, row: []
+    front: Callable[[SampleTable, int], list[ShownBeside]] = own_row  # that the decision is about
     title_beside: str = ""  # of those rows, where they are all that is shown
     of_labels: bool = False  # whether to keep or to drop a sample of it judges its label
     choices: tuple[Choice, ...] = LABEL_CHOICES
@@ -103,8 +110,17 @@ def why_no_suspects(table: SampleTable) -> str:
 
 
 def _rank_by_loss(table: SampleTable, row: int) -> str:
-    rank = int(table.columns["rank"][row])
-    return message("rank {rank} of {table} by {loss}", rank=rank, table=len(table), loss=table.loss)
+    loss, rank = (float(table.columns[name][row]) for name in ("loss", "rank"))
+    values = {"title": _loss_title(table.loss), "rank": f"{rank:,.0f}", "table": f"{len(table):,}"}
+    return message("{title} {loss}, rank {rank} of {table}", loss=f"{loss:.3f}", **values)
+
+
+@cache
+def _loss_title(name: str) -> str:
+    """Return the title on a loss's card, or its name if it has none."""
+    with suppress(OSError):
+        return str(read_card("losses", name)["title"])
+    return name
 
 
 def _votes(table: SampleTable, row: int) -> str:
@@ -337,10 +353,11 @@ LISTS = {
             score=N_("similarity to the query and its answers"),
             reason=given_evidence,
             column="given_negatives",
-            beside=beside(GIVEN),
-            title_beside=N_("Its partner, and the given negative"),
+            beside=given_answer,
+            title_beside=N_("Answer of the query"),
+            front=given_question,
             choices=NEGATIVE_CHOICES,
-            question=N_("The file gives a row as a negative of this query. Is it a match?"),
+            question=N_("The file lists the second as a negative of the first. Are they a match?"),
             decisions="pairs-given_negatives",
             other="given",
             changes="",

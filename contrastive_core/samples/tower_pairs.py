@@ -250,6 +250,8 @@ def pair_table(rows: EmbeddingSet, found: Mapping[str, np.ndarray], about: JsonO
             "given_negatives": np.where(given == answer, 1.0, score),  # certainly no negative
             "given_is_positive": given == answer,
             "given": np.where(given < 0, "", ids[given]),
+            "asked": ids[asked],
+            "answer": ids[answer],
             "given_cosine": np.einsum("nd,nd->n", unit[asked], unit[given]).astype(np.float64),
         }
     texts = with_text(rows).columns.get(TEXT)
@@ -306,11 +308,7 @@ TWIN_PARTNER = OtherRow(
 )
 TWIN = OtherRow(column="twin", tower=0, title=N_("other {tower}"), text=N_("{tower} of the similar pair"))
 GIVEN = OtherRow(
-    column="given",
-    tower=1,
-    title=N_("given negative"),
-    text=N_("given as a negative, cosine to the query {cosine}"),
-    cosine="given_cosine",
+    column="given", tower=1, title=N_("given negative"), text=N_("given as a negative"), cosine="given_cosine"
 )
 
 
@@ -329,6 +327,22 @@ def beside(*others: OtherRow) -> Callable[[SampleTable, int], list[ShownBeside]]
         return found
 
     return shown
+
+
+def own_row(table: SampleTable, row: int) -> list[ShownBeside]:
+    return [ShownBeside(str(table.columns["id"][row]), "")]
+
+
+def given_question(table: SampleTable, row: int) -> list[ShownBeside]:
+    """Return the query and its given negative."""
+    return [
+        ShownBeside(str(table.extra["asked"][row]), N_("query")),
+        ShownBeside(str(table.extra["given"][row]), GIVEN.text),
+    ]
+
+
+def given_answer(table: SampleTable, row: int) -> list[ShownBeside]:
+    return [ShownBeside(str(table.extra["answer"][row]), N_("answer"))]
 
 
 def cells(*others: OtherRow) -> Callable[[SampleTable, int], Cells]:

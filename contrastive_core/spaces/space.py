@@ -290,14 +290,15 @@ def _top(scores: np.ndarray, k: int) -> np.ndarray:
     return candidates[np.argsort(-scores[candidates], kind="stable")[:k]]
 
 
-def nearest_of_label(rows: EmbeddingSet, at: int, label: int, k: int) -> np.ndarray:
-    """Return the k (or all) other rows of a label (int64) that are most similar to row `at` by cosine."""
+def nearest_of_label(rows: EmbeddingSet, at: int, label: int, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the k (or all) other rows of a label (int64) that are most similar to row `at`, and their cosines."""
     if rows.labels is None:
-        return np.zeros(0, np.int64)
+        return np.zeros(0, np.int64), np.zeros(0)
     some = np.flatnonzero(rows.labels == label)
     some = some[some != at]
-    s = rows.features[some] @ rows.features[at] / rows.lengths[some]
-    return np.asarray(some[_top(s, k)], np.int64)
+    s = rows.features[some] @ rows.features[at] / rows.lengths[some] / rows.lengths[at]
+    best = _top(s, k)
+    return np.asarray(some[best], np.int64), s[best]
 
 
 def pca(features: np.ndarray, components: int = 2, at_most: int | None = None) -> np.ndarray:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 import streamlit as st
@@ -13,8 +12,6 @@ import streamlit as st
 from contrastive_core.samples import annotations as sample_annotations
 from contrastive_core.samples.sample_lists import LISTS, RANDOM, VOTERS
 from contrastive_core.samples.sample_table import SampleRequest, SampleTable, percent
-from contrastive_core.spaces.embedding_set import EmbeddingSet
-from contrastive_core.spaces.space import nearest_of, nearest_of_label
 from contrastive_lab import cache, format, locale, pictures, query_params, texts
 from contrastive_lab.components.bench import (
     Bench,
@@ -31,19 +28,14 @@ from contrastive_lab.components.sample_view import SampleView, ShownPair, draw_s
 from contrastive_lab.components.shared.mount import SliderKnob, ThumbnailSheet, thumbnail_sheet
 from contrastive_lab.figures import draw_table
 from contrastive_lab.locale import N_, _
+from contrastive_lab.samples.evidence import Group, NamedPicture, Tally, evidence_of, label_of
 from contrastive_lab.samples.findings import PAGE, Findings, window
-from contrastive_lab.samples.subject import AT, OF, Pictures, embedding_of, go_to, moves
+from contrastive_lab.samples.subject import AT, OF, Pictures, go_to, moves
 
 KEY = "samples-bench"
 ACK = "samples-kept"  # of the session: the last event that was kept
 LIKELY = 3  # other classes that have a key
 DRAWN = "samples-drawn"  # of the session: when it last read what was decided
-MOST, FEW = 6, 3  # pictures of the first group, and of each further one
-NEAREST = {
-    "image": (N_("Nearest images, cosine similarity"), N_("Nearest images labeled {classes}")),
-    "text": (N_("Nearest texts, cosine similarity"), N_("Nearest texts labeled {classes}")),
-    "row": (N_("Nearest rows, cosine similarity"), N_("Nearest rows labeled {classes}")),
-}
 VIEW = 96  # pixels of a view's picture
 WHY = N_("Why this loss")
 
@@ -95,15 +87,15 @@ def _keep(findings: Findings, event: DeskEvent, name: str) -> None:
     findings.decide(decisions, name)
 
 
-def show(findings: Findings, rows: np.ndarray, row: int) -> None:
-    """Draw the bench with the section of the list around the current sample."""
+def show(findings: Findings, rows: np.ndarray, row: int, note: str = "") -> None:
+    """Draw the bench with the section of the list around the current sample, and a note on the whole list."""
     place = next(iter(np.flatnonzero(rows == row).tolist()), -1)
     # The browser has the grid's pages around the sample at hand.
     start = max(0, (place // PAGE - 1) * PAGE) if place >= 0 else -1
     part = rows[start : start + 3 * PAGE] if place >= 0 else np.array([row])
     beside: dict[tuple[str, str], int] = {}  # places of the pictures beside the samples
     evidence = evidence_of(findings, part)
-    items = [_item(findings, r, evidence[r], beside) for r in part.tolist()]
+    items = [_item(findings, r, *evidence[r], beside) for r in part.tolist()]
     content = cache.digest(findings.requests, [findings.id(r) for r in part], list(beside))
     table, one = findings.table, findings.list
     classes = findings.pictures.classes or table.classes or sorted(table.labels, key=lambda one: (len(one), one))
@@ -126,11 +118,14 @@ def show(findings: Findings, rows: np.ndarray, row: int) -> None:
         pictures=pictures,
         near=pictures_beside,
         end="" if one.cut is None else _("End of the list. The cut-off at the top decides how many samples are on it."),
+        note=note,
     )
     draw_bench(bench, KEY)
 
 
-def _item(findings: Findings, row: int, groups: list[Group], beside: dict[tuple[str, str], int]) -> BenchItem:
+def _item(
+    findings: Findings, row: int, groups: list[Group], tally: Tally, beside: dict[tuple[str, str], int]
+) -> BenchItem:
     """Return a sample in the format of the bench; images of its evidence are added to `beside`."""
     table, one, pictures, (request, own, at) = findings.table, findings.list, findings.pictures, findings.of(row)
     mark, about = findings.marked.get(findings.id(row), {}), findings.about(row)
@@ -144,7 +139,9 @@ def _item(findings: Findings, row: int, groups: list[Group], beside: dict[tuple[
     is_judged = one.key != RANDOM and not one.decisions  # nobody is told what to think of a random row
     is_wrong = is_judged and bool(given) and is_probably_wrong(table, row)
     is_voted = is_judged and (is_wrong or one.key == "mislabeled")
-    text = pictures.text(str(own.columns["id"][at]), request.split)
+    first, *others = one.front(own, at)
+    front = [NamedPicture(request.split, b.id, b.text) for b in (first, *others) if others]
+    text = pictures.text(first.id, request.split)
     why = "" if is_voted and votes else one.reason(own, at)
     if (said := findings.disagreements.get(findings.id(row))) is not None:
         differ = _("Reviewers disagree: {said}.").format(said=said)
@@ -166,6 +163,8 @@ def _item(findings: Findings, row: int, groups: list[Group], beside: dict[tuple[
         likely=likely[:LIKELY],
         keep_first=not one.decisions and bool(given) and not is_probably_wrong(table, row),
         text=texts.said(text) if text else None,
+        front=_neighbors(findings, front, beside, text),
+        tally=tally,
     )
 
 
@@ -214,98 +213,6 @@ def _sheets(
     return sheets(_findings.stack(_part), near)
 
 
-# --- evidence beside a sample ---
-
-
-class NamedPicture(NamedTuple):
-    """A sample shown beside another one, and its description."""
-
-    split: str
-    id: str
-    text: str
-    is_named: bool = True  # the text is shown, and not only read out
-
-
-Group = tuple[str, list[NamedPicture]]  # under a title
-Near = tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]  # rows, cosines, and the rows of each class asked for
-
-
-def evidence_of(findings: Findings, part: np.ndarray) -> dict[int, list[Group]]:
-    """Return the groups of samples shown beside each row. For likely wrong labels: the nearest of the suggested class,
-    of the own class and of all; without an embedding, the most certain ones of each class."""
-    found: dict[int, list[Group]] = {}
-    one, of_all, of_class = findings.list, *map(locale.text, NEAREST[findings.pictures.kind])
-    for request, table, first in findings.parts():
-        rows = tuple(r - first for r in part.tolist() if first <= r < first + len(table))
-        labels: tuple[tuple[str, ...], ...] = ((),) * len(rows)  # the suggested class and the own one
-        if one.key == "mislabeled" and "suggested" in table.extra:
-            both = ((str(table.extra["suggested"][row]), str(table.columns["label"][row])) for row in rows)
-            labels = tuple(tuple(filter(None, dict.fromkeys(names))) for names in both)
-        far = {"train": "test", "test": "train"}.get(request.split, "")
-        vectors = None if one.title_beside else embedding_of(request)
-        near: list[Near | None] = [None] * len(rows)
-        if vectors is not None:
-            near = _nearest(vectors.content_hash, str(request.path()), rows, labels, vectors, table)
-        for row, names, nearest in zip(rows, labels, near, strict=True):
-            beside = one.beside(table, row)
-            shown = [NamedPicture(far if b.is_far else request.split, b.id, b.text) for b in beside]
-            groups = [(_(one.title_beside) or of_all, shown)] if shown else []
-            if vectors is not None and nearest is not None:
-                index, similarity, by_class = nearest
-                for name, some in by_class.items():
-                    ids = [vectors.ids[j] for j in some]
-                    near_label = [NamedPicture(request.split, i, name, is_named=False) for i in ids]
-                    groups.append((of_class.format(classes=name), near_label))
-                ids = [vectors.ids[j] for j in index]
-                told = [f"{label_of(table, i) or i} {s:.2f}" for i, s in zip(ids, similarity, strict=True)]
-                all_near = [*shown, *(NamedPicture(request.split, i, t) for i, t in zip(ids, told, strict=True))]
-                groups = [*(groups if by_class else []), (of_all, all_near)]
-            elif not one.title_beside:
-                typical = names or (str(table.columns["label"][row]),)  # as of a shipped run
-                for name in filter(None, typical):  # the most certain ones of the class
-                    others = np.flatnonzero((table.columns["label"] == name) & (np.arange(len(table)) != row))
-                    surest = others[np.argsort(table.columns["mislabeled"][others], kind="stable")[:MOST]]
-                    if ids := table.columns["id"][surest].tolist():
-                        near_label = [NamedPicture(request.split, i, name, is_named=False) for i in ids]
-                        groups.append((_("Typical images labeled {classes}").format(classes=name), near_label))
-            found[first + row] = [(title, some[: FEW if k else MOST]) for k, (title, some) in enumerate(groups)]
-    return found
-
-
-@st.cache_resource(max_entries=8, show_spinner=False)
-def _nearest(
-    content: str,
-    path: str,
-    rows: tuple[int, ...],
-    labels: tuple[tuple[str, ...], ...],
-    _vectors: EmbeddingSet,
-    _table: SampleTable,
-) -> list[Near | None]:
-    """Return the nearest rows of an embedding for some rows of a table; None for those not in the embedding."""
-    samples = [str(_table.columns["id"][row]) for row in rows]
-    at: dict[str, int] = dict(zip(samples, rows, strict=True))
-    if any(row >= len(_vectors) or _vectors.ids[row] != sample for sample, row in at.items()):
-        at = {name: place for place, name in enumerate(_vectors.ids)}
-    known = [at[sample] for sample in samples if sample in at]
-    near = zip(*nearest_of(_vectors, np.array(known), MOST), strict=True) if known else ()
-    of_all = dict(zip(known, near, strict=True))
-    found: list[Near | None] = []
-    for sample, names in zip(samples, labels, strict=True):
-        if (place := at.get(sample)) is None:
-            found.append(None)
-            continue
-        classes = {name: _vectors.classes.index(name) for name in names if name in _vectors.classes}
-        by_class = {name: nearest_of_label(_vectors, place, label, MOST) for name, label in classes.items()}
-        found.append((*of_all[place], by_class))
-    return found
-
-
-def label_of(table: SampleTable, sample: str) -> str:
-    """Return a sample's label; "left out" for training samples that the run excluded."""
-    label = table.label_of(sample)
-    return _("left out") if label is None else label
-
-
 # --- details of a sample --------------------------------------------------------------------------
 
 
@@ -320,7 +227,7 @@ def show_detail(findings: Findings, row: int) -> None:
         explain(request, table, at, findings.pictures)
     if request.run is None:
         return
-    groups = [group for _title, group in evidence_of(findings, np.array([row]))[row] if group]
+    groups = [group for _title, group in evidence_of(findings, np.array([row]))[row][0] if group]
     if groups and pictures.is_likeness_wanted():
         near, own = groups[0][0], findings.own_id(row)  # of a suspect, the nearest of the suggested class
         values = {"space": request.embedding.values, "ids": [own, near.id], "splits": [request.split, near.split]}

@@ -58,16 +58,17 @@ def save(findings: Findings, rows: np.ndarray, place: DeltaGenerator) -> None:
     if one.decisions:
         ranked = one.order(findings.table)
         decided = ranked[np.isin(ranked, findings.marked_rows)]
-        label, name = _("Decisions as CSV"), f"{one.key}_decisions.csv"
+        label, name = _("Only your decisions (CSV)"), f"{one.key}_decisions.csv"
         download(label, lambda: format.table_csv(listed(findings, decided)), name, "text/csv", disabled=not every)
     else:
-        label, name = _("Download new labels"), "new_labels.csv"
+        label, name = _("Only your decisions (CSV)"), "new_labels.csv"
         download(label, partial(sample_annotations.labels_csv, by_split), name, "text/csv", disabled=not every)
-    download(_("This list as CSV"), lambda: format.table_csv(listed(findings, rows)), f"{one.key}.csv", "text/csv")
+    label, name = _("This list, with scores (CSV)"), f"{one.key}.csv"
+    download(label, lambda: format.table_csv(listed(findings, rows)), name, "text/csv")
     if request.pairs:
         _export_texts(request, download)
-    if (run := request.run) is not None and not one.decisions:
-        _export(run, place, download)
+    elif not one.decisions:
+        _export(findings, place, download)
     if one.changes:
         _retrain(findings, download)
 
@@ -88,10 +89,19 @@ def _export_texts(request: SampleRequest, download: Callable[..., bool]) -> None
     download(_("Training file with decisions"), content, name, disabled=not has_any, help=help)
 
 
-def _export(run: Run, place: DeltaGenerator, download: Callable[..., bool]) -> None:
+def _export(findings: Findings, place: DeltaGenerator, download: Callable[..., bool]) -> None:
     """Draw downloads of all labels; for a folder of images also of a script and a corrected copy."""
-    dataset, by_split = str(run.config.get("dataset")), sample_annotations.by_split(run.config)
-    download(_("Download all labels"), partial(sample_annotations.labels_csv, by_split, run.config), "labels.csv")
+    if (run := findings.requests[0].run) is None:
+        dataset, config, by_split = "", None, dict[str, sample_annotations.Marks]()
+        for request, table, _first in findings.parts():
+            names = zip(*(table.columns[name].tolist() for name in ("id", "label")), strict=True)
+            marks = sample_annotations.marks(request.decisions())
+            by_split[request.split] = {**{sample: {"given": label} for sample, label in names}, **marks}
+    else:
+        config, by_split = run.config, sample_annotations.by_split(run.config)
+        dataset = str(config.get("dataset"))
+    label, content = _("All labels, your decisions applied (CSV)"), partial(sample_annotations.labels_csv, by_split)
+    download(label, partial(content, config), "labels.csv")
     if not dataset.startswith("folder:"):
         return
     script = partial(sample_annotations.folder_script, dataset, by_split)
@@ -178,9 +188,14 @@ def _retrain(findings: Findings, download: Callable[..., bool]) -> None:
         st.caption(text)
         return
     files, counted, relabeled = sample_annotations.changes(file, run, column)
-    for option, content in files.items() if counted or relabeled else ():  # for the command line
-        name = f"{option}.csv"
-        download(_("{name} for train --{option}").format(name=name, option=option), content, name, "text/csv")
+    new = _("IDs and new labels of relabeled samples (CSV)") if column == LABEL else _("IDs and new partners (CSV)")
+    titles, help = (
+        {"exclude": _("IDs of dropped samples (CSV)"), "relabel": new},
+        _("For `contrastive-lab train`: {file}"),
+    )
+    for option, content in files.items() if counted or relabeled else ():
+        told = help.format(file=f"`--{option} {option}.csv`")
+        download(titles[option], content, f"{option}.csv", "text/csv", help=told)
     method = cache.catalog()["methods"].get(str(run.config.get("method")), {})
     if column == LABEL and not method.get("needs_labels", True):
         text = _(
@@ -233,35 +248,36 @@ def run_before(run: Run | None) -> Run | None:
     return next((r for r in state.all_runs() if sample_annotations.cleaned(r, [run])), None)
 
 
-def show_encoder(run: Run, below: DeltaGenerator) -> None:
+def show_encoder(run: Run, below: DeltaGenerator) -> str:
     """Draw the kNN accuracy of the encoder behind the list of wrong labels, compared with raw pixels; score it if
-    necessary. A weak encoder is noted above the list."""
+    necessary. Return a note on a weak encoder for the bench, where it moves nothing."""
     if (record := cache.scores(run)) is None:
         if run_before(run) is None:  # a retrained run is followed above
             with below:
-                follow(jobs.evaluation(run), message("Accuracy of {name} (once)", name=run.name))
-        return
+                follow(jobs.evaluation(run), message("Preparing {name} (once)", name=run.name))
+        return ""
     own, pixels = (record.score(source, "knn") for source in ("h", "raw"))
     if own is None or pixels is None or own.value is None or pixels.value is None:
-        return
+        return ""
     values = {"own": format.figure_of(own), "pixels": format.figure_of(pixels), "n": f"{record.n_test:,}"}
     is_weak = (own.interval[0] if own.interval else own.value) <= pixels.value < GOOD
-    text = _("Encoder behind this list: kNN accuracy {own} on {n} test images, raw pixels {pixels}.")
-    if is_weak:
-        text = _(
-            "This encoder is no better than raw pixels: on {n} test images, kNN accuracy is {own}, and {pixels} for "
-            "raw pixels. Many suspects below are therefore false alarms. Train longer, use a pretrained encoder, "
-            "or use the lists that also compare pixels: near-duplicates and outliers."
-        )
-    (st.warning if is_weak else below.caption)(text.format(**values))
     if not is_weak:
-        return
+        text = _("Encoder behind this list: kNN accuracy {own} on {n} test images, raw pixels {pixels}.")
+        below.caption(text.format(**values))
+        return ""
+    text = _(
+        "This encoder is not significantly better than raw pixels: on {n} test images, kNN accuracy is {own}, and "
+        "{pixels} for raw pixels. Train longer, use a pretrained encoder, or use the lists that also compare pixels: "
+        "near-duplicates and outliers."
+    )
+    below.warning(text.format(**values))
     address = {"method": str(run.config.get("method")), **path_input.address_of(str(run.config.get("dataset")))}
-    line, epochs = st.container(horizontal=True), LONGER * int(run.config.get("epochs") or 20)
+    line, epochs = below.container(horizontal=True), LONGER * int(run.config.get("epochs") or 20)
     label, longer = _("Train for {epochs} epochs").format(epochs=f"{epochs:,}"), {**address, "epochs": str(epochs)}
     line.page_link("pages/train.py", label=label, icon=":material/play_circle:", query_params=longer)
     label, other = _("Use a pretrained encoder"), {**address, "encoder": "other"}
     line.page_link("pages/train.py", label=label, icon=":material/upload:", query_params=other)
+    return _("Many suspects may be false alarms: this encoder is not significantly better than raw pixels.")
 
 
 def outcome() -> None:
@@ -271,7 +287,7 @@ def outcome() -> None:
         with st.container(border=True):
             result(before, run)
             if cache.scores(run) is None:
-                follow(jobs.evaluation(run), message("Accuracy of {name} (once)", name=run.name))
+                follow(jobs.evaluation(run), message("Preparing {name} (once)", name=run.name))
             label = _("Back to {name}").format(name=before.name)
             st.page_link(
                 "pages/samples.py", label=label, icon=":material/arrow_back:", query_params={"run": before.name}

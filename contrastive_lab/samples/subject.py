@@ -78,8 +78,11 @@ def choose(chips: DeltaGenerator, more: DeltaGenerator) -> list[SampleRequest]:
         return []
 
     def title(name: str) -> str:
-        text: str = _("{name} (vectors)") if Space(name).is_file else "{name}"
-        return text.format(name=Space(name).title if Space(name).is_file else Space(name).key)
+        space = Space(name)
+        if space.is_loaded:
+            return space.key if space.is_recording else _("{name} (vectors)").format(name=space.title)
+        text: str = _("Run {name}") if st.session_state["vectors"] else _("This run")  # the picker beside it names it
+        return text.format(name=name)
 
     name, are_pairs, has_towers = names[0], False, False
     with chips:
@@ -113,14 +116,15 @@ def choose(chips: DeltaGenerator, more: DeltaGenerator) -> list[SampleRequest]:
 
 def _choose_splits(space: Space, has_towers: bool, are_pairs: bool) -> list[str]:
     """Return the listed splits; "" for rows without one. A sample in the URL becomes current, in its split."""
-    if space.is_recording:
-        return [""]
-    if space.is_file and not loaded_vectors.about(space.key)["splits"]:
-        return ["train"]
     if sample := query_params.take("sample"):  # shown even if it is not on the list
         go_to(sample)
         st.session_state[ASKED] = sample
         st.session_state.pop(ASKED_OF, None)
+    if space.is_recording:
+        return [""]
+    if space.is_file and not loaded_vectors.about(space.key)["splits"]:
+        return ["train"]
+    if sample:
         holders = (split for split in ("train", "test") if sample in cache.sample_images(space.name, split)[1])
         if not query_params.requested("split") and (holder := next(holders, "")):
             query_params.choose(SPLIT, holder)

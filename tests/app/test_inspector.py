@@ -29,7 +29,7 @@ def knn(value: float, interval: tuple[float, float] | None = None) -> dict[str, 
     ("interval", "raw", "said"),
     [
         ((0.82, 0.87), 0.42, "Better than raw pixels: kNN 85.0 %, on the pixels alone 42.0 %."),
-        ((0.82, 0.87), 0.84, "No better than raw pixels: kNN 85.0 %, on the pixels alone 84.0 %."),
+        ((0.82, 0.87), 0.84, "Not significantly better than raw pixels: kNN 85.0 %, on the pixels alone 84.0 %."),
         ((0.82, 0.87), 0.95, "Worse than raw pixels: kNN 85.0 %, on the pixels alone 95.0 %."),
         (None, 0.42, "kNN 85.0 %; raw pixels reach 42.0 %."),
         (None, None, "kNN 85.0 %."),

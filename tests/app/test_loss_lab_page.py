@@ -199,11 +199,11 @@ def test_a_file_shown_on_one_page_is_the_subject_of_all(monkeypatch: pytest.Monk
     app = opened("explore", monkeypatch, vectors=key)
     assert chip(to_page(app, "loss_lab")) == "pairs.npz · InfoNCE"
     assert app.query_params["file"] == key
-    assert app.selectbox(key="run-instead-of-vectors").placeholder == "no run: pairs.npz is shown"
+    assert app.selectbox(key="run-instead-of-vectors").placeholder == "pairs.npz, no run"
     assert chip(to_page(app, "loss_lab", vectors=other)) == "others.npz · InfoNCE"
     to_page(app, "samples")
     assert app.query_params["on"] == f"vectors:{other}"
-    assert app.selectbox(key="run-instead-of-vectors").placeholder == "no run: others.npz is shown"
+    assert app.selectbox(key="run-instead-of-vectors").placeholder == "others.npz, no run"
     assert to_page(app, "explore").query_params["vectors"] == other
     to_page(app, "loss_lab")
     app.selectbox(key="run-instead-of-vectors").set_value("sup_con-shapes").run()

@@ -193,6 +193,11 @@ def test_a_file_of_triplets_is_saved_with_its_decisions(
     app = opened("samples", monkeypatch, on=name, list="given_negatives")
     assert not app.exception
     assert "Documents that are only given negatives:" in words(app)
+    asked, negative = desk.item.front  # what the question is about, and not the answer
+    assert asked.text.endswith("query")
+    assert str(asked.body) == str(desk.item.text)
+    assert negative.text == f"{desk.item.suggested} · given as a negative"
+    assert [near.text.endswith("answer") for near in desk.item.evidence[0].near] == [True]
     assert "Save decisions" in [popover.proto.popover.label for popover in app.get("popover")]
     desk.events(("relabel", desk.bench.items[0].id, desk.bench.items[0].suggested))  # type: ignore[union-attr]
     app.run()

@@ -3,6 +3,7 @@
 import csv
 import importlib
 import io
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -215,6 +216,13 @@ def test_labels_that_are_numbers_can_be_changed(desk: Desk) -> None:
     assert not app.exception
     assert desk.bench is not None
     assert list(desk.bench.classes) == [str(n) for n in sorted({*numbered.labels.tolist()})]  # type: ignore[union-attr]
+    item = desk.item  # its evidence has no pictures: the near labels, and the nearest rows of both classes
+    assert sum(count for _label, count in item.tally) == 20
+    of_labels = [f"Nearest rows labeled {k}, cosine similarity" for k in dict.fromkeys((item.suggested, item.given))]
+    assert [group.title for group in item.evidence] == [*of_labels, "Nearest rows, cosine similarity"]
+    assert re.fullmatch(r"\S+ · -?[01]\.\d\d", item.evidence[0].near[0].text)
+    app = opened(on=name, list="outlier", sample="17")  # as Back has it
+    assert desk.item.id == "17"
 
 
 def test_losses_among_some_samples_say_so(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -326,6 +334,9 @@ def test_a_long_list_is_shown_in_part_and_saved_whole(desk: Desk, monkeypatch: p
     listed = list(csv.DictReader(io.StringIO(str(files["outlier.csv"]()))))
     assert [line["id"] for line in listed] == ids
     assert [line["place"] for line in listed] == [str(place) for place in range(1, 301)]
+    every = list(csv.DictReader(io.StringIO(str(files["labels.csv"]()))))
+    for name in ("id", "label"):
+        assert [line[name] for line in every] == made.columns[name].tolist()
     assert not app.exception
 
 

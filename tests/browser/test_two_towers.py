@@ -42,7 +42,7 @@ def test_pairs_are_decided_on_by_keys_undone_and_saved(app: str, page: Any) -> N
     ]
     assert not page.locator(".bench select").is_visible()
     assert page.get_by_role("combobox", name="Loss", exact=True).count() == 0
-    every = downloaded(page, "This list as CSV")
+    every = downloaded(page, "This list, with scores (CSV)")
     page.keyboard.press("Escape")
     assert place.inner_text() == f"1 of {len(every):,}"
     assert all(one["decision"] == "" for one in every)
@@ -53,7 +53,7 @@ def test_pairs_are_decided_on_by_keys_undone_and_saved(app: str, page: Any) -> N
     page.keyboard.press("u")
     at(3)  # what was undone is at hand again
     page.get_by_text(f"2 of {len(every):,} decided").wait_for()
-    wrong, moved = downloaded(page, "Decisions as CSV")
+    wrong, moved = downloaded(page, "Only your decisions (CSV)")
     assert (wrong["decision"], moved["decision"]) == ("no match", "matched with the other")
     assert (wrong["caption"], moved["caption"]) == (every[0]["caption"], every[1]["caption"])
     assert moved["matched with"] == every[1]["other image"]

@@ -68,6 +68,8 @@ class BenchItem:
     likely: Sequence[str] = ()  # the likeliest other classes, each with a key
     keep_first: bool = False  # its label is probably right
     text: Said | None = None  # the sample itself, where it is a text
+    front: Sequence[ShownNeighbor] = ()  # in its place, where the decision is about other rows
+    tally: Sequence[tuple[str, int]] = ()  # labels of the nearest rows of a row without a picture
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,6 +93,7 @@ class Bench:
     pictures: ThumbnailSheet = NO_THUMBNAILS
     near: ThumbnailSheet = NO_THUMBNAILS
     end: str = ""  # what is not on the list, said after its last picture
+    note: str = ""  # on the whole list
 
 
 def sheets(suspects: np.ndarray | None, near: np.ndarray | None) -> tuple[ThumbnailSheet, ThumbnailSheet]:

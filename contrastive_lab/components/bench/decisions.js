@@ -20,7 +20,7 @@ export function itemAt(view) {
 export function relabel(view, name) {
   const items = selected(view, itemAt(view));
   if (!items.length || !view.meta.classes.includes(name)) return;
-  if (items.length === 1) view.classes.value = name;
+  if (items.length === 1 && name !== items[0].given) view.classes.value = name; // → and its class stay
   settle(view, items, items.every(({ given }) => given === name) ? "keep" : "relabel", () => name);
 }
 

@@ -44,7 +44,7 @@ function frameOf(sheet, { items, start, pictures }, k, side, onclick) {
     ? pictureOf(sheet, pictures, k, side, "")
     : el("span", { dir: "auto" }, text?.pieces.join("") ?? id);
   const label = el("small", {}, [given, looksLike].filter(Boolean).join(" → "));
-  const parts = [picture, label, el("i", { style }), el("kbd", {})];
+  const parts = [picture, el("i", { style }), label, el("kbd", {})];
   return el("button", { type: "button", "aria-label": name, title: id, onclick }, ...parts);
 }
 

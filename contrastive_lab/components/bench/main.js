@@ -54,12 +54,14 @@ function build() {
   view.status = el("p", { class: "status", role: "status" });
   view.picture = el("canvas", { role: "img" });
   view.text = el("div", { class: "text" });
+  view.front = el("div", { class: "front" }); // in its place: what is asked about, or the labels of the nearest rows
   view.badge = el("span", { class: "badge" });
   view.name = el("span", { class: "name" });
   view.near = el("div", { class: "near" });
   view.film = { box: el("div", { class: "film", role: "group", "aria-label": _("samples of the list") }) };
   view.keys = el("dialog", { class: "keys", "aria-label": _("All keys"), onclick: () => view.keys.close() });
   view.mode = el("span", {});
+  view.note = el("p", { class: "note", role: "status" });
   view.right = el("label", { class: "right" }, el("span", {}, _("Relabel as ")), view.classes);
   view.middle = el(
     "div",
@@ -71,6 +73,7 @@ function build() {
     el("div", { class: "ways" }, view.back, view.next, view.undo),
     el("button", { type: "button", class: "hint", onclick: () => showKeys(view) }, ...hints()),
     el("button", { type: "button", class: "hint", onclick: () => showGrid(view) }, el("kbd", {}, "G"), view.mode),
+    view.note,
   );
   view.root = el(
     "div",
@@ -83,6 +86,7 @@ function build() {
         { class: "suspect" },
         view.picture,
         view.text,
+        view.front,
         el("div", { class: "under" }, el("p", {}, view.badge, view.name), view.status, view.place),
       ),
       view.middle,
@@ -164,6 +168,7 @@ function show(view) {
     view[what].disabled = !item;
   }
   view.root.classList.toggle("grid", isGrid());
+  say(view.note, meta.note);
   say(view.mode, isGrid() ? _("one at a time") : _("grid"));
   view.root.classList.toggle("late", Boolean(view.isLate || view.asked));
   view.back.disabled = view.at <= 0;
@@ -178,13 +183,12 @@ function show(view) {
   queue(view);
   if (!item) {
     for (const part of ["badge", "name", "status"]) say(view[part], "");
-    view.text.replaceChildren();
-    view.near.replaceChildren();
+    for (const part of ["text", "front", "near"]) view[part].replaceChildren();
     view.beside = "";
     view.likely.replaceChildren();
     return;
   }
-  const text = item.text?.pieces.join("") ?? "";
+  const text = item.front.length ? "" : (item.text?.pieces.join("") ?? "");
   if (view.text.firstChild?.firstChild.textContent !== text)
     view.text.replaceChildren(...(text ? [said(item.text)] : []));
   if (view.shown !== item.id) view.classes.value = label || (item.keepFirst ? "" : item.suggested) || item.given;
@@ -262,12 +266,12 @@ function paint(view) {
     { meta, sheets } = view.drawn || { meta: view.meta, sheets: [] };
   if (!item) return;
   const position = meta.items.findIndex(({ id }) => id === item.id), // −1: its pictures are still being decoded
-    { evidence } = meta.items[position] || item,
+    { evidence, front, tally } = meta.items[position] || item,
     beside = position < 0 ? null : sheets[1];
   const { id, given } = item,
     named = view.meta.arePairs ? _("image {text}", { text: id }) : _("image {id}, labeled {given}", { id, given }),
     alt = item.text ? "" : named;
-  drawPicture(view.picture, sheets[0], meta.pictures, sheets[0] === null ? -1 : position, alt);
+  drawPicture(view.picture, sheets[0], meta.pictures, sheets[0] === null || front.length ? -1 : position, alt);
   queue(view);
   const figure = ({ picture, text, body, isNamed }) => {
     const canvas = el("canvas", { role: "img" });
@@ -275,15 +279,25 @@ function paint(view) {
     const words = body ? el("div", { class: "text" }, said(body)) : "";
     return el("figure", { role: "listitem" }, canvas, isNamed ? el("figcaption", {}, text) : "", words);
   };
-  const shown = JSON.stringify([evidence, beside ? view.drawn.meta.content : ""]);
+  const shown = JSON.stringify([evidence, front, tally, beside ? view.drawn.meta.content : ""]);
   if (view.beside === shown) return; // what is unfolded stays
   view.beside = shown;
+  view.front.replaceChildren(...front.map(figure), ...tallyOf(tally));
   view.near.replaceChildren(
     ...evidence.flatMap(({ title, near }) => [
       el("h3", {}, title),
       el("div", { class: "pictures", role: "list" }, ...near.map(figure)),
     ]),
   );
+}
+
+/** How many of the nearest rows have each label, as bars. */
+function tallyOf(tally) {
+  const all = tally.reduce((sum, [, count]) => sum + count, 0);
+  if (!all) return [];
+  const line = ([label, count]) =>
+    el("p", {}, el("span", {}, label), el("i", { style: `width: ${(60 * count) / all}%` }), String(count));
+  return [el("h3", {}, _("Labels of the {count} nearest rows", { count: all })), ...tally.map(line)];
 }
 
 function hints() {

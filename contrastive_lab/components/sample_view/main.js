@@ -71,7 +71,9 @@ function load(view, data) {
   view.pairs.replaceChildren(...view.bars.map((b) => b.line));
   if (data.thumbnails.length) {
     createImageBitmap(new Blob([data.thumbnails], { type: "image/png" })).then((sheet) =>
-      view.bars.forEach(({ picture }, k) => picture.replaceWith(pictureOf(sheet, meta.thumbnails, k, 32, ""))),
+      view.bars.forEach(({ picture }, k) => {
+        picture.getContext("2d").drawImage(pictureOf(sheet, meta.thumbnails, k, 32, ""), 0, 0);
+      }),
     );
   }
   if (meta.knob) {

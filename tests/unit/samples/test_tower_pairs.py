@@ -175,7 +175,9 @@ def test_a_given_negative_that_resembles_an_answer_comes_first() -> None:
     assert len(order) == n  # each negative once
     row, ids = int(order[0]), list(rows.ids)
     assert table.extra["given"][row] == ids[n + n + 5]
-    assert table.extra[one.other][row] == ids[n + n + 5] == one.beside(table, row)[1].id
+    assert table.extra[one.other][row] == ids[n + n + 5]
+    shown = [*one.front(table, row), *one.beside(table, row)]
+    assert [each.id for each in shown] == [ids[5], ids[n + n + 5], ids[n + 5]]
     unit = rows.features / rows.lengths[:, None]
     query, answer, negative = (unit[at] for at in (5, n + 5, n + n + 5))
     assert table.extra["given_cosine"][row] == pytest.approx(float(query @ negative), abs=1e-5)
