@@ -27,7 +27,7 @@ T = TypeVar("T")
 ADDRESS = frozenset(
     "lang run runs vectors data folder file importing sweep watch method view features sample split list cut every "
     "pair lesson on step loss rows size batch pairing direction anchor second arrange masks points groups towers "
-    "scatter at play images qrels near picture picked selected disagree beside".split()
+    "scatter at play images qrels near picture picked selected disagree beside adapter".split()
 )  # of the Loss Lab all that makes the same picture
 OF_ALL_PAGES = {"run", "lang"}
 SESSION = "address"  # the one entry of the session

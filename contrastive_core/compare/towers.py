@@ -33,8 +33,8 @@ UNPAIRED = N_("no usable row has a partner in the other tower")
 RECALL = N_("Recall@{k}, {a} → {b}")
 MRR = N_("MRR@{k}, {a} → {b}")
 READING = N_(
-    "Of the rows of {a} with a partner, the share whose partner is among the {k} most similar rows of {b}. Equal "
-    "captions, and the partners of equal captions, also count as right; own rank on Samples counts only the row's own "
+    "Of the rows of {a} with a partner, the share whose partner is among the {k} most similar rows of {b}. "
+    "Duplicates, and the partners of duplicates, also count as right; own rank on Samples counts only the row's own "
     "partner. Higher is better. Chance is the recall of a random order."
 )
 GAP = N_(

@@ -32,7 +32,7 @@ from contrastive_lab.figures import draw_table
 from contrastive_lab.locale import N_, _
 
 MANY = 50_000  # rows, of which UMAP takes minutes
-COLORS = ("class", N_("which encoder is right"))
+RIGHT = N_("which encoder is right")  # a color
 ALIGNED = N_(
     "Each map is rotated, mirrored and scaled to fit map A (Procrustes). The slider moves every sample to its place "
     "on map A."
@@ -131,8 +131,13 @@ def choose_map(spaces: list[Space], samples: ComparedSamples | None) -> None:
     """Draw the choices of map kind and colors at the end of the toolbar."""
     group, help = st.segmented_control, locale.text(ALIGNED)
     query_params.one_of(group, _("Map"), _kinds(spaces), name="map", format_func=str.upper, help=help)
-    if samples is not None and samples.metric:
-        query_params.one_of(group, _("Color by"), COLORS, name="color")
+    if samples is not None and samples.metric and (rows := cache.embedding(spaces[0])) is not None:
+        query_params.one_of(group, _("Color by"), (_own_color(rows), RIGHT), name="color")
+
+
+def _own_color(rows: EmbeddingSet) -> str:
+    """Return the first color of samples: their class, else the tower if there are two."""
+    return "class" if rows.labels is not None else embedding_map.color_names(rows, judged=False, is_run=False)[0]
 
 
 def _kinds(spaces: list[Space]) -> list[str]:
@@ -160,13 +165,20 @@ def maps(spaces: list[Space], samples: ComparedSamples | None) -> str:
         places = {name: row for row, name in enumerate(rows.ids)}
         drawn_map = embedding_map.map_of(space, kind, MAP_DEFAULTS if kind == "umap" else {}, rows)
         own = drawn_map.xy[[places[i] for i in order]]
-        xy.append(procrustes_align(own, xy[0]) if xy else own)
+        xy.append(procrustes_align(own, xy[0]) if xy else upright(own, len(spaces)) if kind == "umap" else own)
     if len(order) < len(first):
         first = first.take([q for q, i in enumerate(first.ids) if i in shared])
-    colors: Any = (*color_of(first, "class" if first.labels is not None else "sample", {}), PALETTE)
-    if samples is not None and samples.metric and query_params.current("color", COLORS, COLORS[0]) == COLORS[1]:
+    colors: Any = (*color_of(first, own := _own_color(first), {}), PALETTE)
+    if samples is not None and samples.metric and query_params.current("color", (own, RIGHT), own) == RIGHT:
         colors = samples.outcomes(first.ids)
     return _draw_maps(spaces, embeddings, xy, (first, colors), kind)
+
+
+def upright(xy: np.ndarray, count: int) -> np.ndarray:
+    """Return the first map (n, 2) of UMAP, turned so its longer side is upright if up to three maps share the width;
+    four or more stand in two lines."""
+    wide, high = np.ptp(xy, axis=0)
+    return xy[:, ::-1] * (1, -1) if (wide > high) == (count < 4) else xy
 
 
 def _draw_maps(

@@ -39,7 +39,7 @@ def choose(ready: list[Run]) -> tuple[list[str], str]:
         found = list(dict.fromkeys(filter(None, asked.split(","))))
         known = [name for name in found if name in titles]
         st.session_state[NOT_COMPARED] = ([name for name in found if name not in titles], known[MOST:])
-    pair = st.container(horizontal=True, wrap=False, width="content", gap="small", vertical_alignment="center")
+    pair = st.container(horizontal=True, wrap=False, gap="small", vertical_alignment="center", key="compare-pair")
     with st.popover(_("+ add"), help=_("Compare up to {most} spaces").format(most=MOST)):
         names = query_params.many_of(
             st.multiselect,

@@ -263,6 +263,7 @@ def test_the_map_says_what_it_keeps_once_it_is_asked_for(monkeypatch: pytest.Mon
     answers.make("adapter", adapter_request(*spaces))
     app.toggle(key="compare-adapter").set_value(True).run()
     assert not app.exception
+    assert app.query_params["adapter"] == "yes"
     (said,) = [m.value for m in app.markdown if "best answers" in m.value]
     assert said.startswith(("The map keeps **9", "The map keeps **100"))
     table = next(d.value for d in app.dataframe if "at least, %" in d.value)

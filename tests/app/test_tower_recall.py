@@ -103,6 +103,7 @@ def test_the_page_compares_by_relevance_judgments_and_orders_queries_by_their_di
     assert not app.exception
     assert f"● wins by {100 * found.differences[0].value:.1f} points" in [head.value for head in app.header]
     assert f"nDCG@10, {N} queries" in [caption.value for caption in app.caption]
+    assert app.button_group(key="compare-color").options == ["tower", "which encoder is right"]
     samples = ComparedSamples(spaces, found, "ndcg_10")
     rows = samples.ways["A right, B wrong"]
     table = samples.table(rows)

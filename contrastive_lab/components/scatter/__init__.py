@@ -122,7 +122,8 @@ def rows_of(packed: Mapping[str, Any] | None) -> Int64[np.ndarray, " m"]:
 MAX_POINTS = 1_000_000  # that stay smooth (benchmarks/scatter.py); far out as their density
 MAX_IMAGES = 50_000  # whose thumbnails fit into one sheet
 MAX_LINES = 20_000  # between partners
-GAP = 1.15  # from one map's middle to the next one's side by side, in widths of the widest
+GAPS = np.array([[1.15, 1.05], [1.15, 1.25]])  # from one map's middle to the next one's, in widths and heights of the
+# largest: with one line of maps, and with a name between lines
 
 
 @dataclass(frozen=True)
@@ -179,10 +180,12 @@ def side_by_side(data: ScatterData, maps: Sequence[np.ndarray], titles: Sequence
     n, count = len(maps[0]), len(maps)
     across = count if count <= 3 else math.ceil(count / 2)
     centered = [xy - (xy.min(0) + xy.max(0)) / 2 for xy in maps]
-    cell = GAP * max(float(np.ptp(xy, axis=0).max()) for xy in centered) or 1.0
-    middles = [np.array([q % across, -(q // across)]) * cell for q in range(count)]
-    at = [[float(m[0]), float(m[1] + 0.5 * cell)] for m in middles]
-    corners = [float(v) * cell for v in (-0.5, across - 0.5, 0.5 - math.ceil(count / across), 0.5)]
+    lines = math.ceil(count / across)
+    spans = np.max([np.ptp(xy, axis=0) for xy in centered], 0)
+    wide, high = GAPS[min(lines, 2) - 1] * np.maximum(spans, spans.max() / 4 or 1.0)
+    middles = [np.array([q % across * wide, -(q // across) * high]) for q in range(count)]
+    at = [[float(m[0]), float(m[1] + high / 2)] for m in middles]
+    corners = [float(v) for v in (-wide / 2, (across - 0.5) * wide, (0.5 - lines) * high, high / 2)]
     return replace(
         data,
         xy=np.concatenate([xy + m for xy, m in zip(centered, middles, strict=True)]),

@@ -34,8 +34,13 @@ export const mount = partOf("_map", build, load, fit, (map) => {
 
 export default inApp(mount);
 
-/** In a place of another size. */
+/** In a place of another size, where several maps may have other places. */
 function fit(map) {
+  const { panels } = map.data?.meta ?? {};
+  if (panels && columnsFor(map.root.clientWidth, panels.at.length) !== map.columns) {
+    map.key = "";
+    return load(map, map.data);
+  }
   if (!map.moved) map.view = null;
   schedule(map, true);
 }
@@ -152,8 +157,9 @@ function build() {
 }
 
 function load(map, data) {
-  const meta = data.meta;
+  const meta = { ...data.meta };
   map.meta = meta;
+  map.data = meta.panels ? data : null;
   const isNew = map.key !== meta.content;
   let moves = [];
   if (meta.panels) {

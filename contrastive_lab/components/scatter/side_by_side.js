@@ -96,7 +96,8 @@ export function loadMorph(map, target) {
   play.setAttribute("aria-label", play.title);
 }
 
-const NARROW = 560; // pixels, below which maps stand below each other
+const NARROW = 560, // pixels, below which maps stand below each other
+  NAMED = 1.2; // from one line of maps to the next, with a name between, in heights of a map
 
 /**
  * How many maps a narrow screen has side by side; 0: as they were made.
@@ -117,7 +118,8 @@ export function arranged(panels, columns) {
   const { at, box } = panels,
     cell = (box[1] - box[0]) / new Set(at.map(([x]) => x)).size;
   if (!columns) return { panels: { ...panels, cell }, moves: [] };
-  const moves = at.map(([x, y], k) => [(k % columns) * cell - x, (0.5 - Math.floor(k / columns)) * cell - y]);
+  const high = (NAMED * (box[3] - box[2])) / new Set(at.map(([, y]) => y)).size,
+    moves = at.map(([x, y], k) => [(k % columns) * cell - x, (0.5 - Math.floor(k / columns)) * high - y]);
   const lines = Math.ceil(at.length / columns);
   return {
     panels: {
@@ -125,7 +127,7 @@ export function arranged(panels, columns) {
       cell,
       lines,
       at: at.map(([x, y], k) => [x + moves[k][0], y + moves[k][1]]),
-      box: [-cell / 2, (columns - 0.5) * cell, (0.5 - lines) * cell, cell / 2],
+      box: [-cell / 2, (columns - 0.5) * cell, (0.5 - lines) * high, high / 2],
     },
     moves,
   };

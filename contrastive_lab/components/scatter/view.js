@@ -2,19 +2,22 @@
 
 const PLAIN = 40, // pixels at both edges together
   NAMED = 112,
-  BAR = 56; // of the slider between maps, which lies on the stage, or of the strip of epochs
+  BAR = 56, // of the slider between maps, which lies on the stage, or of the strip of epochs
+  TOP = 52; // of the tools and the legend above several maps
 
 /** @param {ScatterState} map */
 export function view(map) {
   const w = map.stage.clientWidth,
-    h = map.stage.clientHeight - (map.meta.fits && (map.target || map.meta.frameNames?.length) ? BAR : 0);
+    { fits, panels } = map.meta,
+    top = fits && panels && !panels.lines ? TOP : 0,
+    h = map.stage.clientHeight - top - (fits && (map.target || map.meta.frameNames?.length) ? BAR : 0);
   if (!map.view) {
     const edges = map.meta.crowds?.length ? NAMED : PLAIN, // names stand above points
       scale = (map.whole = Math.min(Math.max(1, w - PLAIN) / map.box.wide, Math.max(1, h - edges) / map.box.high));
     map.view = {
       scale,
       x: w / 2 - (map.box.x0 + map.box.span / 2) * scale,
-      y: h / 2 + (map.box.y0 + map.box.span / 2) * scale,
+      y: top + h / 2 + (map.box.y0 + map.box.span / 2) * scale,
     };
   }
   return map.view;

@@ -65,8 +65,9 @@ def mount(
 def _renderer(part: str) -> Any:
     import streamlit as st
 
+    html = f'<div class="{"loading" * (part == "scatter")}"></div>'  # in sight until the script runs
     return st.components.v2.component(
-        f"{DISTRIBUTION}.{part}", html="<div></div>", css=f"shared/{PARTS[part]}.css", js=f"{part}/main.js"
+        f"{DISTRIBUTION}.{part}", html=html, css=f"shared/{PARTS[part]}.css", js=f"{part}/main.js"
     )
 
 
