@@ -3,8 +3,7 @@
 from collections.abc import Callable
 
 import pytest
-from opened_page import opened
-from opened_page import page_on
+from opened_page import opened, page_on
 
 from contrastive_core import methods
 from contrastive_core.engine import catalog
