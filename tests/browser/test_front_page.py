@@ -28,8 +28,13 @@ def test_the_star_glides_until_it_is_touched(app: str, page: Any) -> None:
         settled = page.wait_for_function(SETTLED, arg=said.element_handle(), timeout=SLOW)
         share = float(SAID.search(settled.json_value()).group(2).removeprefix("over "))
         assert low <= share <= high
-    page.get_by_label("τ, as a number").fill("0.2")
-    page.get_by_label("τ, as a number").press("Enter")
+    field = page.get_by_label("τ, as a number")
+    field.fill("")
+    field.press("Enter")
+    assert field.input_value() == "10"  # as before
+    field.press("Control+a")
+    page.keyboard.type("0,2")
+    page.keyboard.press("Enter")
     said.filter(has_text="one cross gets 44 % of the push. It is another cross").wait_for(timeout=SLOW)
     page.locator(".star canvas").focus()
     page.keyboard.press("ArrowRight")

@@ -35,13 +35,23 @@ export function fromSlider(knob, position) {
 
 /**
  * The knob's value as a field to type in; `then(value)` hears of what was typed. Until then an older answer of the
- * server may not take it back: a browser tells of no change once a script has set the field.
+ * server may not take it back: a browser tells of no change once a script has set the field. A comma counts as a point,
+ * and what is no number gives way to the value before.
  *
  * @param {() => Knob | null} knobOf
  * @param {(value: any) => void} then
  */
 function knobField(knobOf, then) {
   const field = el("input", { type: "number", step: "any" });
+  let before = "";
+  field.onfocus = () => {
+    before = field.value;
+  };
+  field.onbeforeinput = (e) => {
+    if (!e.data?.includes(",")) return;
+    e.preventDefault();
+    document.execCommand("insertText", false, e.data.replace(",", ".")); // a field of numbers has no other way
+  };
   field.oninput = () => {
     field.dataset.typed = "yes";
   };
@@ -52,9 +62,15 @@ function knobField(knobOf, then) {
     delete field.dataset.typed;
     const knob = knobOf(),
       v = knob?.is_whole ? Math.round(field.valueAsNumber) : field.valueAsNumber;
-    if (!knob || !Number.isFinite(v)) return;
+    if (!knob) return;
+    if (!Number.isFinite(v)) {
+      field.value = before;
+      return;
+    }
     tellRange(field, rangeTold(knob, v));
-    then(Math.min(knob.high, Math.max(knob.low, v)));
+    const taken = Math.min(knob.high, Math.max(knob.low, v));
+    before = knobText(taken);
+    then(taken);
   };
   return field;
 }
