@@ -11,7 +11,7 @@ import numpy as np
 from contrastive_core.base.messages import N_, message
 from contrastive_core.base.registry import read_card
 from contrastive_core.data.overrides import LABEL, PARTNER
-from contrastive_core.samples.sample_table import FEWEST, NEAR, TWO_LABELS, K, SampleTable, percent
+from contrastive_core.samples.sample_table import FEWEST, NEAR, TWO_LABELS, K, SampleTable, percent, suspicion
 from contrastive_core.samples.tower_pairs import (
     BETTER,
     GIVEN,
@@ -128,17 +128,17 @@ def _votes(table: SampleTable, row: int) -> str:
         return _rank_by_loss(table, row)
     wrong, likely = table.columns["mislabeled"][row], table.extra["suggested_probability"][row]
     template = N_(
-        "labeled {label}, wrong with {wrong}; likely {suggested} ({likely}): the loss says {min_loss_class}, neighbors "
+        "labeled {label}, suspicion {wrong}; likely {suggested} ({likely}): the loss says {min_loss_class}, neighbors "
         "{knn_prediction}, the probe {probe_prediction}, the discriminant {discriminant_prediction}"
     )
     if wrong <= 0.5:  # another class would contradict the label that is probably right
         template = N_(
-            "labeled {label}, wrong with {wrong}: the loss says {min_loss_class}, neighbors {knn_prediction}, the "
+            "labeled {label}, suspicion {wrong}: the loss says {min_loss_class}, neighbors {knn_prediction}, the "
             "probe {probe_prediction}, the discriminant {discriminant_prediction}"
         )
     values = {name: table.extra[name][row] for name in ("suggested", *VOTERS)}
     label = str(table.columns["label"][row])
-    return message(template, label=label, wrong=percent(wrong), likely=percent(likely), **values)
+    return message(template, label=label, wrong=suspicion(wrong), likely=percent(likely), **values)
 
 
 def _pushed_away(table: SampleTable, row: int) -> str:
@@ -201,10 +201,11 @@ LISTS = {
             how=N_(
                 "Five voters give each class a probability without seeing the sample's label. They are its supervised "
                 "contrastive loss under that class, its 20 nearest neighbors, linear probes on unit rows and on scaled "
-                "columns, and a linear discriminant. All are trained without the sample. The score is the probability "
-                "that its label is wrong."
+                "columns, and a linear discriminant. All are trained without the sample. The score, 0 to 1, compares "
+                "the votes for the label and for other classes. It sorts: a weak encoder has wrong labels and right "
+                "ones above 0.99. Only the random check tells the number of errors, and it corrects the score."
             ),
-            score=N_("probability that the label is wrong"),
+            score=N_("suspicion that the label is wrong"),
             reason=_votes,
             column="mislabeled",
             cut=0.5,
@@ -300,7 +301,7 @@ LISTS = {
                 "is the same each time and for every run of the data set. Only decisions made one by one on these rows "
                 "change the estimate."
             ),
-            score=N_("probability that the label is wrong"),
+            score=N_("suspicion that the label is wrong"),
             reason=_rank_by_loss,
             column="mislabeled",
             of_labels=True,

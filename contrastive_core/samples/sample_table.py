@@ -136,6 +136,12 @@ def percent(p: float | np.floating[Any]) -> str:
     return N_("under 1 %") if 0 < p < 0.01 else f"{100 * p:.0f} %"
 
 
+def suspicion(p: float | np.floating[Any]) -> str:
+    """Format the score of a probably wrong label: not as a percentage, because only random checks make it a
+    probability."""
+    return N_("over 0.99") if 0.99 < p < 1 else f"{p:.2f}"
+
+
 def decimals(p: float) -> float:
     """Round a probability to five decimals, for files; 1 only for exactly 1."""
     return min(round(p, 5), 0.99999) if p < 1 else p

@@ -11,7 +11,7 @@ import streamlit as st
 
 from contrastive_core.samples import annotations as sample_annotations
 from contrastive_core.samples.sample_lists import LISTS, RANDOM, VOTERS
-from contrastive_core.samples.sample_table import SampleRequest, SampleTable, percent
+from contrastive_core.samples.sample_table import SampleRequest, SampleTable, percent, suspicion
 from contrastive_lab import cache, format, locale, pictures, query_params, texts
 from contrastive_lab.components.bench import (
     Bench,
@@ -198,9 +198,9 @@ def _sentence(table: SampleTable, name: str, row: int) -> str:
         return _("Random row, not a suspect: is this label right?")
     wrong = table.columns["mislabeled"][row]
     if is_probably_wrong(table, row):
-        return _("The label is wrong with probability {wrong}.").format(wrong=percent(wrong))
+        return _("Suspicion {wrong} of 1.").format(wrong=locale.text(suspicion(wrong)))
     if name == "mislabeled" and np.isfinite(wrong):
-        return _("Probably right: the label is wrong with probability {wrong}.").format(wrong=percent(wrong))
+        return _("Probably right: suspicion {wrong} of 1.").format(wrong=locale.text(suspicion(wrong)))
     return ""
 
 
@@ -243,7 +243,7 @@ def numbers(table: SampleTable, row: int) -> str:
         score = table.score(one.column)
         nothing = name in (RANDOM, "loss") or (name == "false_negative" and score[row] <= -1)  # no negative is near
         if np.isfinite(score[row]) and not nothing:
-            said = percent(score[row]) if name == "mislabeled" else f"{score[row]:.3f}"
+            said = locale.text(suspicion(score[row])) if name == "mislabeled" else f"{score[row]:.3f}"
             place = int((score > score[row]).sum()) + 1
             text, total = _("{score} {value}, rank {rank} of {total}"), int(np.isfinite(score).sum())
             rank = {"rank": f"{place:,}", "total": f"{total:,}"}

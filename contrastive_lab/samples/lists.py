@@ -25,7 +25,7 @@ ROWS = 2000  # of the table; the file has all
 START = LISTS["mislabeled"].cut or 0.5
 LISTED = "samples-listed"  # of the session: how long the list above the cut-off was
 CUTS = np.linspace(0, 1, 51)
-COUNTED = N_("probability that the label is wrong; counts on a logarithmic scale")
+COUNTED = N_("suspicion that the label is wrong, 0 to 1; counts on a logarithmic scale")
 KEY = "samples-list"  # of the chip
 SIZES = (40, 120, 240, 480)  # of a random check
 SHARE = 0.95  # of the own cosine, above which a margin leaves out a negative (NV-Retriever, arXiv 2407.15831)
@@ -321,6 +321,6 @@ def _said_of_cuts(key: str, language: str, _score: np.ndarray) -> tuple[list[int
     """Return the histogram (a score equal to a cut is below it), and the text at each cut-off; cached, because there
     may be a million scores."""
     places = np.clip(np.ceil(_score * (len(CUTS) - 1) - 1e-9).astype(int) - 1, 0, len(CUTS) - 2)
-    text, over = _("{count} with P(wrong) > {cut}"), [int((_score > cut).sum()) for cut in CUTS]
+    text, over = _("{count} with suspicion > {cut}"), [int((_score > cut).sum()) for cut in CUTS]
     heads = [text.format(count=f"{n:,}", cut=f"{cut:.2f}") for n, cut in zip(over, CUTS, strict=True)]
     return np.bincount(places, minlength=len(CUTS) - 1).tolist(), heads

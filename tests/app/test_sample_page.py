@@ -354,7 +354,7 @@ def test_every_cut_off_counts_and_leaves_what_is_above(desk: Desk, monkeypatch: 
         count = int((score > cut).sum())
         assert count > 0
         assert desk.place == f"1 of {count}"
-        assert shown.heads[round(cut * 50)] == f"{count} with P(wrong) > {cut:.2f}"
+        assert shown.heads[round(cut * 50)] == f"{count} with suspicion > {cut:.2f}"
     assert sum(drawn[-1][0].counts) == 360
     opened(run=run.name, split="test", cut="1")
     assert desk.place == "1 of 360"  # nothing above: all, the likeliest first

@@ -61,7 +61,7 @@ class BenchItem:
     evidence: Sequence[EvidenceGroup] = ()
     looks_like: str = ""  # the class that is likelier than its label
     likeliness: str = ""  # how likely that class is
-    wrong: float | None = None  # probability that the label is wrong, where the list is about it
+    wrong: float | None = None  # suspicion that the label is wrong, where the list is about it
     votes: Sequence[tuple[str, str]] = ()  # each voter and its class
     mark: str = ""  # keep, relabel, drop; "": undecided
     label: str = ""  # of a relabel

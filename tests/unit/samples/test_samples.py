@@ -193,7 +193,7 @@ def test_every_list_says_why() -> None:
     assert table.ranked("mislabeled")[0] == 7
     own, true = rows.classes[labels[7]], rows.classes[rows.labels[7]]
     why_7 = LISTS["mislabeled"].reason(table, 7)
-    assert why_7.startswith(f"labeled {own}, wrong with over 99 %; likely {true} (")
+    assert why_7.startswith(f"labeled {own}, suspicion over 0.99; likely {true} (")
     assert why_7.endswith(f"the loss says {true}, neighbors {true}, the probe {true}, the discriminant {true}")
     assert LISTS["duplicate"].reason(table, 10) == "nearest: 100, at 0 % of the distance to its 20th neighbor"
     assert "rank 1 of 300" in LISTS["loss"].reason(table, int(table.ranked("loss")[0]))
