@@ -112,7 +112,7 @@ def judged_images(scores: Evaluation) -> str:
     """Describe the images behind the kNN accuracy of a run and of raw pixels; "" without one."""
     if scores.score("h", "knn") is None:
         return ""
-    text = _("kNN on {n} test images, by the vote of {m} training images.")
+    text = _("kNN, also of raw pixels, on {n} test images, by the vote of {m} training images.")
     return text.format(n=f"{scores.n_test:,}", m=f"{scores.n_train:,}")
 
 

@@ -56,8 +56,7 @@ def scores_of_references(spaces: list[Space]) -> dict[str, Scores]:
 def images_of_references(spaces: list[Space]) -> str:
     """Describe the images on which the references are evaluated; "" if unknown."""
     record = cache.scores(run) if (run := _first_run(spaces)) else None
-    images = format.judged_images(record) if record else ""
-    return _("Raw pixels and other references: {images}").format(images=images) if images else ""
+    return format.judged_images(record) if record else ""
 
 
 def _first_run(spaces: list[Space]) -> Run | None:

@@ -70,7 +70,9 @@ def figures_of_now(run: Run, metrics: MetricsReader, epochs: int) -> None:
         shares = [100 * share for _epoch, share in scored]
         value = f"{shares[-1]:.3g} %" if shares else "–"
         title, note = _("kNN on the training sample"), _("Other images of the sample vote on each image.")
-        drawn.append(sparkline(title, value, shares, baselines(run), done, note))
+        if others := baselines(run):
+            note = _("{note} Dashed: on some of the training images.").format(note=note)
+        drawn.append(sparkline(title, value, shares, others, done, note))
     elif forth:
         shares = [100 * share for _epoch, share in forth]
         title = _("Recall@1, image → caption")

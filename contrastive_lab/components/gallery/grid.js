@@ -33,7 +33,8 @@ export function pictureOf(sheet, { tile, across }, i, size, title) {
 export function drawGallery(box, rows, { make, name, point, click, caption, isOn }, shown = SHOWN) {
   const made = rows.slice(0, shown).map((i) => {
     const b = el("button", { type: "button", "aria-label": name(i) }, make(i));
-    if (caption && caption(i)) b.append(el("span", {}, caption(i)));
+    const parts = (caption?.(i) ?? "").split(/(?<=[/_])/); // of a path, which breaks there first
+    if (parts[0]) b.append(el("span", {}, ...parts.flatMap((part) => [part, el("wbr", {})])));
     if (isOn) b.setAttribute("aria-pressed", String(isOn(i)));
     b.onpointerenter = b.onfocus = () => point && point(i);
     b.onclick = () => click && click(i);
