@@ -24,6 +24,7 @@ from contrastive_lab import cache, format, locale, state
 from contrastive_lab.locale import N_, _
 from contrastive_lab.progress import scored_or_wait
 from contrastive_lab.recordings import LAYER_TITLES
+from contrastive_lab.setting_names import main_setting
 
 FIRST = ("knn", "linear_probe", "alignment", "uniformity", "rankme")
 UNLABELED = ("uniformity", "rankme", "hubness", "neighbor_stability")
@@ -77,6 +78,7 @@ def about_run(run: Run) -> None:
     """Draw a line that describes a run."""
     config, data = run.config, format.data_of(run.config.get("dataset"))
     names = [catalog.title(kind, str(config.get(key))) for kind, key in (("methods", "method"), ("losses", "loss"))]
+    names += [main] if (main := main_setting(run, cache.catalog())) else []
     about = [*names, data, format.epochs(config.get("epochs")), _("seed {seed}").format(seed=config.get("seed"))]
     if imported := run.manifest.get("imported"):
         about = [_("{kind}, not trained here").format(kind=imported.get("kind")), data]

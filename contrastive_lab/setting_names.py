@@ -6,7 +6,11 @@ from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from contrastive_core.base.registry import Catalog
+from contrastive_core.engine import catalog
+from contrastive_core.runs.changes import live_settings
 from contrastive_core.runs.records import Change
+from contrastive_core.runs.run import Run
 from contrastive_lab import locale
 from contrastive_lab.locale import N_, _
 
@@ -102,6 +106,19 @@ def shown_value(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.4g}"
     return locale.text(VALUES.get(str(value)) or str(value).replace("_", " "))
+
+
+def main_setting(run: Run, described: Catalog) -> str:
+    """Return the temperature or margin of a run's loss, and its last value if that differs: "τ 0.2"; "" if the loss
+    has none or learns it. Args: described: the catalog."""
+    config = run.config
+    loss, method = described["losses"].get(str(config.get("loss"))), described["methods"].get(str(config.get("method")))
+    live = live_settings(config, *(catalog.knobs(entry["knobs"]) if entry else {} for entry in (loss, method)))
+    for name in {"loss.temperature", "loss.margin"} & live.keys():
+        values = [live[name].start, *(change["to"] for change in run.changes() if change["name"] == name)]
+        shown = dict.fromkeys(f"{value:.4g}" for value in (values[0], values[-1]))
+        return f"{sign(name)} {' → '.join(shown)}"
+    return ""
 
 
 # --- changes during a training ---------------------------------------------------------------------

@@ -225,7 +225,7 @@ def suggestions(name: str, facts: Facts, method: str, is_mirrored: bool) -> list
 def _batch(facts: Facts, usual: int, needs_labels: bool, settle: str) -> Suggestion:
     n, best = facts["train"], batch_of(usual, facts["train"])
     steps = f"{max(1, n // best):,}"
-    reasons = [message("an epoch of {n} images has {steps} steps", n=f"{n:,}", steps=steps)]
+    reasons = [message("An epoch of {n} images has {steps} steps", n=f"{n:,}", steps=steps)]
     if best < usual:
         value = max(1, n // usual)
         reasons.append(message("the default batch size {usual} gives only {value} steps", usual=usual, value=value))
@@ -244,14 +244,18 @@ def _batch(facts: Facts, usual: int, needs_labels: bool, settle: str) -> Suggest
 def _temperature(facts: Facts, needs_labels: bool, settle: str) -> Suggestion:
     same, best = facts.get("same_class_negatives"), None
     if same is None:
-        why, settle = N_("without labels the share of false negatives is unknown"), LABEL_SOME
+        why, settle = N_("Without labels the share of false negatives is unknown"), LABEL_SOME
     elif needs_labels:
-        why = N_("with labels no negative is false, so the usual range is tried")
+        why = N_("With labels no negative is false, so the usual range is tried")
     else:
         share = message("{same} % of a batch's negatives are of the anchor's own class", same=f"{100 * same:.0f}")
         why = message("{share}; on four data sets where it is 10 to 17 %, SimCLR was best at τ = 0.05", share=share)
         if same > MEASURED:
-            why = message("{share}, more than in any measured data set: the whole range is tried", share=share)
+            why = message(
+                "{share}: more than in any measured data set, so no single value can be suggested; the search tries "
+                "values from 0.05 to 1",
+                share=share,
+            )
         best = BEST_TEMPERATURE if LEAST_MEASURED <= same <= MEASURED else None
     return Suggestion("loss.temperature", N_("0.05 to 1"), why, settle, best=best)  # candidates.TEMPERATURES
 
@@ -284,7 +288,7 @@ def _color(facts: Facts, settle: str) -> Suggestion | None:
         return None
     chance = facts["chance"]
     figures = message(
-        "the mean color alone identifies the class of {color_knn} %; the most frequent class has {chance} %",
+        "The mean color alone identifies the class of {color_knn} %; the most frequent class has {chance} %",
         color_knn=f"{100 * facts['color_knn']:.1f}",
         chance=f"{100 * chance:.1f}",
     )

@@ -104,6 +104,11 @@ class Plan:
             "Compares {count} settings of {choose} on {dataset}: {labels}. The default and the best {finalists} others "
             "train with {seeds} seeds. The test images are evaluated once, at the end, for the best and the default."
         )
+        if len(self.candidates) <= FINALISTS + 1:
+            said = N_(
+                "Compares {count} settings of {choose} on {dataset}: {labels}. Each of them trains with {seeds} seeds. "
+                "The test images are evaluated once, at the end, for the best and the default."
+            )
         if self.is_start:
             said = N_(
                 "Compares raw pixels, frozen encoders ({frozen}), continued training of the best of these, and "
@@ -141,8 +146,11 @@ class Plan:
         if self.batch_size is not None:
             parts.append(message("All train in batches of {batch_size}.", batch_size=self.batch_size))
         if self.left_out:
-            why = join("; ", [message("{name}: {why}", name=name, why=why) for name, why in self.left_out.items()])
-            parts.append(message("Left out: {why}.", why=why))
+            names: dict[str, list[str]] = {}  # by reason
+            for name, why in self.left_out.items():
+                names.setdefault(why, []).append(name)
+            told = [message("{name}: {why}", name=join(", ", every), why=why) for why, every in names.items()]
+            parts.append(message("Left out: {why}.", why=join("; ", told)))
         return join(" ", parts)
 
     def trainings(self, count: int) -> int:

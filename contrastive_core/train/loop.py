@@ -28,7 +28,7 @@ from contrastive_core.runs.run import Run
 from contrastive_core.runs.run_metrics import turned
 from contrastive_core.train import large_batches, monitor
 from contrastive_core.train.changes import LiveChanges
-from contrastive_core.train.monitor import CollapseWatch, likely_reason
+from contrastive_core.train.monitor import SHORTLY, CollapseWatch, likely_reason
 from contrastive_core.train.optim import learning_rate, set_learning_rate
 from contrastive_core.train.setup import TrainSetup
 from contrastive_core.train.state import StateWriter, TrainPosition, diverged, epoch_means, new_totals, reason_of, save
@@ -132,7 +132,8 @@ class MetricsLog:
             return
         self.watch.see(line)
         if self.watch.is_collapsed != before:
-            reason = likely_reason(setup.config, setup.method, setup.loss)
+            changes = [one for one in self.run.changes() if line["step"] - one["step"] <= SHORTLY]
+            reason = likely_reason(setup.config, setup.method, setup.loss, changes)
             self.warning = "" if before else message(self.watch.in_words, reason=reason)
             self.status("running")
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,7 @@ from torch import Tensor
 
 from contrastive_core.base.errors import CannotScore
 from contrastive_core.base.memory import npz_bytes
-from contrastive_core.base.messages import N_, message
+from contrastive_core.base.messages import N_, join, message
 from contrastive_core.base.registry import knobs_of
 from contrastive_core.data.augmentations import make_views, to_float
 from contrastive_core.data.dataset import Captions
@@ -33,6 +33,7 @@ from contrastive_core.models.encoders import forward_batch_size
 from contrastive_core.ops import collectives
 from contrastive_core.ops.partner_ranks import RightAnswers, contents, gap_of_means, partner_ranks, unit_rows
 from contrastive_core.pairs.types import Pairs
+from contrastive_core.runs.records import Change
 from contrastive_core.runs.run import NOW, Run
 from contrastive_core.runs.train_config import TrainConfig
 from contrastive_core.spaces.embedding_set import EmbeddingSet
@@ -192,6 +193,8 @@ NEVER_RISEN = 200  # lines in a row
 ONE_DIMENSION = 1.2  # effective rank of z below which there is only one; a healthy run with two measured 1.6
 STILL_ONE = 1.4  # below which a run that had collapsed still is; BYOL on digits, healthy, had 1.47 after two epochs
 LOW_RANKS = 2  # epochs in a row
+SHORTLY = 300  # steps; a change of settings so soon before a collapse is its likely reason
+MOST_CHANGES = 3  # that are named, the newest
 SHRUNK = 0.1  # of the highest deviation of raw rows; VICReg and LeJEPA stay above 0.7 of it
 ALIKE = 0.95  # mean |correlation| of dimensions; with their weights Barlow Twins and VICReg measured 0.6 at most
 SMALL_BATCH = 8
@@ -284,14 +287,15 @@ class CollapseWatch:
     def in_words(self) -> str:
         """The warning about a collapse, with the likely `{reason}`."""
         if self.is_one_point:
-            return N_("the embedding is collapsing to one point. Likely reason: {reason}")
+            return N_("The embedding is collapsing to one point. Likely reason: {reason}")
         if self.low_ranks >= LOW_RANKS:
-            return N_("the embedding is collapsing to one dimension. Likely reason: {reason}")
-        return N_("the dimensions of the embedding are becoming copies of each other. Likely reason: {reason}")
+            return N_("The embedding is collapsing to one dimension. Likely reason: {reason}")
+        return N_("The dimensions of the embedding are becoming copies of each other. Likely reason: {reason}")
 
 
-def likely_reason(config: TrainConfig, method: Method, loss: Loss) -> str:
-    """Return the likely reason for a collapse, from the settings, and what to change."""
+def likely_reason(config: TrainConfig, method: Method, loss: Loss, changes: Sequence[Change] = ()) -> str:
+    """Return the likely reason for a collapse, from the settings, and what to change. Args: changes: settings that were
+    changed shortly before."""
     if not getattr(method.settings, "stop_gradient", True):
         return N_("the stop-gradient is off; use --set method.stop_gradient=on")
     if not getattr(method.settings, "predictor", True):
@@ -304,6 +308,13 @@ def likely_reason(config: TrainConfig, method: Method, loss: Loss) -> str:
     if config.loss == "negative_cosine" and "predictor" not in method.card.uses:
         text = N_("negative_cosine has no negatives and {method} no predictor; choose byol, simsiam or another loss")
         return message(text, method=config.method)
+    if changes:
+        template, told = N_("{change} at step {step}"), list[str]()
+        for one in changes[-MOST_CHANGES:]:
+            name = one["name"].removeprefix("loss.").replace("temperature", "τ")
+            change = f"{name} {one['from']:g} → {one['to']:g}"
+            told.append(message(template, change=change, step=f"{one['step']:,}"))
+        return message("a change of settings shortly before ({changes}); change them back", changes=join(", ", told))
     if (config.batch_size or 0) < SMALL_BATCH:
         return message("a batch of {size} images is small; use --set batch_size=64 or more", size=config.batch_size)
     return message("the learning rate may be too high; use --set lr={lr}", lr=f"{(config.lr or 0) / 10:.1g}")

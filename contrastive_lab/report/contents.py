@@ -34,7 +34,7 @@ from contrastive_lab.components.loss_view import LossView, PairAxes
 from contrastive_lab.components.shared.mount import thumbnail_sheet
 from contrastive_lab.loss_setting import setting_of
 from contrastive_lab.report import views_asked
-from contrastive_lab.setting_names import shown_name, shown_value
+from contrastive_lab.setting_names import main_setting, shown_name, shown_value
 
 POINTS = 2000  # of each run's map
 BATCH = 64  # columns of the live view
@@ -179,7 +179,10 @@ def _about(space: Space, rows: EmbeddingSet) -> str:
     trained = f"{format.epochs(config.get('epochs'))} · seed {config.get('seed')}"
     if imported := run.manifest.get("imported"):
         trained = "random weights, not trained" if imported.get("random") else "not trained here"
-    names = [catalog.title(kind, str(config.get(key))) for key, kind in TITLED.items()]
+    names = [
+        *(catalog.title(kind, str(config.get(key))) for key, kind in TITLED.items()),
+        main_setting(run, catalog.read()),
+    ]
     shown = f"{space.split} split, {len(rows):,} rows of {space.layer}"
     parts = [*names, format.data_of(config.get("dataset")), trained, shown, described(config)]
     return " · ".join(str(part) for part in dict.fromkeys(parts) if part != "")

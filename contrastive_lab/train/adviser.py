@@ -51,7 +51,7 @@ def adviser_card(data: str, method: str, config: TrainConfig | None, is_quick: b
         else:
             text = _("**Temperature τ {value}**") if chosen is not None else _("**Temperature τ {value}** (default)")
             st.markdown(text.format(value=f"{usual if chosen is None else chosen:g}"))
-            st.caption(format.plain(temperature["reason"]))
+            st.caption(format.as_sentence(temperature["reason"]))
         with st.container(horizontal=True, gap="small"):
             best = temperature["best"] if temperature and method == MEASURED_METHOD else None
             if best is not None and best != chosen:
@@ -69,7 +69,14 @@ def adviser_card(data: str, method: str, config: TrainConfig | None, is_quick: b
 
 
 def _adviser(data: str, method: str) -> None:
-    """Draw the suggestions from the images, a search that tries settings, and the advisers on these images."""
+    """Draw the advisers on these images, the suggestions from the images, and a search that tries settings."""
+    if here := _plans_on(data):
+        template, titles = _("{name}: {choose}, {minutes} min"), dict[str, str]()
+        for name, plan in here.items():
+            choose = ", ".join(locale.text(SHOWN.get(q, q)) for q in plan.choose)
+            titles[name] = template.format(name=name, choose=choose, minutes=f"{plan.minutes:g}")
+        name = query_params.one_of(st.selectbox, _("Adviser"), titles, name="advice", key=_picker(data))
+        _show_progress(here[name])
     st.header(_("Findings and suggestions"))
     n_classes, fitting = None, [*cache.titles("methods")]
     if look := answer_or_wait("look", with_change(data, method=method), message("A first look")):
@@ -79,23 +86,26 @@ def _adviser(data: str, method: str) -> None:
         for one in look.meta["suggestions"]:
             name = NAMES.get(one["setting"], one["setting"])
             st.markdown(f"**{format.plain(name)}**: {format.plain(one['text'])}")
-            st.caption(format.plain(one["reason"]))
+            st.caption(format.as_sentence(one["reason"]))
             values |= one["values"]
-        if values:
-            st.caption(_("As further settings, one per line:"))
-            st.code("\n".join(f"{k}={v}" for k, v in values.items()), language=None)
+        lines = [f"{name}={value:g}" for name, value in values.items()]
+        label = _("Use {value}").format(value=", ".join(lines))
+        if lines and st.button(format.plain(label), on_click=_use, args=(lines,), key="use-suggestions"):
+            st.rerun()  # all of the page: the form has them
     st.header(_("Let it try"))
     if n_classes is None or n_classes > 1:
         _show_start(data, method, fitting)
     else:
         st.caption(_(plans.NEEDS_LABELS))
-    if here := _plans_on(data):
-        template, titles = _("{name}: {choose}, {minutes} min"), dict[str, str]()
-        for name, plan in here.items():
-            choose = ", ".join(locale.text(SHOWN.get(q, q)) for q in plan.choose)
-            titles[name] = template.format(name=name, choose=choose, minutes=f"{plan.minutes:g}")
-        name = query_params.one_of(st.selectbox, _("Adviser"), titles, name="advice", key=_picker(data))
-        _show_progress(here[name])
+
+
+def _use(lines: list[str]) -> None:
+    """Add `key=value` lines to the form's further settings, instead of earlier values."""
+    key, names = query_params.key_of("further"), {line.partition("=")[0] for line in lines}
+    before = str(query_params.page_values().get(key) or "").splitlines()
+    kept = [line for line in before if line.partition("=")[0].strip() not in names]
+    query_params.choose(key, "\n".join([*kept, *lines]), in_popover=True)
+    query_params.keep(adviser=None)
 
 
 def _picker(data: str) -> str:
@@ -184,6 +194,7 @@ def _plan_and_try(data: str, method: str, minutes: float, choose: list[str], com
         plan = replace(plan, name=free_name(plan.name, plans.adviser_names()))
         query_params.choose(_picker(data), plan.name)
         plans.save_plan(plan)  # what was said is what is tried
+        del st.session_state[plan_key]  # its progress is drawn instead
         _start(plan)
 
 
@@ -237,7 +248,7 @@ def show_answer(plan: plans.Plan, answer: plans.Answer) -> None:
                 "epochs": one["epochs"] or "",
                 N_("training, s"): round(one["seconds"], 1) if one["epochs"] else "",
                 "seeds": one["seeds"] or "",
-                N_("answer"): "✓" if one["is_chosen"] else "",
+                N_("answer"): "✓" if one["is_chosen"] and answer["done"] else "",
             }
         )
     draw_table(shown, hide_index=True)

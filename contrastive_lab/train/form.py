@@ -260,9 +260,20 @@ def numbers(found: Resolved | None, temperature: KnobEntry | None) -> tuple[list
     def field(label: str, name: str, setting: str, usual: Any, why: str, bounds: tuple[float, float, float]) -> Any:
         low, high, step = bounds
         usually = "default" if usual is None else _("{value} (default)").format(value=f"{usual:g}")
-        box, more = next(columns).number_input, {"format": "%.6g"} if isinstance(low, float) else {}
-        more |= {"step": step, "placeholder": usually, "help": why}
-        value = query_params.number(box, label, low, high, name=name, default=None, wrong=wrong, **more)
+        box, more = next(columns).number_input, {"format": "%.6g" if isinstance(low, float) else None}
+        value = query_params.number(
+            box,
+            label,
+            low,
+            high,
+            name=name,
+            default=None,
+            wrong=wrong,
+            step=step,
+            placeholder=usually,
+            help=why,
+            **more,
+        )
         lines.extend([f"{setting}={value:.10g}"] if value is not None else [])
         return value
 

@@ -49,13 +49,15 @@ def test_every_choice_counts_and_the_plan_is_said_first(app: AppTest, monkeypatc
     assert "287 of 1,437 training images are held out" in text_of(app)
     started: list[tuple[str, ...]] = []
     monkeypatch.setattr(process, "spawn", lambda key, arguments, **k: started.append(arguments))
+    before = text_of(app)
     press(app, "Let it try")
     assert not app.exception
     assert started[0][:2] == ("advise", "digits")
     name = started[0][started[0].index("--name") + 1]
     plan = plans.load_plan(name)
     assert plan is not None
-    assert plan.sentence() in text_of(app)  # what was said is what is tried
+    assert plan.sentence() in before  # what was said is what is tried
+    assert "is already running on these images" not in text_of(app)
     monkeypatch.setattr(locale, "language", lambda: "zh")
     assert not re.search("[a-z]+ [a-z]+", locale.text(plan.sentence()))
     assert field(app, "Adviser").value == name

@@ -170,7 +170,8 @@ def test_the_plan_fits_into_the_time_and_is_the_same_after_json() -> None:
     short = made(1.7)
     assert [one.label for one in short.candidates] == ["τ 0.2", "τ 0.05", "τ 1"]  # far from each other
     assert short.left_out["τ 0.5"] == "not enough time"
-    assert "τ 0.5: not enough time" in short.sentence()
+    assert short.sentence().endswith("Left out: τ 0.5, τ 0.1, τ 0.3, τ 0.7: not enough time.")
+    assert "Each of them trains with 3 seeds." in short.sentence()
     assert "With 3 min, all 7 settings are tried." in short.sentence()
     assert len(made(3).candidates) == 7
     assert "These trainings are short. With 2 min, each of them has 8 epochs." in made(1).sentence()

@@ -13,6 +13,7 @@ from contrastive_core.runs.train_config import TrainConfig, with_settings
 from contrastive_core.train import loop, monitor
 from contrastive_core.train.monitor import CollapseWatch
 from contrastive_core.train.setup import prepare
+from contrastive_core.train.state import TrainPosition
 
 SHORT = with_settings(
     TrainConfig("simsiam", "digits", epochs=3, device="cpu", threads=1, batch_size=128, lr=0.01), ["encoder.width=0.25"]
@@ -35,6 +36,19 @@ def test_a_run_without_stop_gradient_says_so_and_how_to_mend_it() -> None:
     assert lines[0]["z_std"] > 0.7
     assert lines[-2]["z_std"] < 0.2
     assert {"z_std", "z_std_least", "z_rank", "z_correlation"} <= set(lines[-1])
+
+
+@pytest.mark.parametrize(("step", "reason"), [(40, "τ 0.2 → 2 at step 40"), (1, "the learning rate may be too high")])
+def test_a_change_shortly_before_is_the_likely_reason(step: int, reason: str) -> None:
+    setup = prepare(with_settings(SHORT, ["method=simclr"]))
+    run = runs.create("a", setup.config.to_dict(), setup.dataset.fingerprint)
+    log = loop.MetricsLog(setup, run, lambda lines: None)
+    run.append_changes([{"id": "b", "name": "loss.temperature", "from": 0.2, "to": 2.0, "step": step}])
+    for k in range(60):
+        log.step(TrainPosition(step=k * (1 if step > 1 else 10)), {"loss": 1.0, "z_std": 0.8 if k < 45 else 0.1})
+    note = run.status()["note"]
+    assert note.startswith("The embedding is collapsing to one point. Likely reason: ")
+    assert reason in note
 
 
 @pytest.mark.parametrize("settings", [[], ["method=vicreg", "epochs=4", "sample=256"]])
