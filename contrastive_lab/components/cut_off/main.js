@@ -14,7 +14,6 @@ export default inApp(mount);
 function show(view, { meta }) {
   view.meta = meta;
   view.input.max = meta.counts.length;
-  view.field.title = meta.title;
   heard(view, Math.round(meta.cut * meta.counts.length));
   redraw(view);
 }
@@ -76,9 +75,10 @@ function cutOf(view) {
 }
 
 function redraw(view) {
-  const { counts, heads } = view.meta,
+  const { counts, heads, title } = view.meta,
     at = Number(view.input.value);
   say(view.count, heads[at]);
+  view.field.title = `${heads[at]} (${title})`; // a narrow window has no room for the count
   view.input.setAttribute("aria-valuetext", `${heads[at]}`);
   const [g, width, height] = sizeCanvas(view.canvas),
     colors = theme(view.root),
