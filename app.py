@@ -32,7 +32,9 @@ IN_PLACE = '<i class="frame"></i>'
 
 def draw() -> None:
     """One run of the app: the frame that every page stands in, then the page."""
-    from contrastive_lab import activity  # its caches ask for Streamlit's runtime, which the server's import precedes
+    # their caches ask for Streamlit's runtime, which the server's import precedes
+    from contrastive_lab import activity
+    from contrastive_lab.loss_lab.lessons import LESSONS
 
     state.take_language()
     st.set_page_config("Contrastive Lab", str(DOCS / "icon.svg"), layout="wide")
@@ -52,7 +54,7 @@ def draw() -> None:
         st.html(f'<b class="page-name" aria-hidden="true">{title}</b>', width="content")
         state.pick_language()
     if is_arrival and name != "home":  # which passes an address on
-        state.say_missing()
+        state.say_missing(len(LESSONS))
     state.settle_run()
     queue.go_on()  # after a restart of the computer somebody has to start what waits
     page.run()

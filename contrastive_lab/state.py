@@ -17,7 +17,6 @@ from contrastive_core.spaces.recorded_rows import PROBE
 from contrastive_core.spaces.space import TOWERS, Space
 from contrastive_lab import format, locale, query_params, stage
 from contrastive_lab.locale import N_, _
-from contrastive_lab.loss_lab.lessons import LESSONS
 
 DEFAULT_RUN = "simclr-shapes"
 RUN = "run-picker"
@@ -48,26 +47,22 @@ def chosen_run() -> Run | None:
     return next((run for run in all_runs() if run.name == st.session_state.get("run")), None)
 
 
-def say_missing() -> None:
-    """Say which runs, vectors, lesson or loss of the URL do not exist; the page shows its default instead."""
+def say_missing(lessons: int) -> None:
+    """Say which runs, vectors, lesson (of so many) or loss of the URL do not exist; the page shows its default
+    instead."""
     from contrastive_lab import cache  # see app.py
 
     no_vectors = N_("The vectors in this link are no longer stored here. Open their file again.")
     known: dict[str, tuple[str, Callable[[], Container[str]]]] = {
-        "run": (NO_RUN, _run_names),
-        "watch": (NO_RUN, _run_names),
+        **dict.fromkeys(("run", "watch"), (NO_RUN, lambda: [run.name for run in all_runs()])),
         "vectors": (no_vectors, loaded_vectors.loaded),
-        "lesson": (N_("There is no lesson {name}."), lambda: [str(n) for n in range(len(LESSONS) + 1)]),
+        "lesson": (N_("There is no lesson {name}."), lambda: [str(n) for n in range(lessons + 1)]),
         "loss": (N_("There is no loss {name}."), lambda: cache.catalog()["losses"]),
     }
     for parameter, (text, names) in known.items():
         if (name := query_params.requested(parameter)) and name not in names():
             said = locale.text(text).format(name=format.plain(name[:80]))
             st.toast(said, icon=":material/warning:", duration="infinite")
-
-
-def _run_names() -> list[str]:
-    return [run.name for run in all_runs()]
 
 
 def settle_run() -> None:
