@@ -16,6 +16,7 @@ from contrastive_core.samples.sample_table import request_of
 from contrastive_core.spaces import loaded_vectors
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.towers import joined
+from contrastive_lab import home
 
 LONG = "Rinse the copper kettle. " * 60
 QUERIES = ("How to clean a copper kettle?", "איך מנקים קומקום נחושת?", "如何清洗铜水壶？", "كيف أنظف الغلاية")
@@ -34,13 +35,13 @@ TEXTS = """(texts) => texts.map((p) => {
 @pytest.fixture(scope="module")
 def app(serve: Callable[..., str], tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """The addresses of duels between the example's models, of duels between texts, and of their pairs."""
-    home = tmp_path_factory.mktemp("texts")
-    homes = {"CONTRASTIVE_LAB_HOME": f"{home}/home", "CONTRASTIVE_LAB_RUNS": f"{home}/runs"}
+    folder = tmp_path_factory.mktemp("texts")
+    homes = {"CONTRASTIVE_LAB_HOME": f"{folder}/home", "CONTRASTIVE_LAB_RUNS": f"{folder}/runs"}
     with pytest.MonkeyPatch.context() as patch:
         for name, value in homes.items():
             patch.setenv(name, value)
         runs = home.make_questions()["runs"]
-        own = [loaded_vectors.PREFIX + key for key in (texts_by(0, home), texts_by(1, home))]
+        own = [loaded_vectors.PREFIX + key for key in (texts_by(0, folder), texts_by(1, folder))]
         request = request_of(own[0], "train", pairs=True)
         answers.make("tower_pairs", {"space": request.embedding.values})
     address = serve(ROOT / "app.py", environment=homes)
