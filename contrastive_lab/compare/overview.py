@@ -168,8 +168,8 @@ def maps(spaces: list[Space], samples: ComparedSamples | None) -> str:
         xy.append(procrustes_align(own, xy[0]) if xy else upright(own, len(spaces)) if kind == "umap" else own)
     if len(order) < len(first):
         first = first.take([q for q, i in enumerate(first.ids) if i in shared])
-    colors: Any = (*color_of(first, own := _own_color(first), {}), PALETTE)
-    if samples is not None and samples.metric and query_params.current("color", (own, RIGHT), own) == RIGHT:
+    colors: Any = (*color_of(first, usual := _own_color(first), {}), PALETTE)
+    if samples is not None and samples.metric and query_params.current("color", (usual, RIGHT), usual) == RIGHT:
         colors = samples.outcomes(first.ids)
     return _draw_maps(spaces, embeddings, xy, (first, colors), kind)
 

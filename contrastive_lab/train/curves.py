@@ -69,7 +69,7 @@ def figures_of_now(run: Run, metrics: MetricsReader, epochs: int) -> None:
     if scored or run.manifest.get("classes"):
         shares = [100 * share for _epoch, share in scored]
         value = f"{shares[-1]:.3g} %" if shares else "–"
-        title, note = _("kNN on the training sample"), _("Other images of the sample vote on each image.")
+        title, note = _("kNN on the training sample"), str(_("Other images of the sample vote on each image."))
         if others := baselines(run):
             note = _("{note} Dashed: on some of the training images.").format(note=note)
         drawn.append(sparkline(title, value, shares, others, done, note))

@@ -21,9 +21,10 @@ from contrastive_core.spaces import loaded_vectors
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.space import Space
 from contrastive_lab import cache, state
-from contrastive_lab.compare import score_tables, space_picker, verdict
+from contrastive_lab.compare import overview, score_tables, space_picker, verdict
 from contrastive_lab.compare.disagreements import ComparedSamples
 from contrastive_lab.compare.verdict import Dumbbell, order_may_change, undecided
+from contrastive_lab.components.scatter import ScatterData, side_by_side
 from contrastive_lab.home import OFFERED
 
 PAIR = ("simclr-digits", "sup_con-digits")
@@ -270,6 +271,20 @@ def test_the_map_says_what_it_keeps_once_it_is_asked_for(monkeypatch: pytest.Mon
     assert len(table) == 4
     assert "orthogonal Procrustes" in table["map"].iloc[:3].tolist()
     assert (table["kept, %"].iloc[:3] >= table["at least, %"].iloc[:3]).all()
+
+
+def test_maps_side_by_side_stand_upright_in_cells_of_their_shape() -> None:
+    wide = np.array([[0, 0], [4, 0], [4, 1], [0, 1]], np.float32)
+    high = overview.upright(wide, 2)
+    assert np.ptp(high, axis=0).tolist() == [1, 4]
+    assert np.allclose(np.linalg.norm(high[0] - high[2]), np.linalg.norm(wide[0] - wide[2]))
+    assert overview.upright(high, 3) is high
+    assert overview.upright(wide, 4) is wide  # in two lines
+    panels = side_by_side(ScatterData(high, "abcd", ""), [high, high], ["A", "B"]).panels
+    assert panels is not None
+    x0, x1, y0, y1 = panels.box
+    assert 4 < y1 - y0 < 4.5
+    assert 2 < x1 - x0 < 2.5
 
 
 RUNS = ("simclr-shapes", "sup_con-shapes")
