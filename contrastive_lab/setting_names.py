@@ -124,8 +124,8 @@ def main_setting(run: Run, described: Catalog) -> str:
 # --- changes during a training ---------------------------------------------------------------------
 
 
-LABELED = 4  # marks of a figure that have a label, at most
-ROOM = 0.06  # of the axis, between two labels
+LABELED = 4  # marks of a figure that have a text, at most
+ROOM = 0.06  # of the axis, between two texts
 
 Marks = Mapping[str, Sequence[tuple[float, str]]]  # by the axis, step or epoch: where, and what changed
 
@@ -176,15 +176,18 @@ def changes_by_epoch(changes: Sequence[Change], epochs: Sequence[Mapping[str, fl
 
 
 def draw_marks(figure: Any, places: Sequence[tuple[float, str]]) -> None:
-    """Draw thin vertical lines on a figure at the changes; the newest ones have texts if there is room."""
+    """Draw thin vertical lines on a figure at the changes; the newest ones have texts, those close together in one."""
     ends = [trace.x[-1] for trace in figure.data if trace.x is not None and len(trace.x)]
     end = max([*ends, *(x for x, _what in places)], default=0)
-    free, labels = math.inf, list[dict[str, object]]()
-    for x, what in reversed(places):
-        if free - x >= ROOM * end and len(labels) < LABELED:
-            free = x
-            label = {"x": x, "y": 1, "yref": "y domain", "text": what, "textangle": -90, "showarrow": False}
-            labels.append({**label, "xanchor": "right", "yanchor": "top"})
+    free, labels = math.inf, list[dict[str, Any]]()
+    for x, what in places[: -LABELED - 1 : -1]:
+        if labels and free - x < ROOM * end:
+            labels[-1]["text"] = f"{what}<br>{labels[-1]['text']}"
+            continue
+        free = x
+        label = {"x": x, "y": 1, "yref": "y domain", "text": what, "textangle": -90, "showarrow": False}
+        look = {"bgcolor": "rgba(128, 128, 128, 0.85)", "font": {"color": "white", "size": 11}, "borderpad": 3}
+        labels.append({**label, **look, "xanchor": "right", "yanchor": "top"})
     style = {"type": "line", "y0": 0, "y1": 1, "yref": "y domain", "line": {"color": "gray", "width": 1}}
     figure.layout.shapes += tuple({**style, "x0": x, "x1": x} for x, _what in places)
     figure.layout.annotations += tuple(labels)

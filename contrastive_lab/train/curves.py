@@ -21,6 +21,7 @@ from contrastive_lab.train.folder import with_change
 
 KNN = "knn_train_sample"
 FEW_STEPS = 300  # points of a curve
+SMALLER = 0.9  # share of the anchors before, below which a batch is smaller
 HIGH = 64  # pixels
 MARGIN = 0.08  # of the range, above and below
 FORTH = "recall_1_forth"
@@ -136,8 +137,12 @@ def sparkline(
 
 
 def thinned(metrics: MetricsReader) -> Sequence[Line]:
-    """Return as many lines of steps as a curve shows; for a shipped run without them, those of its epochs."""
-    lines = metrics.steps or metrics.epochs
+    """Return as many lines of steps as a curve shows, without the last batch of an epoch if it is smaller; for a
+    shipped run without them, those of its epochs."""
+    ends, lines = {line["step"] for line in metrics.epochs}, list[Line]()
+    for line in metrics.steps or metrics.epochs:  # fewer images have fewer negatives, and a lower loss
+        is_smaller = line["step"] in ends and lines and line.get("n_valid", 0) < SMALLER * lines[-1].get("n_valid", 0)
+        lines += [] if is_smaller else [line]
     return lines[:: max(1, -(-len(lines) // FEW_STEPS))]
 
 
@@ -176,7 +181,8 @@ def vote(run: Run, scored: list[tuple[int, float]], marks: Marks) -> None:
     if ends := shares(scored, n):
         figures.band(figure, epochs, ends, "95 %", PALETTE[0])
     for name, value in baselines(run).items():
-        figure.add_hline(y=value, line={"dash": "dot", "color": "gray"}, annotation_text=name)
+        place = {"annotation_position": "top left", "annotation_text": name}  # the button stands on the right
+        figure.add_hline(y=value, line={"dash": "dot", "color": "gray"}, **place)
     draw_marks(figure, marks["epoch"])
     figure.update_layout(showlegend=False)
     st.plotly_chart(figure, key=f"knn-{run.name}", config=figures.SVG)

@@ -103,7 +103,7 @@ def live(name: str, view: str) -> None:
     try:
         run = runs.load(name)
     except (ValueError, OSError) as error:
-        with picture:
+        with picture, st.container(key="train-folder"):  # for its margin
             st.caption(_("The map appears after the first training steps."))
         with inspector:
             st.subheader(format.plain(name))

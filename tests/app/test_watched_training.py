@@ -19,6 +19,7 @@ from contrastive_core.engine import queue
 from contrastive_core.runs import changes as live_changes
 from contrastive_core.runs import checkpoints
 from contrastive_core.runs.run import NOW, Run
+from contrastive_core.runs.run_metrics import MetricsReader
 from contrastive_core.runs.train_config import TrainConfig
 from contrastive_core.spaces.space import pca
 from contrastive_core.train import loop
@@ -26,7 +27,7 @@ from contrastive_core.train.setup import prepare
 from contrastive_lab import forming_map, setting_names
 from contrastive_lab.components.scatter import ScatterData
 from contrastive_lab.loss_lab import batch
-from contrastive_lab.train import watch
+from contrastive_lab.train import curves, watch
 
 # --- the map ---
 
@@ -124,7 +125,7 @@ def test_beside_a_shipped_run_stand_its_settings_curves_scores_and_one_next_step
 ) -> None:
     app = opened("train", monkeypatch, watch="simclr-digits")
     assert not app.exception
-    assert "SimCLR · NT\\-Xent · digits · 40 epochs · seed 0" in [one.value for one in app.caption]
+    assert "SimCLR · NT\\-Xent · τ 0\\.2 · digits · 40 epochs · seed 0" in [one.value for one in app.caption]
     drawn = [one.proto.body for one in app.get("html")]
     (curves,) = (one for one in drawn if 'class="sparkline"' in one)
     assert [name in curves for name in ("Loss", "kNN on the training sample", "clip-path")] == [True] * 3
@@ -138,6 +139,14 @@ def test_beside_a_shipped_run_stand_its_settings_curves_scores_and_one_next_step
     monkeypatch.setattr(st, "switch_page", switched.append)
     app.button(key="open-loss").click().run()
     assert (switched, app.session_state["run"]) == (["pages/loss_lab.py"], "simclr-digits")
+
+
+def test_a_curve_has_no_dip_of_a_smaller_last_batch() -> None:
+    run = runs.create("mine", CONFIG)
+    lines = [{"epoch": 0, "step": step, "loss": 4.0, "n_valid": 256, "images_per_s": 1.0} for step in range(1, 12)]
+    lines.append({**lines[-1], "step": 12, "loss": 3.0, "n_valid": 58})
+    run.append_metrics([*lines, {"epoch": 1, "step": 12, "loss": 4.0}])
+    assert {line["loss"] for line in curves.thinned(MetricsReader(run.path / "metrics.jsonl").update())} == {4.0}
 
 
 # --- curves of two towers ---
@@ -241,7 +250,7 @@ def test_a_change_is_marked_on_curves_and_named_on_the_strip(monkeypatch: pytest
     assert figure.layout.annotations[0].text == "τ 0.2 → 0.05"
     figure = go.Figure()
     setting_names.draw_marks(figure, [(1, "a"), (80, "b"), (99, "c"), (100, "d")])
-    assert [a.text for a in figure.layout.annotations] == ["d", "b", "a"]  # no text upon another
+    assert [a.text for a in figure.layout.annotations] == ["c<br>d", "b", "a"]  # no text upon another
     assert len(figure.layout.shapes) == 4
     changed(run, 12, 0.05, 0.1)
     rows = np.random.default_rng(0).normal(size=(20, 4))
