@@ -31,7 +31,7 @@ def test_the_star_glides_until_it_is_touched(app: str, page: Any) -> None:
     field = page.get_by_label("τ, as a number")
     field.fill("")
     field.press("Enter")
-    assert field.input_value() == "10"  # as before
+    assert field.input_value() == "2"  # as before
     field.press("Control+a")
     page.keyboard.type("0,2")
     page.keyboard.press("Enter")
