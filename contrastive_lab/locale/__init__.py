@@ -21,13 +21,19 @@ FOLDER = Path(__file__).parent
 SESSION = "language"  # the session's own choice (state.py)
 SCRIPTS = {  # the language by which a screen reader reads the page; Streamlit's dialog asks about the internet
     name: f"""<script>document.documentElement.lang = "{code}"
+document.querySelector("[data-testid=stSkipToContent]")?.replaceChildren("{skip}")
 window.lostServer ||= setInterval(() => {{
   for (const text of document.querySelectorAll("[role=dialog] div"))
     if (!text.children.length && text.textContent.startsWith("Streamlit server is not")) text.textContent = "{lost}"
 }}, 300)</script>"""
-    for name, code, lost in (
-        ("en", "en", "The app's own server does not answer. Start the app again: this tab then reconnects by itself."),
-        ("zh", "zh-CN", "应用自身的服务器没有响应。请重新启动应用，此页面会自动重新连接。"),
+    for name, code, skip, lost in (
+        (
+            "en",
+            "en",
+            "Skip to main content",
+            "The app's own server does not answer. Start the app again: this tab then reconnects by itself.",
+        ),
+        ("zh", "zh-CN", "跳到主要内容", "应用自身的服务器没有响应。请重新启动应用，此页面会自动重新连接。"),
     )
 }
 

@@ -36,7 +36,7 @@ OF_TOWERS = {  # columns, by the score of two towers
     "recall_1_back": N_("Recall@1 to images, %"),
 }
 OF_TRIES = N_("Adviser's kNN %")
-MAP, AXIS, INTERVAL = "map", N_("kNN, 0 to 100 %"), N_("95 % interval")
+MAP, AXIS, INTERVAL = "UMAP", N_("kNN, 0 to 100 %"), N_("95 % interval")
 FIRST_COLUMNS = ("name", "status", N_("kNN %"), AXIS, "method", "τ", "epochs")
 IF_USED = ("status", N_("kNN based on"), OF_TRIES)  # shown where a run has any
 BY_CHOICE = ("title", "loss", "data", "of", "trained", "seed", INTERVAL, *OF_TOWERS.values(), "tags", "created")
@@ -72,12 +72,15 @@ COLUMNS = {name: st.column_config.NumberColumn(format="%.1f", help=help) for nam
 
 
 def choose_data(all_runs: Sequence[Run]) -> list[Run]:
-    """Let the user choose a data set, by default that of the current run; return its runs."""
+    """Let the user choose a data set; return its runs. The default is that of the current run if it is the user's own,
+    else that of their newest run."""
     counts = Counter(_data(run) for run in all_runs if not is_trial(run.name))
     names = {data: format.data_of(data).rstrip("/\\").rpartition("/")[2] for data in counts}  # the last part of a path
     names[RECORDINGS] = locale.text(RECORDINGS)
     labels = {data: f"{names[data]} {count}" for data, count in counts.most_common()} | {ALL: _("all")}
-    own, is_short = state.chosen_run(), len(labels) < 4  # as many as a phone has room for
+    current, is_short = state.chosen_run(), len(labels) < 4  # as many as a phone has room for
+    mine = [run for run in (current, *all_runs) if run and not run.shipped and not is_trial(run.name)]
+    own = mine[0] if mine else current
     if is_short:  # its labels are Markdown
         labels = {data: format.plain(label) for data, label in labels.items()}
     widget: Any = st.segmented_control if is_short else st.selectbox

@@ -45,6 +45,7 @@ def listed(app: AppTest) -> list[str]:
 def test_a_leaderboard_is_of_one_data_set_and_the_best_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
     runs.create("mine", {"method": "simclr", "dataset": "digits"}).set_status("stopped")
     app = opened("runs", monkeypatch)
+    assert app.button_group(key="runs-data").value == "digits"  # of the user's own run
     for data in ("digits", "shapes", "all"):
         app.button_group(key="runs-data").set_value(data).run()
         assert not app.exception
@@ -55,7 +56,7 @@ def test_a_leaderboard_is_of_one_data_set_and_the_best_comes_first(monkeypatch: 
     shown = app.dataframe[0].value.set_index("name")
     assert shown["status"]["mine"] == "■ stopped"
     assert shown["status"]["simclr-digits"] == ""  # done needs no word
-    for picture, kind in (("map", "image/png"), ("kNN, 0 to 100 %", "image/svg+xml")):
+    for picture, kind in (("UMAP", "image/png"), ("kNN, 0 to 100 %", "image/svg+xml")):
         assert shown[picture]["simclr-digits"].startswith(f"data:{kind};base64,")
         assert not isinstance(shown[picture]["mine"], str)
     assert app.header[0].value == listed(app)[0]  # the best one is looked at

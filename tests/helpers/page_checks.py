@@ -71,7 +71,6 @@ TEXTS = """() => {
 }"""
 SENTENCE = re.compile(r"[A-Za-z][a-z’'-]*(?:[,;:]? [a-z][a-z’'-]*){2,}[.…:?!]?")
 STREAMLIT = (  # its own words, which it has in English only
-    "Skip to main content",
     "Navigate to home page",
     "Download plot as a PNG",
     "Link to heading",

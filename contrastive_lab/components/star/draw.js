@@ -41,7 +41,8 @@ export function drawScene(scene, forces, sheet, colors) {
     [0, 0, 2.1 * scene.tile + 24, 2.1 * scene.tile + 24],
     ...scene.images.flatMap((one) => boxesOf(scene, one)),
   ];
-  for (const image of scene.images) drawLabel(scene, g, image, colors, boxes);
+  const labels = [];
+  for (const image of scene.images) drawLabel(scene, g, image, colors, { boxes, labels });
   drawMark(scene, g, colors.accent);
 }
 
@@ -149,8 +150,8 @@ function drawImage({ scene, g, sheet }, image) {
   g.globalAlpha = 1;
 }
 
-/** What an image gets, below it, or on another side where no image and no arrow lies. */
-function drawLabel({ tile }, g, { now, force, isNamed }, { ink, paper }, boxes) {
+/** What an image gets, below it, or on another side where no image and no arrow lies; never over another label. */
+function drawLabel({ tile }, g, { now, force, isNamed }, { ink, paper }, { boxes, labels }) {
   if (!isNamed || !force) return;
   g.save();
   g.font = "600 14px 'Source Sans', 'Source Sans Pro', sans-serif";
@@ -159,8 +160,11 @@ function drawLabel({ tile }, g, { now, force, isNamed }, { ink, paper }, boxes) 
     [down, across] = [tile / 2 + 12, (tile + wide) / 2 + 4],
     around = [[0, down], [0, -down], [across, 0], [-across, 0]], // prettier-ignore
     sides = around.map(([right, below]) => [now[0] + right, now[1] + below]),
-    [x, y] = freePlace(sides, [wide, 14], boxes) ?? sides[0];
-  boxes.push([x, y, wide, 14]);
+    isFree = (taken) => freePlace(sides, [wide, 14], taken),
+    place = isFree([...boxes, ...labels]) ?? isFree(labels);
+  if (!place) return g.restore();
+  const [x, y] = place;
+  labels.push([x, y, wide, 14]);
   g.textAlign = "center";
   g.lineJoin = "round";
   g.lineWidth = 4;
