@@ -155,7 +155,7 @@ def plain(text: object) -> str:
 def as_sentence(text: object) -> str:
     """Translate a text and escape it for Markdown, with a period, and a message with a capital at its start."""
     said, first = locale.text(text), text.template.partition(" ")[0] if isinstance(text, locale.Message) else ""
-    said = said[:1].upper() + said[1:] if first.isalpha() and said.startswith(first) else said
+    said = said[:1].upper() + said[1:] if first.isalpha() and first.islower() and said.startswith(first) else said
     return plain(said if said[-1:] in ".。!！?？…" else _("{text}.").format(text=said))
 
 

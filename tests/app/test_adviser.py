@@ -13,7 +13,8 @@ from contrastive_core.advice import plan as plans
 from contrastive_core.base import json_files
 from contrastive_core.base.storage import ROOT
 from contrastive_core.engine import answers, process, queue
-from contrastive_lab import locale
+from contrastive_lab import locale, query_params
+from contrastive_lab.train import adviser
 
 
 @pytest.fixture
@@ -77,6 +78,15 @@ def test_the_card_offers_what_was_best_on_such_images(app: AppTest) -> None:
     app.button(key="open-adviser").click().run()
     assert not app.exception
     assert [m.label for m in app.multiselect] == ["Questions"]
+
+
+def test_suggestions_become_further_settings_instead_of_earlier_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    values = {"train-further": "batch_size=8\nrecipe.views=byol"}
+    for name, put in (("key_of", "train-{}".format), ("page_values", lambda: values), ("keep", lambda **_: None)):
+        monkeypatch.setattr(query_params, name, put)
+    monkeypatch.setattr(query_params, "choose", lambda key, text, in_popover: values.update({key: text}))
+    adviser._use(["batch_size=64", "recipe.hue=0"])
+    assert values == {"train-further": "recipe.views=byol\nbatch_size=64\nrecipe.hue=0"}
 
 
 def test_what_was_found_stands_there_and_the_winner_can_be_trained_for_longer(app: AppTest, monkeypatch) -> None:
