@@ -77,12 +77,13 @@ def choose(chips: DeltaGenerator, more: DeltaGenerator) -> list[SampleRequest]:
         st.page_link("pages/train.py", label=_("Go to Train"), icon=":material/play_circle:")
         return []
 
+    of_run: str = _("Run {name}") if st.session_state["vectors"] else _("This run")  # the picker beside it names it
+
     def title(name: str) -> str:
         space = Space(name)
         if space.is_loaded:
             return space.key if space.is_recording else _("{name} (vectors)").format(name=space.title)
-        text: str = _("Run {name}") if st.session_state["vectors"] else _("This run")  # the picker beside it names it
-        return text.format(name=name)
+        return of_run.format(name=name)
 
     name, are_pairs, has_towers = names[0], False, False
     with chips:
