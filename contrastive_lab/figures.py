@@ -127,7 +127,7 @@ SVG = {  # of a chart whose only button saves it
 }
 
 
-def curves(series: Mapping[str, tuple[Sequence[float], Sequence[float]]], x: str, y: str, height: int = 280) -> Any:
+def curves(series: Mapping[str, tuple[Sequence[float], Sequence[float]]], x: str, y: str, height: int = 360) -> Any:
     """Return a figure with a line for each name: (xs, ys). Args: x, y: titles of the axes, which are translated."""
     import plotly.graph_objects as go
 
