@@ -166,7 +166,7 @@ def drag(page: Any, app: str) -> bytes:
             field.press("Enter")
             field.blur()
             page.wait_for_timeout(500)
-            shots = [Image.open(io.BytesIO(page.locator(s).first.screenshot())) for s in (selector, ".held")]
+            shots = [Image.open(io.BytesIO(page.locator(s).first.screenshot())) for s in (selector, ".held .knob")]
             frames[number] = frame(frames[number], *(shot.convert("RGB") for shot in shots))
     out, still = io.BytesIO(), [STILL, *[STEP] * (len(frames) - 2), STILL]
     frames[0].save(
