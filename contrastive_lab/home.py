@@ -69,7 +69,7 @@ def star() -> None:
     st.title("Contrastive Lab")
     if (batch := _star_batch()) is None:
         return
-    lesson, mine = lesson_panel.next_step(), _own_runs()
+    lesson, mine = lesson_panel.next_step(), own_runs()
     buttons = [lesson["text"], *(_("Continue: {name} →").format(name=run.name) for run in mine[:1])]
 
     def press() -> None:
@@ -114,7 +114,7 @@ def doors() -> None:
     st.session_state[OFFERED] = True
     text = message(LEARN.text, done=lesson_panel.number_done(), total=len(LESSONS))
     learn = replace(LEARN, text=text, address={"lesson": str(lesson_panel.next_step()["number"])})
-    mine, labels = [run for run in _own_runs() if run.weights.exists() and run.manifest.get("classes")], LABELS
+    mine, labels = [run for run in own_runs() if run.weights.exists() and run.manifest.get("classes")], LABELS
     if mine:
         text = message("Opens your run {name}.", name=mine[0].name)
         labels = replace(LABELS, text=text, address={"run": mine[0].name})
@@ -155,14 +155,14 @@ def _look_at(key: str) -> None:
     st.switch_page("pages/explore.py", query_params={"vectors": key})
 
 
-def _own_runs() -> list[Run]:
+def own_runs() -> list[Run]:
     """Return the user's runs, newest first, without an adviser's trials and the example."""
     return [run for run in runs.list_runs() if not run.shipped and not is_trial(run.name) and run.name != EXAMPLE]
 
 
 def examples() -> None:
     """Draw links to trained examples until the user has a run."""
-    if _own_runs():
+    if own_runs():
         return
     with st.container(key="examples", horizontal=True, vertical_alignment="center"):
         st.caption(_("No runs yet. The app includes trained examples:"), width="content")

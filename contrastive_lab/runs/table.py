@@ -23,6 +23,7 @@ from contrastive_core.spaces.space import Space
 from contrastive_lab import cache, format, locale, query_params, stage, state
 from contrastive_lab.components.scatter import PALETTE
 from contrastive_lab.figures import draw_table
+from contrastive_lab.home import own_runs
 from contrastive_lab.locale import N_, _, ngettext
 from contrastive_lab.progress import bar
 from contrastive_lab.recordings import describe
@@ -79,8 +80,7 @@ def choose_data(all_runs: Sequence[Run]) -> list[Run]:
     names[RECORDINGS] = locale.text(RECORDINGS)
     labels = {data: f"{names[data]} {count}" for data, count in counts.most_common()} | {ALL: _("all")}
     current, is_short = state.chosen_run(), len(labels) < 4  # as many as a phone has room for
-    mine = [run for run in (current, *all_runs) if run and not run.shipped and not is_trial(run.name)]
-    own = mine[0] if mine else current
+    own = current if current and not current.shipped else next(iter(own_runs()), current)
     if is_short:  # its labels are Markdown
         labels = {data: format.plain(label) for data, label in labels.items()}
     widget: Any = st.segmented_control if is_short else st.selectbox
