@@ -302,7 +302,7 @@ def test_the_cut_off_is_moved_on_its_histogram(app: str, page: Any) -> None:
     assert len(seen) == 3
     box = settled_box(page, page.locator(".cutoff .field"))
     page.mouse.click(box["x"] + 0.25 * box["width"], box["y"] + box["height"] / 2)
-    page.locator(".cutoff .count").filter(has_text=re.compile(r"P\(wrong\) > 0\.2[2-8]\b")).wait_for(timeout=SLOW)
+    page.locator(".cutoff .count").filter(has_text=re.compile(r"suspicion > 0\.2[2-8]\b")).wait_for(timeout=SLOW)
     page.wait_for_url(re.compile(r"cut=0\.2"), timeout=SLOW)
 
 
