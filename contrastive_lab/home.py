@@ -4,6 +4,7 @@ some labels changed on purpose, and questions and answers by two models, with re
 import base64
 import os
 import shutil
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -155,9 +156,10 @@ def _look_at(key: str) -> None:
     st.switch_page("pages/explore.py", query_params={"vectors": key})
 
 
-def own_runs() -> list[Run]:
-    """Return the user's runs, newest first, without an adviser's trials and the example."""
-    return [run for run in runs.list_runs() if not run.shipped and not is_trial(run.name) and run.name != EXAMPLE]
+def own_runs(every: Iterable[Run] | None = None) -> list[Run]:
+    """Return the user's runs among `every` (None: all), newest first, without an adviser's trials and the example."""
+    listed = runs.list_runs() if every is None else every
+    return [run for run in listed if not run.shipped and not is_trial(run.name) and run.name != EXAMPLE]
 
 
 def examples() -> None:

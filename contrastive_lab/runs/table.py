@@ -80,7 +80,7 @@ def choose_data(all_runs: Sequence[Run]) -> list[Run]:
     names[RECORDINGS] = locale.text(RECORDINGS)
     labels = {data: f"{names[data]} {count}" for data, count in counts.most_common()} | {ALL: _("all")}
     current, is_short = state.chosen_run(), len(labels) < 4  # as many as a phone has room for
-    own = current if current and not current.shipped else next(iter(own_runs()), current)
+    own = current if current and not current.shipped else next(iter(own_runs(all_runs)), current)
     if is_short:  # its labels are Markdown
         labels = {data: format.plain(label) for data, label in labels.items()}
     widget: Any = st.segmented_control if is_short else st.selectbox

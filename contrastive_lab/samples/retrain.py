@@ -91,17 +91,12 @@ def _export_texts(request: SampleRequest, download: Callable[..., bool]) -> None
 
 def _export(findings: Findings, place: DeltaGenerator, download: Callable[..., bool]) -> None:
     """Draw downloads of all labels; for a folder of images also of a script and a corrected copy."""
+    label = _("All labels, your decisions applied (CSV)")
     if (run := findings.requests[0].run) is None:
-        dataset, config, by_split = "", None, dict[str, sample_annotations.Marks]()
-        for request, table, _first in findings.parts():
-            names = zip(*(table.columns[name].tolist() for name in ("id", "label")), strict=True)
-            marks = sample_annotations.marks(request.decisions())
-            by_split[request.split] = {**{sample: {"given": label} for sample, label in names}, **marks}
-    else:
-        config, by_split = run.config, sample_annotations.by_split(run.config)
-        dataset = str(config.get("dataset"))
-    label, content = _("All labels, your decisions applied (CSV)"), partial(sample_annotations.labels_csv, by_split)
-    download(label, partial(content, config), "labels.csv")
+        download(label, partial(_labels_of_rows, findings), "labels.csv")
+        return
+    dataset, by_split = str(run.config.get("dataset")), sample_annotations.by_split(run.config)
+    download(label, partial(sample_annotations.labels_csv, by_split, run.config), "labels.csv")
     if not dataset.startswith("folder:"):
         return
     script = partial(sample_annotations.folder_script, dataset, by_split)
@@ -119,6 +114,16 @@ def _export(findings: Findings, place: DeltaGenerator, download: Callable[..., b
     place.success(format.plain(_("{n} images in {out}").format(n=f"{n:,}", out=out)))
     address = path_input.address_of(f"folder:{out}")
     place.page_link("pages/train.py", label=_("Train on it"), icon=":material/play_circle:", query_params=address)
+
+
+def _labels_of_rows(findings: Findings) -> str:
+    """Return a CSV of the rows of a file that are listed; made at the click, because there may be a million."""
+    by_split: dict[str, sample_annotations.Marks] = {}
+    for request, table, _first in findings.parts():
+        names = zip(*(table.columns[name].tolist() for name in ("id", "label")), strict=True)
+        marks = sample_annotations.marks(request.decisions())
+        by_split[request.split] = {**{sample: {"given": label} for sample, label in names}, **marks}
+    return sample_annotations.labels_csv(by_split)
 
 
 def decide_on_many(findings: Findings, rows: np.ndarray) -> None:
